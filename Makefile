@@ -1,0 +1,62 @@
+SHELL := /bin/bash
+PYTHON ?= python3
+export PYTHON
+
+RUN := scripts/run
+INSTALLED := .venv/.installed
+INSTALLED_BENCH := .venv/.installed-bench
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit test-property test-spark lint format typecheck bench proto proto-release clean
+
+help: ## list the targets, one line each
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## .venv with everything in it (and Java there, if the machine has none); the others call it
+	@scripts/setup-java
+
+$(INSTALLED): pyproject.toml constraints.txt scripts/setup-python
+	@scripts/setup-python
+	@touch $@
+
+$(INSTALLED_BENCH): $(INSTALLED)
+	@$(RUN) python -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt --editable ".[bench]"
+	@touch $@
+
+demo: setup ## the main job on real input, start to end
+	@$(RUN) examples/demo.sh
+
+test: setup ## every check and test; the last line counts them
+	@$(RUN) scripts/check
+
+test-unit: setup ## the tests that take seconds
+	@$(RUN) scripts/check unit
+
+test-property: setup ## the tests with generated inputs
+	@$(RUN) scripts/check property
+
+test-spark: setup ## the tests that start Spark
+	@$(RUN) scripts/check spark
+
+lint: setup ## style of the code and of the .proto files, and compatibility with the released format
+	@$(RUN) scripts/check ruff-check ruff-format buf-lint buf-breaking
+
+format: setup ## put the code into the style that lint asks for
+	@$(RUN) ruff check --fix-only --quiet
+	@$(RUN) ruff format --quiet
+
+typecheck: setup ## mypy --strict
+	@$(RUN) scripts/check mypy
+
+bench: setup $(INSTALLED_BENCH) ## benchmarks against the peers in one run: a table, and benchmarks/results.json
+	@$(RUN) python benchmarks/run.py
+
+proto: setup ## generate the Python code of the .proto files
+	@$(RUN) scripts/generate-proto
+
+proto-release: setup ## declare the .proto files released: later ones must be compatible with them
+	@$(RUN) buf build --exclude-source-info --output proto/released.binpb
+
+clean: ## remove the environment, caches and everything built
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

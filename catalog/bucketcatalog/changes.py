@@ -1,0 +1,181 @@
+"""What happened between two cuts: every event, or the net difference of a table.
+
+Events are those of the transactions in the later cut and not in the earlier one, read from the transactions themselves. The net
+difference compares the live rows of the two cuts; both are streams in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .codec.transactions import Transaction
+from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat, one_chunk
+from .keys import KeyRange, encode_keys
+from .planning import plan_slices
+from .reading import Part, empty_rows, read_slice
+from .render import output_schema, render, version_names
+from .replay.tail import tail_facts
+from .snapshot import Snapshot
+from .store.base import Store
+from .tables import TIMESTAMP, Table
+
+CHANGE_TYPE = "_change_type"
+_EVENT_COLUMNS = [
+    pa.field(CHANGE_TYPE, pa.string(), False),
+    pa.field("_table", pa.string(), False),
+    pa.field("_version", pa.string()),
+    pa.field("_stamp", pa.string(), False),
+    pa.field("_commit_timestamp", TIMESTAMP, False),
+    pa.field("_writer", pa.string(), False),
+    pa.field("_revision", pa.int64(), False),
+]
+_NUMBER = (1 << SEQUENCE_BITS) - 1
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The events between two cuts of one table, by stamp.
+
+    ``_change_type`` is put, update, delete or purge; ``_version`` the version concerned, null for a blind delete; ``_stamp`` names the
+    event itself. Row columns are those of the event: deletes and purges have only the key.
+    """
+
+    store: Store
+    table: Table
+    transactions: Sequence[Transaction]
+    definitions: dict[str, Table]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The event columns, then the table's."""
+        return changes_schema(self.table)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The events in order of their stamps."""
+        facts = tail_facts(self.store, self.transactions, self.definitions).get(self.table.name)
+        if facts is not None and len(facts):
+            order = pa.array(np.argsort(facts.stamps(), kind="stable"))
+            yield from _shown(facts.take(order), self.table).combine_chunks().to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """All of them as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+def changes_schema(table: Table) -> pa.Schema:
+    """The columns of a table's change events."""
+    return pa.schema([*_EVENT_COLUMNS, *(field.with_nullable(True) for field in table.surface_schema)])
+
+
+def _shown(facts: Facts, table: Table) -> pa.Table:
+    kinds = facts.numbers("_kind")
+    named = kinds == Kind.NAMED
+    update = named & (facts.numbers("_row_txn", NO_STAMP) >= 0)
+    purge = named & (facts.numbers("_purged") > 0)
+    change = np.select([kinds == Kind.VERSION, update, purge], ["put", "update", "purge"], "delete")
+    position = facts.column("_txn")
+    own = version_names(facts.uuids.take(position), facts.column("_seq"))
+    about = version_names(facts.column("_name_uuid"), facts.column("_name_seq"))
+    version = pc.if_else(pa.array(kinds == Kind.VERSION), own, about)
+    columns = [
+        pa.array(change, pa.string()),
+        pa.repeat(pa.scalar(table.name), len(facts)),
+        version,
+        own,
+        one_chunk(facts.transactions["commit_time"]).take(position).cast(TIMESTAMP),
+        one_chunk(facts.transactions["writer"]).take(position),
+        one_chunk(facts.transactions["revision"]).take(position),
+    ]
+    rows = render(facts, table, output_schema(table))
+    return pa.table([*columns, *rows.columns], schema=changes_schema(table))
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The net difference of one table between two snapshots, by key.
+
+    ``_change_type`` is created, overwritten (another version is live), modified (the same version has another row) or deleted. The row
+    is the later one; for a deleted key the earlier.
+    """
+
+    start: Snapshot
+    end: Snapshot
+    table: Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The change type, then the table's columns, then the versions before and after."""
+        return diff_schema(self.table)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The differences in key order; memory does not grow with the table."""
+        before, after = self.start.base(self.table.name), self.end.base(self.table.name)
+        pieces = plan_slices([*before.blocks(), *after.blocks()], after.tail, only_live=True)
+        stops = [piece.keys.start for piece in pieces[1:]]
+        for start, stop in zip([b"", *stops], [*stops, None], strict=True):
+            keys = KeyRange(start, stop)
+            rows = _compare(_live(self.start, self.table, keys), _live(self.end, self.table, keys), self.table)
+            yield from rows.combine_chunks().to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """All of them as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+def diff_schema(table: Table) -> pa.Schema:
+    """The columns of a table's net difference."""
+    versions = [pa.field("_version_before", pa.string()), pa.field("_version", pa.string())]
+    return pa.schema([_EVENT_COLUMNS[0], *table.surface_schema, *versions])
+
+
+def _live(snapshot: Snapshot, table: Table, keys: KeyRange) -> Facts:
+    base = snapshot.base(table.name)
+    pieces = [
+        read_slice(base.store, table, p, Part.LIVE) for p in plan_slices(base.blocks([keys]), base.tail, [keys], only_live=True)
+    ]
+    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
+
+
+def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:
+    old_keys, new_keys = one_chunk(encode_keys(table, before.rows)), one_chunk(encode_keys(table, after.rows))
+    match = pc.index_in(new_keys, value_set=old_keys)
+    kept = np.asarray(match.is_valid())
+    at = np.asarray(pc.fill_null(match, 0)).astype(np.int64)
+    old_version, new_version = _version_names(before), _version_names(after)
+    old_row, new_row = _row_names(before), _row_names(after)
+    partner = pa.array(at, mask=~kept)
+    same_version = np.asarray(pc.fill_null(pc.equal(new_version, old_version.take(partner)), False))
+    same_row = np.asarray(pc.fill_null(pc.equal(new_row, old_row.take(partner)), False))
+    change = np.select([~kept, ~same_version, ~same_row], ["created", "overwritten", "modified"], "")
+    changed = pa.array(np.flatnonzero(change != ""))
+    gone = pa.array(np.flatnonzero(~np.asarray(pc.is_in(old_keys, value_set=new_keys))))
+    later = [pa.array(change, pa.string()).take(changed), old_version.take(partner).take(changed), new_version.take(changed)]
+    earlier = [pa.repeat(pa.scalar("deleted"), len(gone)), old_version.take(gone), pa.nulls(len(gone), pa.string())]
+    schema = diff_schema(table)
+    tables = []
+    for facts, rows, (kind, old, new) in ((after, changed, later), (before, gone, earlier)):
+        shown = render(facts.take(rows), table, output_schema(table))
+        tables.append(pa.table([kind, *shown.columns, old, new], schema=schema))
+    keys = pa.concat_arrays([new_keys.take(changed), old_keys.take(gone)])
+    return pa.concat_tables(tables).take(pc.sort_indices(keys))
+
+
+def _version_names(facts: Facts) -> pa.Array:
+    return (
+        version_names(facts.uuids.take(facts.column("_txn")), facts.column("_seq")) if len(facts) else pa.array([], pa.string())
+    )
+
+
+def _row_names(facts: Facts) -> pa.Array:
+    """Names of the events that wrote the rows."""
+    if not len(facts):
+        return pa.array([], pa.string())
+    row = facts.stamps("row")
+    stamps = np.where(row == NO_STAMP, facts.stamps(), row)
+    uuids = facts.uuids.take(pa.array(stamps >> SEQUENCE_BITS))
+    return version_names(uuids, pa.array(stamps & _NUMBER))

@@ -1,0 +1,239 @@
+"""Checkpoints: the state at a cut, written as segments, so that readers need not replay what led there.
+
+A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. This version
+rewrites the whole state; it reads it slice by slice, so its memory does not grow with the catalog. The order of the writes is the
+segments, the checkpoint, its marker under ``newest/``: until the marker is there nothing refers to what was written before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from . import clock, paths
+from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
+from .codec.checkpoints import ApplicationResult, Checkpoint, Coverage, Totals, encode_checkpoint
+from .codec.segments import SegmentBuilder, SegmentReference
+from .codec.transactions import Link
+from .cut import Cut, Head
+from .errors import OutcomeUnknown
+from .facts import Facts, Kind, concat
+from .log.coverage import Covered
+from .log.files import LogFiles
+from .log.owner import OwnTimeline
+from .log.view import View, newest_view
+from .planning import plan_slices
+from .reading import Part, read_slice
+from .snapshot import Snapshot
+from .tables import Table
+
+if TYPE_CHECKING:
+    from .catalog import Catalog
+    from .writer import Writer
+
+TARGET_SEGMENT_BYTES = 64 << 20
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointResult:
+    """What a checkpoint made: its name, the version that it covers, and what it wrote."""
+
+    name: str
+    version: str
+    revision: int
+    rows: int
+    bytes: int
+    segments: int
+
+
+def write_checkpoint(catalog: Catalog, writer: Writer, timeline: OwnTimeline, *, everyone: bool) -> CheckpointResult | None:
+    """See ``Writer.checkpoint``."""
+    files = catalog.files(writer.database)
+    limit = files.store.now_us() + timeline.limits.clock_skew
+    only = None if everyone else writer.id
+    view = newest_view(files, everything=True, ahead_of=limit, only=only)
+    if everyone:
+        if any(c.writer == writer.id and _same_but_note(c, view, writer.id) for c in view.checkpoints):
+            return None
+        writer.note("checkpoint", view.cut)
+        view = newest_view(files, everything=True, ahead_of=limit, only=None)
+    if not view.tail and len(view.checkpoints) <= 1:
+        return None
+    return _write(files, writer.id, timeline, view)
+
+
+def _same_but_note(checkpoint: Checkpoint, view: View, writer: str) -> bool:
+    """Whether the view holds nothing beyond the checkpoint."""
+    return not view.tail and checkpoint.cut == view.cut and writer in checkpoint.cut.heads
+
+
+def _write(files: LogFiles, writer: str, timeline: OwnTimeline, view: View) -> CheckpointResult:
+    snapshot = Snapshot(files, view)
+    segments, totals = _write_segments(files, writer, view.cut, snapshot)
+    head = max(view.cut.of_writer(writer))
+    bound = max(view.lateness_bound, timeline.limits.lateness_bound)
+    checkpoint = Checkpoint(
+        writer=writer,
+        database=files.database,
+        revision=head.revision,
+        uuid=clock.uuid7(view.cut.newest_commit_time).bytes,
+        cut=view.cut,
+        coverage=_coverages(files, view, view.observed - 2 * bound),
+        created=clock.now_us(),
+        lateness_bound=bound,
+        tables=tuple(snapshot.definitions.values()),
+        totals=totals,
+        applications=_applications(view),
+        segments=tuple(segments),
+        reads=_outside_reads(view),
+    )
+    data = encode_checkpoint(checkpoint)
+    name = paths.checkpoint(writer, files.database, checkpoint.revision, checkpoint.uuid)
+    _put(files, name, data)
+    _put(files, paths.newest_marker(writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
+    rows = sum(t.live + t.tombstones + t.stubs for t in totals.values())
+    size = len(data) + sum(segment.size for segment in segments)
+    return CheckpointResult(name, str(view.cut), checkpoint.revision, rows, size, len(segments))
+
+
+def _put(files: LogFiles, name: str, data: bytes) -> None:
+    """Put a file of a checkpoint; a lost response is met with the same bytes again."""
+    for _ in range(_TRIES):
+        try:
+            return files.store.put(name, data)
+        except OutcomeUnknown as error:
+            last = error
+            clock.sleep(0.05)
+    raise last
+
+
+def _write_segments(
+    files: LogFiles, writer: str, cut: Cut, snapshot: Snapshot
+) -> tuple[list[SegmentReference], dict[str, Totals]]:
+    references: list[SegmentReference] = []
+    totals: dict[str, Totals] = {}
+    builder = SegmentBuilder()
+
+    def flush() -> None:
+        nonlocal builder
+        if builder.size:
+            uuid = clock.uuid7(cut.newest_commit_time).bytes
+            tables = list(snapshot.definitions.values())
+            data, reference = builder.finish(writer=writer, database=files.database, uuid=uuid, cut=cut, tables=tables)
+            _put(files, paths.segment(writer, files.database, uuid), data)
+            references.append(reference)
+        builder = SegmentBuilder()
+
+    for name, table in sorted(snapshot.definitions.items()):
+        counts = dict.fromkeys(_CLASSES, 0)
+        for block in _table_blocks(snapshot, table):
+            counts[block.header.block_class] += block.header.rows
+            builder.add(block)
+            if builder.size >= TARGET_SEGMENT_BYTES:
+                flush()
+        if any(counts.values()):
+            totals[name] = Totals(counts[BlockClass.LIVE], counts[BlockClass.ENDED], counts[BlockClass.STUBS])
+    flush()
+    return references, totals
+
+
+_CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
+
+
+def _table_blocks(snapshot: Snapshot, table: Table) -> Iterator[EncodedBlock]:
+    """The state of a table as blocks; each class is a run of its own, in key order."""
+    base = snapshot.base(table.name)
+    waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
+    for piece in plan_slices(base.blocks(), base.tail, only_live=False):
+        state = read_slice(base.store, table, piece, Part.EVERYTHING)
+        for kind, rows in _by_class(state):
+            yield from _full_blocks(waiting[kind], rows, table, kind)
+    for kind in _CLASSES:
+        if waiting[kind]:
+            yield from encode_blocks(concat(waiting[kind]), table, kind)
+
+
+def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:
+    """Blocks of what is complete; the rest waits for the next slice."""
+    waiting.append(rows)
+    if sum(len(part) for part in waiting) < TARGET_ROWS:
+        return
+    joined = concat(waiting)
+    whole = len(joined) - len(joined) % TARGET_ROWS
+    yield from encode_blocks(joined.slice(0, whole), table, kind)
+    waiting[:] = [joined.slice(whole, len(joined))] if whole < len(joined) else []
+
+
+def _by_class(state: Facts) -> Iterator[tuple[BlockClass, Facts]]:
+    is_version = state.numbers("_kind") == Kind.VERSION
+    ended = state.numbers("_end_kind") > 0
+    purged = ended & (state.numbers("_purged") > 0)
+    masks = {
+        BlockClass.LIVE: is_version & ~ended,
+        BlockClass.ENDED: is_version & ended & ~purged,
+        BlockClass.STUBS: ~is_version | purged,
+    }
+    for kind, mask in masks.items():
+        if np.any(mask):
+            yield kind, state.filter(pa.array(mask))
+
+
+def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
+    """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
+    coverages = {}
+    for writer in view.cut.heads:
+        known = _known(files, view, writer)
+        several = _several(known)
+        recent = [head for head in known if head.commit_time >= oldest]
+        list_from = min((head.revision for head in recent), default=view.cut.newest_revision(writer) + 1)
+        coverages[writer] = Coverage(
+            list_from=list_from,
+            recent=frozenset(head for head in known if head.revision >= list_from),
+            branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
+            newest_commit_time=max(head.commit_time for head in view.cut.of_writer(writer)),
+            transactions=len(known),
+        )
+    return coverages
+
+
+def _known(files: LogFiles, view: View, writer: str) -> set[Head]:
+    """Every transaction of the writer in the view's cut."""
+    covered = Covered(files, view.checkpoints)
+    tail = {t.head for t in view.tail if t.writer == writer}
+    listed = set(files.transactions(writer))
+    named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
+    return tail | named | {head for head in listed - tail if covered.holds(writer, head)}
+
+
+def _several(heads: set[Head]) -> set[int]:
+    revisions = [head.revision for head in heads]
+    return (
+        {revision for revision in revisions if revisions.count(revision) > 1} if len(set(revisions)) < len(revisions) else set()
+    )
+
+
+def _applications(view: View) -> tuple[ApplicationResult, ...]:
+    latest = {(r.writer, r.id): r for c in view.checkpoints for r in sorted(c.applications, key=lambda r: r.version)}
+    for t in view.tail:
+        if t.application is not None:
+            result = ApplicationResult(
+                t.writer, t.application.id, t.application.version, Link(t.revision, t.uuid, t.digest), t.commit_time
+            )
+            known = latest.get((t.writer, result.id))
+            if known is None or known.version < result.version:
+                latest[t.writer, result.id] = result
+    return tuple(latest[key] for key in sorted(latest))
+
+
+def _outside_reads(view: View) -> Cut:
+    """What the covered transactions had read of writers that the cut does not cover as far."""
+    reads = Cut()
+    for cut in (*(c.reads for c in view.checkpoints), *(t.reads for t in view.tail)):
+        reads = reads.updated(cut)
+    inside = {w for w in reads.heads if reads.newest_revision(w) <= view.cut.newest_revision(w)}
+    return Cut({writer: heads for writer, heads in reads.heads.items() if writer not in inside})

@@ -1,0 +1,231 @@
+"""Blocks: facts as compressed Arrow within a protobuf message, sorted by key and stamp, each with its own checksum.
+
+Row columns keep their field numbers as names; columns that say nothing are left out, and so is a column that equals another one
+throughout (an object's ``modified``, as a rule, equals its ``created``). Stamps are positions in the block's own list of transactions;
+a block of events has no list, for all its stamps are those of the transaction that it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.message import DecodeError
+
+from ..errors import CorruptionError
+from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, conform, one_chunk
+from ..keys import encode_keys
+from ..tables import Table
+from ..v1 import log_pb2
+from .seal import block_checksum, seal_block
+
+TARGET_ROWS = 8_192
+MAX_BYTES = 1 << 20
+_POSITIONS = ("_txn", "_row_txn", "_end_txn")
+_WRITE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
+
+
+class BlockClass(IntEnum):
+    """What the rows of a block are; the numbers are the format's."""
+
+    EVENTS = log_pb2.BLOCK_CLASS_EVENTS
+    LIVE = log_pb2.BLOCK_CLASS_LIVE
+    ENDED = log_pb2.BLOCK_CLASS_ENDED
+    STUBS = log_pb2.BLOCK_CLASS_STUBS
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """What a block holds: its rows' keys from ``first_key`` to ``last_key`` and commit times of all stamps, oldest to newest."""
+
+    table: str
+    block_class: BlockClass
+    rows: int
+    first_key: bytes
+    last_key: bytes
+    oldest: int
+    newest: int
+    same: tuple[tuple[str, str], ...] = ()
+    expectations: int = 0
+    late_updates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBlock:
+    """A block ready to be written."""
+
+    header: BlockHeader
+    data: bytes
+    checksum: int
+
+
+def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_rows: int = TARGET_ROWS) -> Iterator[EncodedBlock]:
+    """``facts``, sorted by key and stamp, as blocks of about ``target_rows`` rows and at most 1 MiB (one row may be more)."""
+    for start in range(0, len(facts), target_rows):
+        part = facts.slice(start, min(start + target_rows, len(facts)))
+        block = _encode(part, table, block_class)
+        if len(block.data) > MAX_BYTES and len(part) > 1:
+            yield from encode_blocks(part, table, block_class, (len(part) + 1) // 2)
+        else:
+            yield block
+
+
+def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
+    keys = encode_keys(table, {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns})
+    transactions, rows = b"", facts.rows
+    oldest = newest = 0
+    if block_class is BlockClass.EVENTS:
+        rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
+    else:
+        used, rows = _own_positions(facts)
+        oldest, newest = _time_range(used, facts)
+        transactions = _ipc(used)
+    kept, same = _distinct_columns(rows, table)
+    header = BlockHeader(table.name, block_class, len(facts), keys[0].as_py(), keys[1].as_py(), oldest, newest, same)
+    message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
+    data, checksum = seal_block(message.SerializeToString(deterministic=True))
+    return EncodedBlock(header, data, checksum)
+
+
+def _time_range(used: pa.Table, facts: Facts) -> tuple[int, int]:
+    named = facts.column("_name_uuid").drop_null()
+    times = np.concatenate([np.asarray(one_chunk(used.column("commit_time"))), commit_times(named)])
+    return int(times.min(initial=0 if not len(times) else times[0])), int(times.max(initial=0))
+
+
+def _conflict_counts(facts: Facts) -> tuple[int, int]:
+    expectations = np.count_nonzero((facts.numbers("_expects") > 0) | (facts.numbers("_end_expects") > 0))
+    end = facts.stamps("end")
+    late = np.count_nonzero((end != NO_STAMP) & (facts.stamps("row") > end) & (facts.numbers("_kind") == Kind.VERSION))
+    return int(expectations), int(late)
+
+
+def _own_positions(facts: Facts) -> tuple[pa.Table, pa.Table]:
+    """The transactions that the facts refer to, and the rows with positions in those."""
+    positions = {name: facts.numbers(name, NO_STAMP) for name in _POSITIONS if name in facts.rows.column_names}
+    used = np.unique(np.concatenate(list(positions.values())))
+    used = used[used >= 0]
+    rows = facts.rows
+    for name, values in positions.items():
+        own = np.searchsorted(used, values).astype(np.int32)
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(own, mask=values < 0))
+    return facts.transactions.take(pa.array(used)), rows
+
+
+def _distinct_columns(rows: pa.Table, table: Table) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+    """The columns that say something, and which of the others equal which of these."""
+    kept: dict[str, pa.Array] = {}
+    same = []
+    for name in rows.column_names:
+        values = one_chunk(rows.column(name))
+        if values.null_count == len(values) and name not in table.fixed_columns:
+            continue
+        twin = next((other for other, seen in kept.items() if seen.type == values.type and seen.equals(values)), None)
+        if twin is None or name in table.fixed_columns:
+            kept[name] = values
+        else:
+            same.append((name, twin))
+    return pa.table(kept), tuple(same)
+
+
+def _ipc(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
+        writer.write_batch(
+            rows.combine_chunks().to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], schema=rows.schema)
+        )
+    return bytes(sink.getvalue())
+
+
+def header_message(header: BlockHeader) -> Any:
+    """The header as a message."""
+    return log_pb2.BlockHeader(
+        table=header.table,
+        **{"class": header.block_class},
+        rows=header.rows,
+        first_key=header.first_key,
+        last_key=header.last_key,
+        oldest=header.oldest,
+        newest=header.newest,
+        same=[log_pb2.SameColumn(**{"column": column, "as": other}) for column, other in header.same],
+        expectations=header.expectations,
+        late_updates=header.late_updates,
+    )
+
+
+def header_of(message: Any) -> BlockHeader:
+    """The header that a message holds."""
+    return BlockHeader(
+        message.table,
+        BlockClass(getattr(message, "class")),
+        message.rows,
+        message.first_key,
+        message.last_key,
+        message.oldest,
+        message.newest,
+        tuple((same.column, getattr(same, "as")) for same in message.same),
+        message.expectations,
+        message.late_updates,
+    )
+
+
+def decode_block(data: bytes, table: Table, name: str, columns: Collection[str] | None = None) -> Facts:
+    """The facts of a sealed block, with ``columns`` only where given (storage names); names what is wrong with file ``name``.
+
+    The facts of a block of events have no transactions and no positions: ``facts_of_blocks`` gives them theirs.
+    """
+    block_checksum(data, name, f"a block of table {table.name!r}")
+    try:
+        message = log_pb2.Block.FromString(data)
+        header = header_of(message.header)
+        transactions = _read_ipc(message.transactions) if message.transactions else None
+        rows = _with_twins(_read_ipc(message.rows, _wanted(columns, header)), header)
+    except (DecodeError, pa.ArrowException, ValueError, KeyError) as error:
+        raise CorruptionError(
+            f"{name} holds a block of table {table.name!r} that cannot be read: {error}.",
+            next_step="Restore the file from a copy.",
+        ) from None
+    if header.rows != len(rows):
+        raise CorruptionError(
+            f"{name} holds a block of {len(rows)} rows that claims {header.rows}.", next_step="Restore the file from a copy."
+        )
+    wanted = rows if columns is None else rows.select([n for n in rows.column_names if n in columns])
+    return Facts(transactions if transactions is not None else NO_TRANSACTIONS, conform(wanted, table))
+
+
+def _wanted(columns: Collection[str] | None, header: BlockHeader) -> Collection[str] | None:
+    """The columns to read: those asked for, and the ones that stand for them."""
+    if columns is None:
+        return None
+    return {*columns, *(twin for name, twin in header.same if name in columns)}
+
+
+def _with_twins(rows: pa.Table, header: BlockHeader) -> pa.Table:
+    for name, twin in header.same:
+        if twin in rows.column_names:
+            rows = rows.append_column(name, rows.column(twin))
+    return rows
+
+
+def _read_ipc(data: bytes, columns: Collection[str] | None = None) -> pa.Table:
+    options = pa.ipc.IpcReadOptions(use_threads=False)
+    if columns is not None:
+        names = pa.ipc.read_schema(pa.py_buffer(data)).names
+        options.included_fields = [i for i, name in enumerate(names) if name in columns]
+    with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
+        return reader.read_all()
+
+
+def facts_of_blocks(rows: Facts, transaction: pa.Table) -> Facts:
+    """The facts of a block of events of the one transaction in ``transaction``."""
+    table = rows.rows
+    for position, sequence in (("_txn", "_seq"), ("_row_txn", "_row_seq"), ("_end_txn", "_end_seq")):
+        if sequence in table.column_names:
+            known = table.column(sequence).is_valid()
+            table = table.append_column(position, pc.if_else(known, pa.scalar(0, FACT_COLUMNS[position]), None))
+    return Facts(transaction, table)

@@ -1,0 +1,146 @@
+"""Checkpoints between bytes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
+
+from ..cut import Cut, Head
+from ..errors import CorruptionError
+from ..tables import Table
+from ..v1 import log_pb2
+from .descriptors import parse_definition
+from .seal import FORMAT_VERSION, digest, seal, unseal
+from .segments import SegmentReference, segment_message, segment_of
+from .transactions import Link, check_format, cut_message, cut_of
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How a checkpoint covers one timeline: every covered transaction from ``list_from`` on, before it only where several are known."""
+
+    list_from: int
+    recent: frozenset[Head]
+    branches: frozenset[Head] = frozenset()
+    newest_commit_time: int = 0
+    transactions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many rows of each sort a table has at a checkpoint's cut."""
+
+    live: int = 0
+    tombstones: int = 0
+    stubs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationResult:
+    """What the last version of an application committed."""
+
+    writer: str
+    id: str
+    version: int
+    link: Link
+    commit_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state at ``cut``, as segments."""
+
+    writer: str
+    database: str
+    revision: int
+    uuid: bytes
+    cut: Cut
+    coverage: Mapping[str, Coverage]
+    created: int
+    lateness_bound: int
+    tables: tuple[Table, ...] = ()
+    totals: Mapping[str, Totals] = field(default_factory=dict)
+    applications: tuple[ApplicationResult, ...] = ()
+    segments: tuple[SegmentReference, ...] = ()
+    reads: Cut = field(default_factory=Cut)
+    forgotten_before: int = 0
+    digest: bytes = b""
+    size: int = 0
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """The sealed bytes of a checkpoint."""
+    message = log_pb2.Checkpoint(
+        format_version=FORMAT_VERSION,
+        writer=checkpoint.writer,
+        database=checkpoint.database,
+        revision=checkpoint.revision,
+        uuid=checkpoint.uuid,
+        cut=cut_message(checkpoint.cut),
+        created=checkpoint.created,
+        lateness_bound=checkpoint.lateness_bound,
+        segments=[segment_message(reference) for reference in checkpoint.segments],
+        reads=cut_message(checkpoint.reads),
+        forgotten_before=checkpoint.forgotten_before,
+    )
+    for writer, coverage in sorted(checkpoint.coverage.items()):
+        entry = message.coverage.add(
+            writer=writer,
+            list_from=coverage.list_from,
+            newest_commit_time=coverage.newest_commit_time,
+            transactions=coverage.transactions,
+        )
+        entry.recent.extend(log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.recent))
+        entry.branches.extend(log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.branches))
+    for table in checkpoint.tables:
+        message.tables.add().MergeFromString(table.definition)
+    for name, totals in sorted(checkpoint.totals.items()):
+        message.totals.add(table=name, live=totals.live, tombstones=totals.tombstones, stubs=totals.stubs)
+    for result in checkpoint.applications:
+        entry = message.applications.add(
+            writer=result.writer, id=result.id, version=result.version, commit_time=result.commit_time
+        )
+        entry.transaction.revision, entry.transaction.uuid = result.link.revision, result.link.uuid
+        entry.transaction.digest = result.link.digest
+    return seal(message.SerializeToString(deterministic=True))
+
+
+def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
+    """The checkpoint that the file ``name`` holds, its checksum checked."""
+    body = unseal(data, name, "a checkpoint")
+    try:
+        message = log_pb2.Checkpoint.FromString(body)
+    except DecodeError as error:
+        raise CorruptionError(f"{name} is no checkpoint: {error}.", next_step="Restore the file from a copy.") from None
+    check_format(message, name)
+    return Checkpoint(
+        writer=message.writer,
+        database=message.database,
+        revision=message.revision,
+        uuid=message.uuid,
+        cut=cut_of(message.cut.writers),
+        coverage={entry.writer: _coverage(entry) for entry in message.coverage},
+        created=message.created,
+        lateness_bound=message.lateness_bound,
+        tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
+        totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
+        applications=tuple(_application(entry) for entry in message.applications),
+        segments=tuple(segment_of(reference) for reference in message.segments),
+        reads=cut_of(message.reads.writers),
+        forgotten_before=message.forgotten_before,
+        digest=digest(data),
+        size=len(data),
+    )
+
+
+def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:
+    recent = frozenset(Head(head.revision, head.uuid) for head in entry.recent)
+    branches = frozenset(Head(head.revision, head.uuid) for head in entry.branches)
+    return Coverage(entry.list_from, recent, branches, entry.newest_commit_time, entry.transactions)
+
+
+def _application(entry: log_pb2.ApplicationResult) -> ApplicationResult:
+    link = Link(entry.transaction.revision, entry.transaction.uuid, entry.transaction.digest)
+    return ApplicationResult(entry.writer, entry.id, entry.version, link, entry.commit_time)

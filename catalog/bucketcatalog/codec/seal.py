@@ -1,0 +1,59 @@
+"""The checksum that ends every stand-alone message, and the check that comes before anything is parsed.
+
+A sealed message is the message's bytes followed by its last field, number 2047: for Transaction, Checkpoint and SegmentIndex the SHA-256
+of every byte before the field, for Block the CRC-32. Any protobuf library parses the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+
+from ..errors import CorruptionError, TruncatedObject
+
+_SHA_TAG = b"\xfa\x7f\x20"
+_SHA_SIZE = len(_SHA_TAG) + 32
+_CRC_TAG = b"\xfd\x7f"
+_CRC_SIZE = len(_CRC_TAG) + 4
+FORMAT_VERSION = 1
+KNOWN_FEATURES: frozenset[str] = frozenset()
+
+
+def seal(body: bytes) -> bytes:
+    """``body`` with its SHA-256 as the last field."""
+    return body + _SHA_TAG + hashlib.sha256(body).digest()
+
+
+def digest(sealed: bytes) -> bytes:
+    """The checksum field of sealed bytes; other files name the message by it."""
+    return sealed[-32:]
+
+
+def unseal(sealed: bytes, name: str, holds: str) -> bytes:
+    """The bytes of a message whose checksum is right, else ``CorruptionError`` that names the file and what it held."""
+    body, trailer = sealed[:-_SHA_SIZE], sealed[-_SHA_SIZE:]
+    if len(trailer) < _SHA_SIZE:
+        raise TruncatedObject(f"{name} is too short to be {holds}.", next_step=_REMEDY)
+    if trailer[:3] != _SHA_TAG or hashlib.sha256(body).digest() != trailer[3:]:
+        raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.", next_step=_REMEDY)
+    return body
+
+
+def seal_block(body: bytes) -> tuple[bytes, int]:
+    """``body`` with its CRC-32 as the last field, and the CRC-32."""
+    checksum = zlib.crc32(body)
+    return body + _CRC_TAG + checksum.to_bytes(4, "little"), checksum
+
+
+def block_checksum(sealed: bytes | memoryview, name: str, holds: str) -> int:
+    """The CRC-32 of a sealed block after checking it, else ``CorruptionError``."""
+    if len(sealed) < _CRC_SIZE:
+        raise TruncatedObject(f"{name} ends within {holds}.", next_step=_REMEDY)
+    view = memoryview(sealed)
+    checksum = zlib.crc32(view[:-_CRC_SIZE])
+    if bytes(view[-_CRC_SIZE:]) != _CRC_TAG + checksum.to_bytes(4, "little"):
+        raise CorruptionError(f"{name} is damaged: the checksum of {holds} does not match.", next_step=_REMEDY)
+    return checksum
+
+
+_REMEDY = "Restore the file from a copy of the store, or read on without it with ignoreCorruption."

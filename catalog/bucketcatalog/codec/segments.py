@@ -1,0 +1,229 @@
+"""Segments: files of blocks with an index behind them, read whole or one block at a time.
+
+The file is one protobuf message byte for byte: ``blocks`` fields, the ``index`` field, and last, always nine bytes, ``index_offset``. A
+checkpoint or transaction that refers to a segment names its index's place and digest, and the index names each block's checksum, so one
+digest in the referring file fixes every byte that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from ..cut import Cut, Head
+from ..errors import CorruptionError, MissingObject, ObjectNotFound
+from ..facts import Facts
+from ..keys import KeyRange
+from ..paths import segment as segment_path
+from ..paths import uuid_text
+from ..store.base import Store
+from ..tables import Table
+from ..v1 import log_pb2
+from .blocks import BlockClass, BlockHeader, EncodedBlock, decode_block, header_message, header_of
+from .seal import FORMAT_VERSION, digest, seal, unseal
+
+MAX_SEGMENT_BYTES = 1 << 30
+_BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG = b"\x0a", b"\x12", b"\x19"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The blocks of one table and class in a segment, in sum."""
+
+    table: str
+    block_class: BlockClass
+    rows: int
+    blocks: int
+    first_key: bytes
+    last_key: bytes
+    oldest: int
+    newest: int
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReference:
+    """Where a segment lies and what it holds, as a checkpoint or a transaction says."""
+
+    writer: str
+    uuid: bytes
+    size: int
+    index_offset: int
+    index_length: int
+    index_digest: bytes
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlace:
+    """One block of a segment: where it lies and what its index entry says of it."""
+
+    name: str
+    offset: int
+    length: int
+    checksum: int
+    header: BlockHeader
+
+
+class SegmentBuilder:
+    """Collects encoded blocks, in the order of table, class and key, into one segment's bytes."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._parts: list[bytes] = []
+        self._entries: list[Any] = []
+        self._headers: list[BlockHeader] = []
+
+    def add(self, block: EncodedBlock) -> None:
+        """Append a block."""
+        prefix = _BLOCK_TAG + _varint(len(block.data))
+        offset = self.size + len(prefix)
+        header = header_message(block.header)
+        self._entries.append(log_pb2.BlockEntry(offset=offset, length=len(block.data), header=header, checksum=block.checksum))
+        self._headers.append(block.header)
+        self._parts += [prefix, block.data]
+        self.size = offset + len(block.data)
+
+    def finish(
+        self, *, writer: str, database: str, uuid: bytes, cut: Cut | None = None, tables: Sequence[Table] = ()
+    ) -> tuple[bytes, SegmentReference]:
+        """The segment's bytes, and what refers to it."""
+        index = log_pb2.SegmentIndex(
+            format_version=FORMAT_VERSION, writer=writer, database=database, uuid=uuid, entries=self._entries
+        )
+        for table in tables:
+            index.tables.add().MergeFromString(table.definition)
+        for name, heads in (cut.heads if cut else {}).items():
+            index.cut.writers.add(writer=name, heads=[log_pb2.Head(revision=h.revision, uuid=h.uuid) for h in heads])
+        sealed = seal(index.SerializeToString(deterministic=True))
+        prefix = _INDEX_TAG + _varint(len(sealed))
+        trailer = _OFFSET_TAG + self.size.to_bytes(8, "little")
+        data = b"".join([*self._parts, prefix, sealed, trailer])
+        place = self.size + len(prefix)
+        reference = SegmentReference(writer, uuid, len(data), place, len(sealed), digest(sealed), _runs(self._headers))
+        return data, reference
+
+
+def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
+    runs: dict[tuple[str, BlockClass], Run] = {}
+    for header in headers:
+        key = (header.table, header.block_class)
+        run = runs.get(key)
+        if run is None:
+            run = Run(*key, 0, 0, header.first_key, header.last_key, header.oldest, header.newest)
+        runs[key] = replace(
+            run,
+            rows=run.rows + header.rows,
+            blocks=run.blocks + 1,
+            first_key=min(run.first_key, header.first_key),
+            last_key=max(run.last_key, header.last_key),
+            oldest=min(run.oldest, header.oldest),
+            newest=max(run.newest, header.newest),
+        )
+    return tuple(runs.values())
+
+
+def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
+    """The places of a segment's blocks: one range read, checked against the reference's digest."""
+    name = segment_path(reference.writer, database, reference.uuid)
+    holds = f"the index of {_held(reference)}"
+    try:
+        sealed = store.get_range(name, reference.index_offset, reference.index_length)
+    except ObjectNotFound:
+        raise MissingObject(f"{name} is gone. It held {_held(reference)}.", next_step=_REMEDY) from None
+    body = unseal(sealed, name, holds)
+    if digest(sealed) != reference.index_digest:
+        raise CorruptionError(
+            f"{name} is not the file that was referred to. It should hold {_held(reference)}.", next_step=_REMEDY
+        )
+    try:
+        message = log_pb2.SegmentIndex.FromString(body)
+        return tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+
+
+def read_block(store: Store, place: BlockPlace, table: Table, columns: Any = None) -> Facts:
+    """The facts of one block: one range read."""
+    return decode_block(_checked_range(store, place), table, place.name, columns)
+
+
+def _checked_range(store: Store, place: BlockPlace) -> bytes:
+    try:
+        data = store.get_range(place.name, place.offset, place.length)
+    except ObjectNotFound:
+        raise MissingObject(f"{place.name} is gone. It held {_keys(place)}.", next_step=_REMEDY) from None
+    if data[-4:] != place.checksum.to_bytes(4, "little"):
+        raise CorruptionError(f"{place.name} is damaged: the checksum of {_keys(place)} does not match.", next_step=_REMEDY)
+    return data
+
+
+def places_in(places: Sequence[BlockPlace], table: str, keys: KeyRange) -> list[BlockPlace]:
+    """The blocks of a table that can hold keys of the range."""
+    return [p for p in places if p.header.table == table and keys.overlaps(p.header.first_key, p.header.last_key)]
+
+
+def segment_message(reference: SegmentReference) -> Any:
+    """The reference as a message."""
+    message = log_pb2.SegmentReference(
+        writer=reference.writer,
+        uuid=reference.uuid,
+        size=reference.size,
+        index_offset=reference.index_offset,
+        index_length=reference.index_length,
+        index_digest=reference.index_digest,
+    )
+    for run in reference.runs:
+        message.runs.add(
+            table=run.table,
+            **{"class": run.block_class},
+            rows=run.rows,
+            blocks=run.blocks,
+            first_key=run.first_key,
+            last_key=run.last_key,
+            oldest=run.oldest,
+            newest=run.newest,
+            level=run.level,
+        )
+    return message
+
+
+def segment_of(message: Any) -> SegmentReference:
+    """The reference that a message holds."""
+    runs = tuple(
+        Run(r.table, BlockClass(getattr(r, "class")), r.rows, r.blocks, r.first_key, r.last_key, r.oldest, r.newest, r.level)
+        for r in message.runs
+    )
+    return SegmentReference(
+        message.writer, message.uuid, message.size, message.index_offset, message.index_length, message.index_digest, runs
+    )
+
+
+def cut_of_index(message: Any) -> Cut:
+    """The cut that a segment's index names."""
+    return Cut.of((entry.writer, Head(head.revision, head.uuid)) for entry in message.cut.writers for head in entry.heads)
+
+
+def _held(reference: SegmentReference) -> str:
+    parts = (f"{run.rows} rows of {run.table} ({run.block_class.name.lower()})" for run in reference.runs)
+    return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
+
+
+def _keys(place: BlockPlace) -> str:
+    header = place.header
+    return f"{header.rows} rows of table {header.table!r}, keys {header.first_key!r} to {header.last_key!r}"
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+_REMEDY = "Restore the file from a copy of the store, or read on without it with ignoreCorruption."

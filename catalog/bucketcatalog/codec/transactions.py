@@ -1,0 +1,222 @@
+"""Transactions between bytes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from ..cut import Cut, Head
+from ..errors import CorruptionError, UnsupportedFormat
+from ..events import Event, EventKind, VersionName
+from ..tables import Table
+from ..v1 import log_pb2
+from .blocks import EncodedBlock, header_of
+from .descriptors import parse_definition
+from .rows import decode_row, encode_row
+from .seal import FORMAT_VERSION, KNOWN_FEATURES, digest, seal, unseal
+from .segments import SegmentReference, segment_message, segment_of
+
+MAX_ACTIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Names a transaction of the same timeline and fixes its content by its digest."""
+
+    revision: int
+    uuid: bytes
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application's own number of a commit."""
+
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block within a transaction, still encoded."""
+
+    table: str
+    rows: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One commit as its file tells it.
+
+    Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks``, or segments;
+    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field.
+    """
+
+    writer: str
+    database: str
+    revision: int
+    uuid: bytes
+    commit_time: int
+    lateness_bound: int
+    parents: tuple[Link, ...] = ()
+    operation: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    application: Application | None = None
+    reads: Cut = field(default_factory=Cut)
+    tables: tuple[Table, ...] = ()
+    actions: tuple[Any, ...] = ()
+    blocks: tuple[StoredBlock, ...] = ()
+    segments: tuple[SegmentReference, ...] = ()
+    digest: bytes = b""
+    size: int = 0
+
+    @property
+    def head(self) -> Head:
+        """The transaction's place on its timeline."""
+        return Head(self.revision, self.uuid)
+
+    @property
+    def stamp(self) -> tuple[int, str, int, bytes]:
+        """What its events' stamps begin with."""
+        return (self.commit_time, self.writer, self.revision, self.uuid)
+
+    @property
+    def events(self) -> int:
+        """How many events it holds."""
+        in_segments = sum(run.rows for segment in self.segments for run in segment.runs)
+        return len(self.actions) + sum(block.rows for block in self.blocks) + in_segments
+
+
+def action_of(event: Event, table: Table) -> Any:
+    """The event as a message."""
+    action = log_pb2.Action(table=event.table, kind=event.kind, row=encode_row(table, event.row), moved=event.moved)
+    if event.version is not None:
+        action.version.uuid, action.version.sequence = event.version.uuid, event.version.sequence
+    if event.has_expectation:
+        if event.expects is None:
+            action.expects.absent = True
+        else:
+            action.expects.version.uuid, action.expects.version.sequence = event.expects.uuid, event.expects.sequence
+    return action
+
+
+def event_of(action: Any, table: Table, name: str) -> Event:
+    """The event that a message of file ``name`` holds."""
+    try:
+        kind = EventKind(action.kind)
+    except ValueError:
+        raise UnsupportedFormat(
+            f"{name} holds an event of the unknown kind {action.kind}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        ) from None
+    version = VersionName(action.version.uuid, action.version.sequence) if action.HasField("version") else None
+    what = action.expects.WhichOneof("what") if action.HasField("expects") else None
+    expected = action.expects.version
+    return Event(
+        table=action.table,
+        kind=kind,
+        row=decode_row(table, action.row, name),
+        version=version,
+        has_expectation=what is not None,
+        expects=VersionName(expected.uuid, expected.sequence) if what == "version" else None,
+        moved=action.moved,
+    )
+
+
+def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks: Sequence[EncodedBlock]) -> bytes:
+    """The sealed bytes of a transaction with these events."""
+    message = log_pb2.Transaction(
+        format_version=FORMAT_VERSION,
+        writer=transaction.writer,
+        database=transaction.database,
+        revision=transaction.revision,
+        uuid=transaction.uuid,
+        commit_time=transaction.commit_time,
+        lateness_bound=transaction.lateness_bound,
+        actions=actions,
+    )
+    for link in transaction.parents:
+        message.parents.add(writer=transaction.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
+    if transaction.operation or transaction.metadata or transaction.metrics:
+        message.operation.name = transaction.operation
+        message.operation.metadata.update(transaction.metadata)
+        message.operation.metrics.update(transaction.metrics)
+    if transaction.application is not None:
+        message.application.id, message.application.version = transaction.application.id, transaction.application.version
+    if transaction.reads.heads:
+        message.reads.extend(cut_message(transaction.reads).writers)
+    for table in transaction.tables:
+        message.tables.add().MergeFromString(table.definition)
+    for block in blocks:
+        message.blocks.add().MergeFromString(block.data)
+    message.segments.extend(segment_message(reference) for reference in transaction.segments)
+    return seal(message.SerializeToString(deterministic=True))
+
+
+def decode_transaction(data: bytes, name: str) -> Transaction:
+    """The transaction that the file ``name`` holds, its checksum checked."""
+    body = unseal(data, name, "a transaction")
+    try:
+        message = log_pb2.Transaction.FromString(body)
+    except DecodeError as error:
+        raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
+    check_format(message, name)
+    application = Application(message.application.id, message.application.version) if message.HasField("application") else None
+    return Transaction(
+        writer=message.writer,
+        database=message.database,
+        revision=message.revision,
+        uuid=message.uuid,
+        commit_time=message.commit_time,
+        lateness_bound=message.lateness_bound,
+        parents=tuple(Link(link.revision, link.uuid, link.digest) for link in message.parents),
+        operation=message.operation.name,
+        metadata=dict(message.operation.metadata),
+        metrics=dict(message.operation.metrics),
+        application=application,
+        reads=cut_of(message.reads),
+        tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
+        actions=tuple(message.actions),
+        blocks=tuple(_stored(block) for block in message.blocks),
+        segments=tuple(segment_of(reference) for reference in message.segments),
+        digest=digest(data),
+        size=len(data),
+    )
+
+
+def _stored(block: Any) -> StoredBlock:
+    header = header_of(block.header)
+    return StoredBlock(header.table, header.rows, block.SerializeToString(deterministic=True))
+
+
+def check_format(message: Any, name: str) -> None:
+    """``UnsupportedFormat`` where the file needs more than this release knows."""
+    unknown = sorted(set(message.required_features) - KNOWN_FEATURES)
+    if unknown:
+        raise UnsupportedFormat(
+            f"{name} needs the feature {unknown[0]!r}, which this release does not know.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        )
+    if message.format_version > FORMAT_VERSION:
+        raise UnsupportedFormat(
+            f"{name} has format version {message.format_version}; this release reads up to {FORMAT_VERSION}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        )
+
+
+def cut_message(cut: Cut) -> Any:
+    """The cut as a message."""
+    message = log_pb2.Cut()
+    for writer, heads in cut.heads.items():
+        message.writers.add(writer=writer, heads=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in heads])
+    return message
+
+
+def cut_of(writers: Any) -> Cut:
+    """The cut that repeated WriterHeads hold."""
+    return Cut.of((entry.writer, Head(head.revision, head.uuid)) for entry in writers for head in entry.heads)

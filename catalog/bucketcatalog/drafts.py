@@ -1,0 +1,208 @@
+"""Drafts: what a user puts into a transaction, checked against its tables and numbered, before anything is written.
+
+Rows come as a dict, a list of dicts, or Arrow data. A few become events one by one; Arrow data stays columns all the way to the blocks.
+Whatever does not fit is refused here, so a transaction that is committed fits its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .clock import uuid7_time
+from .codec.blocks import BlockClass, EncodedBlock, encode_blocks
+from .codec.transactions import MAX_ACTIONS, action_of
+from .errors import InvalidRows
+from .events import Event, EventKind, VersionName, facts_of_events
+from .facts import FACT_COLUMNS, NO_TRANSACTIONS, End, Expects, Facts, Kind, concat, one_chunk
+from .incarnations import Incarnations
+from .keys import encode_keys
+from .snapshot import Snapshot
+from .surface import storage_array, storage_row
+from .tables import Table
+from .targets import Targets
+
+Rows = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+
+
+@dataclass
+class Draft:
+    """The events of one transaction, in their order. ``look`` gives a snapshot of now, where an event needs one."""
+
+    find_table: Callable[[str], Table]
+    look: Callable[[], Snapshot]
+    tables: dict[str, Table] = field(default_factory=dict)
+    named_after: int = 0
+    _events: list[tuple[int, Event]] = field(default_factory=list)
+    _columns: list[tuple[str, Facts]] = field(default_factory=list)
+    _count: int = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(
+        self, kind: EventKind, name: str, rows: Rows, *, expect: str | None = None, has_expect: bool = False, moved: bool = False
+    ) -> None:
+        """Check rows and add an event for each. ``InvalidRows`` names row and column, and nothing is added."""
+        table = self.tables.get(name) or self.find_table(name)
+        expects = None if expect in (None, "absent") else VersionName.parse(expect)
+        if isinstance(rows, (pa.Table, pa.RecordBatch)):
+            self._add_columns(
+                kind,
+                table,
+                pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows,
+                expects,
+                has_expect,
+                moved,
+            )
+        else:
+            self._add_rows(kind, table, [rows] if isinstance(rows, Mapping) else list(rows), expects, has_expect, moved)
+        if expects is not None:
+            self._named([expects.uuid])
+        self.tables[name] = table
+
+    def _named(self, uuids: Iterable[bytes]) -> None:
+        """Naming a version counts as having read it."""
+        self.named_after = max([self.named_after, *(uuid7_time(uuid) for uuid in uuids)])
+
+    def _add_rows(
+        self,
+        kind: EventKind,
+        table: Table,
+        rows: Sequence[Mapping[str, Any]],
+        expects: VersionName | None,
+        has_expect: bool,
+        moved: bool,
+    ) -> None:
+        targets = Targets(table, kind, self.look)
+        incarnations = Incarnations(table, self.look) if kind is EventKind.PUT else None
+        events = []
+        for number, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise InvalidRows(f"Row {number} for table {table.name!r} is no mapping.", next_step="Give dicts, or Arrow data.")
+            named, rest = targets.split(row)
+            stored = storage_row(table, rest, key_only=kind in (EventKind.DELETE, EventKind.PURGE), number=number)
+            if incarnations is not None:
+                incarnations.fill(stored)
+            version = targets.version_of(stored, named, number)
+            if version is None and targets.needed_but_gone(named):
+                continue
+            if version is not None:
+                self._named([version.uuid])
+            if kind is EventKind.DELETE and version is not None and has_expect:
+                raise _expecting_twice(table)
+            events.append(Event(table.name, kind, stored, version, has_expect, expects, moved and version is not None))
+        for event in events:
+            self._events.append((self._count, event))
+            self._count += 1
+
+    def _add_columns(
+        self, kind: EventKind, table: Table, rows: pa.Table, expects: VersionName | None, has_expect: bool, moved: bool
+    ) -> None:
+        targets = Targets(table, kind, self.look)
+        named, rest = targets.split_columns(rows)
+        stored = _stored_columns(table, rest, key_only=kind in (EventKind.DELETE, EventKind.PURGE))
+        keys = encode_keys(table, stored)
+        if kind is EventKind.PUT:
+            stored = Incarnations(table, self.look).fill_columns(stored, keys)
+        uuids, sequences, kept = targets.versions_of(stored, keys, named)
+        if kept is not None:
+            stored, uuids, sequences = stored.filter(kept), uuids.filter(kept), sequences.filter(kept)
+        if uuids is not None and has_expect and kind is EventKind.DELETE:
+            raise _expecting_twice(table)
+        facts = _event_columns(kind, stored, uuids, sequences, self._count, moved)
+        if has_expect:
+            facts = _expecting(facts, expects)
+        if uuids is not None and len(uuids):
+            self._named(pc.unique(uuids.drop_null()).to_pylist())
+        self._columns.append((table.name, Facts(NO_TRANSACTIONS, facts)))
+        self._count += len(facts)
+
+    def encoded(self) -> tuple[list[Any], list[EncodedBlock]]:
+        """The events as actions, or as blocks where they are more than a transaction carries one by one."""
+        if self._count <= MAX_ACTIONS and not self._columns:
+            return [action_of(event, self.tables[event.table]) for _, event in self._events], []
+        pieces: dict[str, list[Facts]] = {}
+        placed: dict[str, list[tuple[int, int, Event]]] = {}
+        for sequence, event in self._events:
+            placed.setdefault(event.table, []).append((0, sequence, event))
+        for name, events in placed.items():
+            pieces.setdefault(name, []).append(facts_of_events(self.tables[name], events, NO_TRANSACTIONS))
+        for name, facts in self._columns:
+            pieces.setdefault(name, []).append(facts)
+        blocks: list[EncodedBlock] = []
+        for name in sorted(pieces):
+            blocks += encode_blocks(_by_key(concat(pieces[name]), self.tables[name]), self.tables[name], BlockClass.EVENTS)
+        return [], blocks
+
+
+def _by_key(facts: Facts, table: Table) -> Facts:
+    order = pc.sort_indices(
+        pa.table({"key": one_chunk(encode_keys(table, facts.rows)), "seq": facts.column("_seq")}),
+        sort_keys=[("key", "ascending"), ("seq", "ascending")],
+    )
+    return facts.take(order)
+
+
+def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table:
+    allowed = table.key if key_only else tuple(table.by_name)
+    for name in rows.column_names:
+        if name not in allowed:
+            raise InvalidRows(
+                f"Rows for table {table.name!r} have the column {name!r}, which it does not take.",
+                next_step=f"Its {'key columns' if key_only else 'columns'} are {', '.join(allowed)}.",
+            )
+    for name in table.key:
+        if name not in rows.column_names:
+            raise InvalidRows(
+                f"Rows for table {table.name!r} lack the key column {name!r}.", next_step=f"Give {', '.join(table.key)}."
+            )
+    arrays = {
+        table.by_name[n].field_name: storage_array(table, table.by_name[n], one_chunk(rows.column(n))) for n in rows.column_names
+    }
+    return pa.table(arrays)
+
+
+def _event_columns(
+    kind: EventKind, stored: pa.Table, uuids: pa.Array | None, sequences: pa.Array | None, first: int, moved: bool
+) -> pa.Table:
+    count = len(stored)
+    numbers = pa.array(np.arange(first, first + count, dtype=np.int32))
+    facts = stored.append_column("_seq", numbers)
+    if kind is EventKind.PUT:
+        return facts
+    if uuids is None:
+        return facts.append_column("_kind", pa.repeat(pa.scalar(int(Kind.DELETE), pa.uint8()), count))
+    named = uuids.is_valid()
+    kinds = pc.if_else(named, pa.scalar(int(Kind.NAMED), pa.uint8()), pa.scalar(int(Kind.DELETE), pa.uint8()))
+    facts = facts.append_column("_kind", kinds).append_column("_name_uuid", uuids).append_column("_name_seq", sequences)
+    if kind is EventKind.UPDATE:
+        return facts.append_column("_row_seq", numbers)
+    if kind is EventKind.PURGE:
+        return facts.append_column("_purged", pa.repeat(pa.scalar(True), count))
+    end = pa.scalar(int(End.MOVED if moved else End.NAMED_DELETE), FACT_COLUMNS["_end_kind"])
+    facts = facts.append_column("_end_seq", pc.if_else(named, numbers, pa.scalar(None, pa.int32())))
+    return facts.append_column("_end_kind", pc.if_else(named, end, pa.scalar(None, FACT_COLUMNS["_end_kind"])))
+
+
+def _expecting(facts: pa.Table, expects: VersionName | None) -> pa.Table:
+    count = len(facts)
+    kind = Expects.ABSENT if expects is None else Expects.VERSION
+    facts = facts.append_column("_expects", pa.repeat(pa.scalar(int(kind), pa.uint8()), count))
+    if expects is None:
+        return facts
+    uuid = pa.repeat(pa.scalar(expects.uuid, FACT_COLUMNS["_expects_uuid"]), count)
+    sequence = pa.repeat(pa.scalar(expects.sequence, pa.int32()), count)
+    return facts.append_column("_expects_uuid", uuid).append_column("_expects_seq", sequence)
+
+
+def _expecting_twice(table: Table) -> InvalidRows:
+    return InvalidRows(
+        f"A delete from table {table.name!r} names a version and expects one too.",
+        next_step="Name the version to end only that one, or expect it to end whatever is current and see a conflict.",
+    )

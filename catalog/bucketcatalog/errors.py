@@ -1,0 +1,239 @@
+"""Every error that the package raises on purpose, in one tree.
+
+::
+
+    BucketCatalogError                 code, message, next step; picklable
+    ├── UsageError                     the caller asked for something that cannot be
+    │   ├── InvalidName                writer, database, tag, bucket or object name
+    │   ├── InvalidOption              an option's name or value
+    │   ├── InvalidRows                rows that do not fit their table
+    │   ├── InvalidTime                a timestamp that cannot be read or lies in the future
+    │   ├── InvalidVersion             a version string that cannot be read
+    │   ├── UnknownTable               no table of that name in the catalog
+    │   ├── IncompatibleTable          a definition that contradicts the catalog's own
+    │   └── ClosedWriter               a writer or transaction used after its end
+    ├── NotFound                       what was named is not there
+    │   ├── CatalogNotFound            no catalog at that place
+    │   ├── DatabaseNotFound           no such database, or several to choose from
+    │   ├── SourceNotFound             a source to harvest that is not there
+    │   └── ObjectNotFound             an object of the store
+    ├── StoreError                     the store refused or failed
+    │   ├── AccessDenied
+    │   ├── StoreUnavailable
+    │   ├── OutcomeUnknown             a put may or may not have landed
+    │   └── UnsupportedStore           a store that cannot give what the call needs
+    ├── CommitError                    a transaction that was not published
+    │   ├── ClockSkew                  the clock is too far from the store's
+    │   ├── ForeignBranch              somebody else writes under this writer's id
+    │   └── CommitUnknown              the outcome cannot be told; reopening resolves it
+    ├── CorruptionError                a file that is not what it claims to be
+    │   ├── TruncatedObject
+    │   └── MissingObject              a file that another one names is gone
+    ├── ForkDetected                   a forked timeline, where the caller was strict
+    └── UnsupportedFormat              a format version or required feature that is too new
+
+An error's text is one line: what is wrong with which file, row or option, then the next step. `code` is stable across releases.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class BucketCatalogError(Exception):
+    """The base of all errors of this package.
+
+    ``code`` names the kind of error for programs, ``message`` says what is wrong with what, ``next_step`` what to do about it.
+    """
+
+    code: ClassVar[str] = "BUCKETCATALOG"
+
+    def __init__(self, message: str, *, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        text = f"[{self.code}] {self.message}"
+        return f"{text} Next: {self.next_step}" if self.next_step else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.next_step, {})
+
+
+def _rebuild(kind: type[BucketCatalogError], message: str, next_step: str, state: dict[str, Any]) -> BucketCatalogError:
+    error = kind(message, next_step=next_step)
+    error.__dict__.update(state)
+    return error
+
+
+class UsageError(BucketCatalogError):
+    """The caller asked for something that cannot be."""
+
+    code = "USAGE"
+
+
+class InvalidName(UsageError):
+    """A name outside the limits of its kind."""
+
+    code = "INVALID_NAME"
+
+
+class InvalidOption(UsageError):
+    """An unknown option, or a value that the option does not take."""
+
+    code = "INVALID_OPTION"
+
+
+class InvalidRows(UsageError):
+    """Rows that do not fit the table they were given for."""
+
+    code = "INVALID_ROWS"
+
+
+class InvalidTime(UsageError):
+    """A time that cannot be read, or that lies in the future."""
+
+    code = "INVALID_TIME"
+
+
+class InvalidVersion(UsageError):
+    """A version string that cannot be read or names nothing here."""
+
+    code = "INVALID_VERSION"
+
+
+class UnknownTable(UsageError):
+    """No table of that name in the catalog."""
+
+    code = "UNKNOWN_TABLE"
+
+
+class IncompatibleTable(UsageError):
+    """A table definition that contradicts what the catalog holds."""
+
+    code = "INCOMPATIBLE_TABLE"
+
+
+class ClosedWriter(UsageError):
+    """A writer or transaction was used after its end."""
+
+    code = "CLOSED_WRITER"
+
+
+class NotFound(BucketCatalogError):
+    """What was named is not there."""
+
+    code = "NOT_FOUND"
+
+
+class CatalogNotFound(NotFound):
+    """No catalog at the place that was named."""
+
+    code = "CATALOG_NOT_FOUND"
+
+
+class DatabaseNotFound(NotFound):
+    """No such database, or several and none was named."""
+
+    code = "DATABASE_NOT_FOUND"
+
+
+class SourceNotFound(NotFound):
+    """The source to harvest is not there."""
+
+    code = "SOURCE_NOT_FOUND"
+
+
+class ObjectNotFound(NotFound):
+    """The store holds no object of that name."""
+
+    code = "OBJECT_NOT_FOUND"
+
+
+class StoreError(BucketCatalogError):
+    """The object store refused or failed."""
+
+    code = "STORE"
+
+
+class AccessDenied(StoreError):
+    """The store does not allow the call."""
+
+    code = "ACCESS_DENIED"
+
+
+class StoreUnavailable(StoreError):
+    """The store did not answer, and nothing was changed."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class OutcomeUnknown(StoreError):
+    """A put may or may not have landed; the same bytes may be put again."""
+
+    code = "OUTCOME_UNKNOWN"
+
+
+class UnsupportedStore(StoreError):
+    """A store that cannot give the guarantee that the call needs."""
+
+    code = "UNSUPPORTED_STORE"
+
+
+class CommitError(BucketCatalogError):
+    """A transaction that was not published."""
+
+    code = "COMMIT"
+
+
+class ClockSkew(CommitError):
+    """This machine's clock is too far from the store's."""
+
+    code = "CLOCK_SKEW"
+
+
+class ForeignBranch(CommitError):
+    """Another process writes under this writer's id."""
+
+    code = "FOREIGN_BRANCH"
+
+
+class CommitUnknown(CommitError):
+    """Whether the transaction was published cannot be told; reopening the writer resolves it."""
+
+    code = "COMMIT_UNKNOWN"
+
+
+class CorruptionError(BucketCatalogError):
+    """A file that is not what it claims to be. The message names the file and what it holds."""
+
+    code = "CORRUPT"
+
+
+class TruncatedObject(CorruptionError):
+    """A file that is shorter than what is read from it."""
+
+    code = "TRUNCATED"
+
+
+class MissingObject(CorruptionError):
+    """A file that another file names is gone."""
+
+    code = "MISSING"
+
+
+class ForkDetected(BucketCatalogError):
+    """A timeline has more than one branch, and the caller asked to be strict."""
+
+    code = "FORK"
+
+
+class UnsupportedFormat(BucketCatalogError):
+    """A format version or a required feature that this release does not know."""
+
+    code = "UNSUPPORTED_FORMAT"
+
+
+class CatalogWarning(UserWarning):
+    """Something about a catalog that does not stop a reader but that somebody should know."""

@@ -1,0 +1,216 @@
+"""Facts: the one relation that events, blocks, checkpoints and the fold all speak.
+
+A fact is a row about one key. An event is a fact, and so is a row of checkpointed state, so replaying is one function over their union.
+
+=========  =====================================================================================================
+kind       what it says
+=========  =====================================================================================================
+VERSION    a PUT began a version. Its stamp, row, row stamp if an UPDATE replaced the row, end if it has ended,
+           what the PUT expected, what the DELETE that ended it expected, whether it is purged
+DELETE     a blind DELETE that ended nothing yet: its stamp and what it expected
+NAMED      something about a version that is not joined yet, by the version's name: a row and row stamp (UPDATE),
+           an end (naming DELETE), purged (PURGE)
+=========  =====================================================================================================
+
+So PUT is a VERSION, UPDATE a NAMED with a row, a blind DELETE a DELETE, a naming one a NAMED with an end, PURGE a NAMED that is purged.
+Source: DESIGN.md sections 2 and 3, "What a checkpoint holds".
+
+A *stamp* is ``(commit_time, writer, revision, uuid, sequence)``. Rows hold it as a position in ``transactions``, which is sorted by the
+first four, and the sequence number; as one int64 (position << 32 | sequence) stamps of one ``Facts`` compare as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .tables import UUID_STORAGE, Table
+
+Stamps = npt.NDArray[np.int64]
+NO_STAMP = -1
+SEQUENCE_BITS = 32
+
+
+class Kind(IntEnum):
+    """What a fact says; the numbers are the format's."""
+
+    VERSION = 0
+    DELETE = 1
+    NAMED = 2
+
+
+class End(IntEnum):
+    """What ended a version; the numbers are the format's."""
+
+    NONE = 0
+    PUT = 1
+    DELETE = 2
+    NAMED_DELETE = 3
+    MOVED = 4
+
+
+class Expects(IntEnum):
+    """What an event expected to replace; the numbers are the format's."""
+
+    NOTHING_SAID = 0
+    ABSENT = 1
+    VERSION = 2
+
+
+TRANSACTIONS = pa.schema(
+    [
+        pa.field("commit_time", pa.int64(), False),
+        pa.field("writer", pa.string(), False),
+        pa.field("revision", pa.int64(), False),
+        pa.field("uuid", UUID_STORAGE, False),
+    ]
+)
+_POSITION = pa.int32()
+FACT_COLUMNS: dict[str, pa.DataType] = {
+    "_kind": pa.uint8(),
+    "_txn": _POSITION,
+    "_seq": _POSITION,
+    "_row_txn": _POSITION,
+    "_row_seq": _POSITION,
+    "_end_txn": _POSITION,
+    "_end_seq": _POSITION,
+    "_end_kind": pa.uint8(),
+    "_name_uuid": UUID_STORAGE,
+    "_name_seq": _POSITION,
+    "_expects": pa.uint8(),
+    "_expects_uuid": UUID_STORAGE,
+    "_expects_seq": _POSITION,
+    "_end_expects": pa.uint8(),
+    "_end_expects_uuid": UUID_STORAGE,
+    "_end_expects_seq": _POSITION,
+    "_purged": pa.bool_(),
+}
+_POSITIONS = ("_txn", "_row_txn", "_end_txn")
+NO_TRANSACTIONS = TRANSACTIONS.empty_table()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about the keys of one table.
+
+    ``transactions`` has the columns of ``TRANSACTIONS``, distinct and sorted by stamp. ``rows`` has row columns named by field number and
+    those of ``FACT_COLUMNS``; a column that is absent is null or its default throughout. ``_txn``, ``_row_txn`` and ``_end_txn`` are
+    positions in ``transactions``.
+    """
+
+    transactions: pa.Table
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        """A fact column as one array, all null where it is absent."""
+        index = self.rows.schema.get_field_index(name)
+        if index < 0:
+            return pa.nulls(len(self), FACT_COLUMNS[name])
+        return one_chunk(self.rows.column(index))
+
+    def numbers(self, name: str, missing: int = 0) -> Stamps:
+        """A fact column of numbers as int64, ``missing`` where it is null."""
+        if self.rows.schema.get_field_index(name) < 0:
+            return np.full(len(self), missing, dtype=np.int64)
+        values = self.column(name).cast(pa.int64())
+        return np.asarray(pc.fill_null(values, missing) if values.null_count else values, dtype=np.int64)
+
+    def stamps(self, what: str = "") -> Stamps:
+        """The facts' own stamps, or with ``row`` or ``end`` those of their rows or ends; ``NO_STAMP`` where there is none."""
+        infix = f"{what}_" if what else ""
+        position = self.numbers(f"_{infix}txn", NO_STAMP)
+        return np.where(position < 0, NO_STAMP, position << SEQUENCE_BITS | self.numbers(f"_{infix}seq"))
+
+    @cached_property
+    def uuids(self) -> pa.Array:
+        """The transactions' uuids, by position."""
+        return one_chunk(self.transactions.column("uuid"))
+
+    def take(self, indices: Any) -> Self:
+        """The facts at these positions, in this order."""
+        return replace(self, rows=self.rows.take(indices))
+
+    def filter(self, mask: Any) -> Self:
+        """The facts where ``mask`` is true."""
+        return replace(self, rows=self.rows.filter(mask))
+
+    def slice(self, start: int, stop: int) -> Self:
+        """The facts from ``start`` up to ``stop``, without copying."""
+        return replace(self, rows=self.rows.slice(start, stop - start))
+
+
+def one_chunk(values: Any) -> pa.Array:
+    """A chunked array as one array."""
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def commit_times(uuids: pa.Array) -> Stamps:
+    """The commit times that version 7 uuids hold, in microseconds; 0 for nulls."""
+    filled = pc.fill_null(uuids, bytes(16)) if uuids.null_count else uuids
+    if not len(filled):
+        return np.empty(0, dtype=np.int64)
+    raw = np.frombuffer(filled.buffers()[1], dtype=">u8", offset=filled.offset * 16, count=len(filled) * 2)[::2].astype(np.int64)
+    return (raw >> 16) * 1_000 + (raw & 0xFFF)
+
+
+def transaction_table(stamps: Iterable[tuple[int, str, int, bytes]]) -> pa.Table:
+    """A table of transactions from ``(commit_time, writer, revision, uuid)``, sorted."""
+    columns = list(zip(*sorted(set(stamps)), strict=True)) or [(), (), (), ()]
+    return pa.table([pa.array(list(c), f.type) for c, f in zip(columns, TRANSACTIONS, strict=True)], schema=TRANSACTIONS)
+
+
+def conform(rows: pa.Table, table: Table) -> pa.Table:
+    """``rows`` of an older or newer schema with the row columns that ``table`` knows, in its types; fact columns stay."""
+    known = table.storage_schema
+    names = [name for name in rows.column_names if name.startswith("_") or known.get_field_index(name) >= 0]
+    arrays = []
+    for name in names:
+        values = rows.column(name)
+        wanted = FACT_COLUMNS.get(name) or known.field(name).type
+        arrays.append(values if values.type == wanted else values.cast(wanted))
+    return pa.table(arrays, names=names)
+
+
+def concat(pieces: Sequence[Facts]) -> Facts:
+    """The union of facts about keys of one table, with positions in one common table of transactions."""
+    pieces = [piece for piece in pieces if len(piece)] or list(pieces[:1])
+    if len(pieces) <= 1:
+        return pieces[0] if pieces else Facts(NO_TRANSACTIONS, pa.table({}))
+    first = pieces[0].transactions
+    if all(piece.transactions is first or piece.transactions.equals(first) for piece in pieces[1:]):
+        return Facts(first, pa.concat_tables([piece.rows for piece in pieces], promote_options="default"))
+    common = _union([piece.transactions for piece in pieces])
+    uuids = one_chunk(common.column("uuid"))
+    rows = [_remapped(piece, uuids) for piece in pieces]
+    return Facts(common, pa.concat_tables(rows, promote_options="default"))
+
+
+def _union(tables: Sequence[pa.Table]) -> pa.Table:
+    every = pa.concat_tables({id(table): table for table in tables}.values())
+    _, first = np.unique(np.asarray(pc.index_in(every["uuid"], value_set=pc.unique(every["uuid"]))), return_index=True)
+    distinct = every.take(first)
+    order = distinct.set_column(3, "uuid", distinct["uuid"].cast(pa.binary()))
+    return distinct.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in TRANSACTIONS.names])).combine_chunks()
+
+
+def _remapped(piece: Facts, uuids: pa.Array) -> pa.Table:
+    mapping = pc.index_in(piece.uuids, value_set=uuids).cast(_POSITION)
+    rows = piece.rows
+    for name in _POSITIONS:
+        index = rows.schema.get_field_index(name)
+        if index >= 0:
+            rows = rows.set_column(index, name, mapping.take(one_chunk(rows.column(index))))
+    return rows

@@ -1,0 +1,121 @@
+"""What a reader asks for, as key ranges to read and a mask over what was read.
+
+``where`` maps columns to a value, a list of values, None, or ``prefix(...)``. Conditions on the leading key columns become key ranges;
+all conditions are checked on the rows as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import InvalidOption
+from .keys import EVERYTHING, KeyRange, prefix_range
+from .surface import storage_value, surface_array
+from .tables import Column, DataType, Shape, Table
+
+_MOST_RANGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Matches text or bytes that begin with ``text``."""
+
+    text: str | bytes
+
+
+def prefix(text: str | bytes) -> Prefix:
+    """A condition for ``where``: the column begins with ``text`` (bytewise)."""
+    return Prefix(text)
+
+
+Where = Mapping[str, Any]
+
+
+def key_ranges(table: Table, where: Where) -> list[KeyRange]:
+    """The key ranges that can hold matching rows: as narrow as the conditions on the leading key columns allow."""
+    leading: list[list[Any]] = []
+    last: str | bytes | None = None
+    for column in table.key_columns:
+        condition = where.get(column.name)
+        if isinstance(condition, Prefix):
+            last = condition.text
+            break
+        if condition is None:
+            break
+        leading.append([_stored(table, column, value) for value in _listed(condition)])
+    combinations = 1
+    for values in leading:
+        combinations *= len(values)
+    if combinations > _MOST_RANGES:
+        return [_spanning(table, leading)]
+    ranges = {prefix_range(table, values, last) for values in itertools.product(*leading)} if leading or last else {EVERYTHING}
+    return sorted(ranges, key=lambda keys: keys.start)
+
+
+def _spanning(table: Table, leading: Sequence[Sequence[Any]]) -> KeyRange:
+    """One range over many keys: from the smallest to the largest."""
+    first = prefix_range(table, [min(values) for values in leading])
+    last = prefix_range(table, [max(values) for values in leading])
+    return KeyRange(first.start, last.stop)
+
+
+def _listed(condition: Any) -> list[Any]:
+    return list(condition) if isinstance(condition, (list, tuple, set, frozenset)) else [condition]
+
+
+def _stored(table: Table, column: Column, value: Any) -> Any:
+    try:
+        return storage_value(column, value)
+    except (TypeError, ValueError) as error:
+        raise InvalidOption(
+            f"The condition on column {column.name!r} of table {table.name!r} does not fit: {error}.",
+            next_step=f"Compare it with a {column.type.value}, a list of these, or prefix(...).",
+        ) from None
+
+
+def check(table: Table, where: Where, schema: pa.Schema) -> None:
+    """``InvalidOption`` where a condition names a column that there is not, or does not fit it."""
+    for name, condition in where.items():
+        if schema.get_field_index(name) < 0:
+            raise InvalidOption(
+                f"Table {table.name!r} has no column {name!r} to filter by.",
+                next_step=f"Its columns are {', '.join(schema.names)}.",
+            )
+        column = table.by_name.get(name)
+        if column is None or condition is None:
+            continue
+        if isinstance(condition, Prefix):
+            if column.type not in (DataType.STRING, DataType.BYTES, DataType.JSON) or column.shape is not Shape.ONE:
+                raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
+        else:
+            for value in _listed(condition):
+                _stored(table, column, value)
+
+
+def matching(table: Table, rows: pa.Table, where: Where) -> pa.Table:
+    """The rows (of surface columns) that meet every condition."""
+    masks = [_mask(table, rows.column(name), name, condition) for name, condition in where.items()]
+    return rows.filter(functools.reduce(pc.and_, masks)) if masks else rows
+
+
+def _mask(table: Table, values: pa.ChunkedArray, name: str, condition: Any) -> pa.ChunkedArray:
+    if condition is None:
+        return values.is_null()
+    if isinstance(condition, Prefix):
+        text = condition.text.encode() if isinstance(condition.text, str) else condition.text
+        return pc.fill_null(pc.starts_with(values.cast(pa.binary()), pattern=text), False)
+    column = table.by_name.get(name)
+    wanted = _listed(condition)
+    if column is None:
+        allowed = pa.array(wanted, values.type)
+    else:
+        stored = pa.array([_stored(table, column, value) for value in wanted], column.storage_type)
+        allowed = surface_array(column, stored)
+    return pc.is_in(values, value_set=allowed)

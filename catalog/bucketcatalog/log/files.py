@@ -1,0 +1,109 @@
+"""Reading the log's files: what lies where, each file checked against the name it lies under.
+
+Files are immutable, so what was read once is kept (up to a bound); listings are never kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import paths
+from ..clock import uuid7_time
+from ..codec.checkpoints import Checkpoint, decode_checkpoint
+from ..codec.transactions import Transaction, decode_transaction
+from ..cut import Head
+from ..errors import CorruptionError, MissingObject, ObjectNotFound
+from ..names import is_name
+from ..paths import FileKind, LogFile
+from ..store.base import Store
+
+_KEPT_BYTES = 64 << 20
+_RESTORE = "Restore the file from a copy of the store."
+
+
+class LogFiles:
+    """The log of one database in a store."""
+
+    def __init__(self, store: Store, database: str) -> None:
+        self.store = store
+        self.database = database
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._kept_bytes = 0
+
+    def writers(self) -> list[str]:
+        """Everything that could be a writer's prefix, one request."""
+        return [name for name in self.store.list_prefixes("") if is_name(name)]
+
+    def timeline(self, writer: str, from_revision: int = 0) -> Iterator[LogFile]:
+        """The files on the writer's timeline from a revision on, in order of revision."""
+        prefix = paths.transactions_prefix(writer, self.database)
+        after = paths.revision_start(writer, self.database, from_revision) if from_revision > 0 else ""
+        for info in self.store.list(prefix, after=after):
+            file = paths.parse_log_file(prefix, info.name)
+            if file is not None:
+                yield file
+
+    def transactions(self, writer: str, from_revision: int = 0) -> Iterator[Head]:
+        """The transactions on the writer's timeline from a revision on."""
+        for file in self.timeline(writer, from_revision):
+            if file.kind is FileKind.TRANSACTION:
+                yield Head(file.revision, file.uuid)
+
+    def checkpoints(self, writer: str, limit: int | None = None) -> Iterator[Head]:
+        """The writer's checkpoints, those at the largest revision first."""
+        prefix = paths.newest_prefix(writer, self.database)
+        for info in self.store.list(prefix, limit=limit):
+            file = paths.parse_newest_marker(prefix, info.name)
+            if file is not None:
+                yield Head(file.revision, file.uuid)
+
+    def transaction(self, writer: str, head: Head) -> Transaction:
+        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""
+        name = paths.transaction(writer, self.database, head.revision, head.uuid)
+        return self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
+
+    def checkpoint(self, writer: str, head: Head) -> Checkpoint:
+        """The checkpoint, or ``MissingObject`` or ``CorruptionError`` naming its file."""
+        name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
+        return self._read(name, "a checkpoint", lambda data: self._checked_checkpoint(data, name, writer, head))
+
+    def keep(self, name: str, value: Transaction | Checkpoint) -> None:
+        """Remember a file that was just written or read."""
+        self._kept[name] = value
+        self._kept_bytes += value.size
+        while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
+            self._kept_bytes -= self._kept.popitem(last=False)[1].size
+
+    def _read(self, name: str, holds: str, decode: Callable[[bytes], Any]) -> Any:
+        kept = self._kept.get(name)
+        if kept is not None:
+            self._kept.move_to_end(name)
+            return kept
+        try:
+            data = self.store.get(name)
+        except ObjectNotFound:
+            raise MissingObject(f"{name} is gone. It held {holds}.", next_step=_RESTORE) from None
+        value = decode(data)
+        self.keep(name, value)
+        return value
+
+    def _checked_transaction(self, data: bytes, name: str, writer: str, head: Head) -> Transaction:
+        transaction = decode_transaction(data, name)
+        self._check_identity(transaction, name, writer, head)
+        if transaction.commit_time != uuid7_time(transaction.uuid):
+            raise CorruptionError(f"{name} has a commit time that is not its uuid's.", next_step=_RESTORE)
+        return transaction
+
+    def _checked_checkpoint(self, data: bytes, name: str, writer: str, head: Head) -> Checkpoint:
+        checkpoint = decode_checkpoint(data, name)
+        self._check_identity(checkpoint, name, writer, head)
+        return checkpoint
+
+    def _check_identity(self, file: Transaction | Checkpoint, name: str, writer: str, head: Head) -> None:
+        if (file.writer, file.database, file.revision, file.uuid) != (writer, self.database, head.revision, head.uuid):
+            raise CorruptionError(
+                f"{name} holds {file.writer}/{file.database} revision {file.revision}: another file lies under this name.",
+                next_step=_RESTORE,
+            )

@@ -1,0 +1,186 @@
+"""Owning a timeline: opening it, publishing transactions on it, and noticing somebody else who does.
+
+There is one writer for a writer id and database at a time. No listing is made for a commit: foreign transactions are looked for when
+the timeline is opened, before each checkpoint, and when the last look is older than 30 s (DESIGN.md, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .. import clock, paths
+from ..codec.seal import digest
+from ..codec.transactions import Link, Transaction
+from ..cut import Head
+from ..errors import ClockSkew, CommitUnknown, ForeignBranch, MissingObject, OutcomeUnknown, StoreError
+from .files import LogFiles
+
+MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
+MAX_CLOCK_SKEW = 60 * 1_000_000
+LOOK_EVERY = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A writer's promises in microseconds: how long a commit may take to reach the store, and how wrong its clock may be."""
+
+    commit_delay: int = MAX_COMMIT_DELAY
+    clock_skew: int = MAX_CLOCK_SKEW
+
+    @property
+    def lateness_bound(self) -> int:
+        """Microseconds after its commit time by which a transaction is in the store, or never will be."""
+        return self.commit_delay + self.clock_skew
+
+
+class OwnTimeline:
+    """One writer's timeline, held open for commits.
+
+    Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
+    ``next_revision`` is larger than every revision known; commit times rise.
+    """
+
+    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits) -> None:
+        self.files = files
+        self.writer = writer
+        self.limits = limits
+        self._now = now
+        self._known: set[Head] = set()
+        self.parents: tuple[Link, ...] = ()
+        self.next_revision = 0
+        self.last_commit_time = 0
+        self._list_from = self._first_recent_revision()
+        self._open()
+
+    def _first_recent_revision(self) -> int:
+        newest = next(self.files.checkpoints(self.writer, 1), None)
+        if newest is None:
+            return 0
+        coverage = self.files.checkpoint(self.writer, newest).coverage.get(self.writer)
+        return 0 if coverage is None else min(coverage.list_from, newest.revision)
+
+    def _open(self) -> None:
+        listed = list(self.files.transactions(self.writer, self._list_from))
+        self._looked = clock.monotonic()
+        self._known = set(listed)
+        heads = self._heads(listed)
+        self._refuse_forks(heads, listed)
+        self.parents = tuple(
+            sorted((Link(t.revision, t.uuid, t.digest) for t in heads), key=lambda link: (link.revision, link.uuid))
+        )
+        self.next_revision = max((t.revision for t in heads), default=-1) + 1
+        self.last_commit_time = max((t.commit_time for t in heads), default=0)
+
+    def _heads(self, listed: list[Head]) -> list[Transaction]:
+        if not listed:
+            return []
+        if len({head.revision for head in listed}) == len(listed) == listed[-1].revision - listed[0].revision + 1:
+            return [self.files.transaction(self.writer, listed[-1])]
+        every = {head: self.files.transaction(self.writer, head) for head in listed}
+        followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
+        gone = sorted(head for head in followed - every.keys() if head.revision >= self._list_from)
+        if gone:
+            name = paths.transaction(self.writer, self.files.database, gone[0].revision, gone[0].uuid)
+            raise MissingObject(
+                f"{name} is gone. Later transactions follow it.", next_step="Restore the file from a copy of the store."
+            )
+        return [t for head, t in every.items() if head not in followed]
+
+    def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:
+        """One stray transaction of a crashed predecessor is joined; anything more is for ``repair``."""
+        if len(heads) <= 1:
+            return
+        every = {head: self.files.transaction(self.writer, head) for head in listed}
+        if len(heads) == 2 and any(_is_stray(stray, heads, every) for stray in heads):
+            return
+        raise ForeignBranch(
+            f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
+            f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
+            next_step="Give each process a writer id of its own, then join the branches with bucketcatalog repair.",
+        )
+
+    def look(self, *, force: bool = False) -> None:
+        """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
+        if not force and clock.monotonic() - self._looked < LOOK_EVERY:
+            return
+        foreign = [head for head in self.files.transactions(self.writer, self._list_from) if head not in self._known]
+        self._looked = clock.monotonic()
+        if foreign:
+            raise ForeignBranch(
+                f"Another process writes as {self.writer!r} in database {self.files.database!r}: revision {foreign[0].revision} "
+                f"({paths.uuid_text(foreign[0].uuid)}) is not ours. What was acknowledged on either branch is kept.",
+                next_step="Stop one of the processes, give it a writer id of its own, and open the writer again.",
+            )
+        self._forget_settled()
+
+    def _forget_settled(self) -> None:
+        """Stop listing revisions that are too old for strays."""
+        oldest = self._now() - 2 * self.limits.lateness_bound
+        recent = [head.revision for head in self._known if head.commit_time >= oldest]
+        self._list_from = max(self._list_from, min(recent, default=self.next_revision - 1))
+        self._known = {head for head in self._known if head.revision >= self._list_from}
+
+    def commit_time(self, after: int) -> int:
+        """The commit time of the next transaction, which comes after the time ``after`` of all that it has read.
+
+        ``ClockSkew`` where the machine's clock and the store's differ too much, or where the time would lie ahead of the store's.
+        """
+        now, store_now = self._now(), self.files.store.now_us()
+        if abs(now - store_now) > self.limits.clock_skew:
+            raise ClockSkew(
+                f"This machine's clock is {abs(now - store_now) / 1e6:.1f} s {'ahead of' if now > store_now else 'behind'} the store's.",
+                next_step=f"Set the clock right; {self.limits.clock_skew / 1e6:.0f} s are allowed.",
+            )
+        time = max(now, self.last_commit_time + 1, after + 1)
+        if time > store_now + self.limits.clock_skew:
+            raise ClockSkew(
+                f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
+                f"{(time - store_now) / 1e6:.1f} s in the future.",
+                next_step="Wait until then, or void that transaction with bucketcatalog repair.",
+            )
+        return time
+
+    def publish(self, transaction: Transaction, data: bytes) -> Transaction:
+        """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""
+        name = paths.transaction(self.writer, self.files.database, transaction.revision, transaction.uuid)
+        self._put(name, data, transaction.commit_time + self.limits.commit_delay)
+        committed = replace(transaction, digest=digest(data), size=len(data))
+        self._known.add(committed.head)
+        self.parents = (Link(committed.revision, committed.uuid, committed.digest),)
+        self.next_revision = committed.revision + 1
+        self.last_commit_time = committed.commit_time
+        return committed
+
+    def _put(self, name: str, data: bytes, deadline: int) -> None:
+        pause, unknown = _FIRST_PAUSE, False
+        while True:
+            try:
+                return self.files.store.put(name, data)
+            except OutcomeUnknown as error:
+                unknown, last = True, error
+            except StoreError as error:
+                if not unknown:
+                    raise
+                last = OutcomeUnknown(error.message)
+            if self._now() >= deadline:
+                raise CommitUnknown(
+                    f"Whether {name} was published cannot be told: {last.message}",
+                    next_step="Open the writer again: it finds the transaction if it is there.",
+                )
+            clock.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _is_stray(stray: Transaction, heads: list[Transaction], every: dict[Head, Transaction]) -> bool:
+    """Whether everything that ``stray`` follows is among the ancestors of the other head."""
+    (other,) = (t for t in heads if t is not stray)
+    ancestors: set[Head] = set()
+    pending = [other.head]
+    while pending:
+        head = pending.pop()
+        if head not in ancestors:
+            ancestors.add(head)
+            pending += [Head(link.revision, link.uuid) for link in every[head].parents] if head in every else []
+    return all(Head(link.revision, link.uuid) in ancestors for link in stray.parents)

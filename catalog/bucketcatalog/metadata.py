@@ -1,0 +1,282 @@
+"""Tables about the catalog itself: what it consists of, who wrote it, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import paths
+from .codec.checkpoints import Checkpoint
+from .cut import Cut
+from .errors import InvalidOption
+from .log.view import between, version_view
+from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
+from .planning import plan_slices
+from .reading import Part, read_slice
+from .replay.conflicts import CONFLICTS, conflicts
+from .tables import TIMESTAMP
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
+
+_MAP = pa.map_(pa.string(), pa.string())
+_SCHEMAS = {
+    "log": pa.schema(
+        [
+            pa.field("writer", pa.string(), False),
+            pa.field("revision", pa.int64(), False),
+            pa.field("uuid", pa.string(), False),
+            pa.field("commit_timestamp", TIMESTAMP, False),
+            pa.field("operation", pa.string()),
+            pa.field("metadata", _MAP),
+            pa.field("app_id", pa.string()),
+            pa.field("app_version", pa.int64()),
+            pa.field("events", pa.int64(), False),
+            pa.field("bytes", pa.int64(), False),
+            pa.field("parents", pa.list_(pa.string())),
+            pa.field("version", pa.string(), False),
+        ]
+    ),
+    "writers": pa.schema(
+        [
+            pa.field("writer", pa.string(), False),
+            pa.field("role", pa.string(), False),
+            pa.field("revision", pa.int64(), False),
+            pa.field("heads", pa.int64(), False),
+            pa.field("last_commit_timestamp", TIMESTAMP, False),
+            pa.field("uncovered", pa.int64(), False),
+        ]
+    ),
+    "checkpoints": pa.schema(
+        [
+            pa.field("writer", pa.string(), False),
+            pa.field("revision", pa.int64(), False),
+            pa.field("uuid", pa.string(), False),
+            pa.field("as_of", TIMESTAMP, False),
+            pa.field("created", TIMESTAMP, False),
+            pa.field("writers", pa.int64(), False),
+            pa.field("rows", pa.int64(), False),
+            pa.field("bytes", pa.int64(), False),
+            pa.field("segments", pa.int64(), False),
+            pa.field("in_use", pa.bool_(), False),
+            pa.field("version", pa.string(), False),
+        ]
+    ),
+    "segments": pa.schema(
+        [
+            pa.field("checkpoint", pa.string(), False),
+            pa.field("name", pa.string(), False),
+            pa.field("table", pa.string(), False),
+            pa.field("class", pa.string(), False),
+            pa.field("rows", pa.int64(), False),
+            pa.field("blocks", pa.int64(), False),
+            pa.field("bytes", pa.int64(), False),
+        ]
+    ),
+    "conflicts": CONFLICTS,
+    "forks": pa.schema(
+        [
+            pa.field("writer", pa.string(), False),
+            pa.field("revision", pa.int64(), False),
+            pa.field("uuids", pa.list_(pa.string()), False),
+            pa.field("open", pa.bool_(), False),
+        ]
+    ),
+    "tables": pa.schema(
+        [
+            pa.field("table", pa.string(), False),
+            pa.field("key", pa.list_(pa.string()), False),
+            pa.field("id", pa.string()),
+            pa.field("data_reference", pa.list_(pa.string())),
+            pa.field("parent", pa.string()),
+            pa.field("columns", pa.list_(pa.string()), False),
+            pa.field("tombstones", pa.bool_(), False),
+        ]
+    ),
+}
+METADATA_TABLES = frozenset(_SCHEMAS)
+
+
+def metadata_schema(name: str) -> pa.Schema:
+    """The columns of a table about the catalog."""
+    return _SCHEMAS[name]
+
+
+class MetadataScan:
+    """A read of a table about the catalog, with the methods of ``Scan``."""
+
+    def __init__(self, snapshot: Snapshot, name: str, *, columns: Sequence[str] | None, where: Any) -> None:
+        self._snapshot = snapshot
+        self._name = name
+        self._where = dict(where)
+        every = _SCHEMAS[name]
+        unknown = [c for c in (*(columns or ()), *self._where) if every.get_field_index(c) < 0]
+        if unknown:
+            raise InvalidOption(
+                f"Table {name!r} has no column {unknown[0]!r}.", next_step=f"Its columns are {', '.join(every.names)}."
+            )
+        self.schema = every if columns is None else pa.schema([every.field(c) for c in columns])
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table."""
+        rows = _READERS[self._name](self._snapshot)
+        for column, condition in self._where.items():
+            wanted = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
+            rows = rows.filter(pc.is_in(rows.column(column), value_set=pa.array(wanted, rows.schema.field(column).type)))
+        return rows.select(self.schema.names)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches."""
+        yield from self.to_arrow().to_batches()
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def explain(self) -> str:
+        """What the scan reads."""
+        return f"table {self._name}: derived from the log and the checkpoints"
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=_SCHEMAS[name])
+
+
+def _log(snapshot: Snapshot) -> pa.Table:
+    nothing = version_view(snapshot.files, Cut())
+    rows = [
+        {
+            "writer": t.writer,
+            "revision": t.revision,
+            "uuid": paths.uuid_text(t.uuid),
+            "commit_timestamp": t.commit_time,
+            "operation": t.operation or None,
+            "metadata": sorted(t.metadata.items()) or None,
+            "app_id": t.application.id if t.application else None,
+            "app_version": t.application.version if t.application else None,
+            "events": t.events,
+            "bytes": t.size,
+            "parents": [paths.uuid_text(link.uuid) for link in t.parents],
+            "version": f"{t.writer}@{t.revision}",
+        }
+        for t in between(snapshot.files, nothing, snapshot.cut)
+    ]
+    return _table("log", rows)
+
+
+def _role(writer: str) -> str:
+    if writer.startswith(COMPACTOR_PREFIX):
+        return "compactor"
+    return "maintainer" if writer.startswith(MAINTAINER_PREFIX) else "writer"
+
+
+def _writers(snapshot: Snapshot) -> pa.Table:
+    tail = [t.writer for t in snapshot.view.tail]
+    rows = [
+        {
+            "writer": writer,
+            "role": _role(writer),
+            "revision": max(head.revision for head in heads),
+            "heads": len(heads),
+            "last_commit_timestamp": max(head.commit_time for head in heads),
+            "uncovered": tail.count(writer),
+        }
+        for writer, heads in snapshot.cut.heads.items()
+    ]
+    return _table("writers", rows)
+
+
+def _stored_checkpoints(snapshot: Snapshot) -> Iterator[Checkpoint]:
+    """The checkpoints that lie within the snapshot's time."""
+    for writer in snapshot.cut.heads:
+        for head in snapshot.files.checkpoints(writer):
+            if head.commit_time <= snapshot.cut.newest_commit_time:
+                yield snapshot.files.checkpoint(writer, head)
+
+
+def _checkpoints(snapshot: Snapshot) -> pa.Table:
+    used = {c.uuid for c in snapshot.view.checkpoints}
+    rows = [
+        {
+            "writer": c.writer,
+            "revision": c.revision,
+            "uuid": paths.uuid_text(c.uuid),
+            "as_of": c.cut.newest_commit_time,
+            "created": c.created,
+            "writers": len(c.cut.heads),
+            "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),
+            "bytes": c.size + sum(segment.size for segment in c.segments),
+            "segments": len(c.segments),
+            "in_use": c.uuid in used,
+            "version": str(c.cut),
+        }
+        for c in _stored_checkpoints(snapshot)
+    ]
+    return _table("checkpoints", rows)
+
+
+def _segments(snapshot: Snapshot) -> pa.Table:
+    rows = [
+        {
+            "checkpoint": paths.uuid_text(c.uuid),
+            "name": paths.segment(segment.writer, snapshot.database, segment.uuid),
+            "table": run.table,
+            "class": run.block_class.name.lower(),
+            "rows": run.rows,
+            "blocks": run.blocks,
+            "bytes": segment.size,
+        }
+        for c in _stored_checkpoints(snapshot)
+        for segment in c.segments
+        for run in segment.runs
+    ]
+    return _table("segments", rows)
+
+
+def _conflicts(snapshot: Snapshot) -> pa.Table:
+    found = []
+    for name, table in sorted(snapshot.definitions.items()):
+        base = snapshot.base(name)
+        for piece in plan_slices(base.blocks(), base.tail, only_live=False):
+            places = (*piece.live, *piece.rest)
+            if piece.tail is not None or piece.combined or any(p.header.expectations or p.header.late_updates for p in places):
+                found.append(conflicts(read_slice(base.store, table, piece, Part.EVERYTHING), table))
+    return pa.concat_tables(found) if found else CONFLICTS.empty_table()
+
+
+def _forks(snapshot: Snapshot) -> pa.Table:
+    rows = [
+        {"writer": f.writer, "revision": f.revision, "uuids": [paths.uuid_text(u) for u in f.uuids], "open": f.open}
+        for f in snapshot.view.forks
+    ]
+    return _table("forks", rows)
+
+
+def _tables(snapshot: Snapshot) -> pa.Table:
+    rows = [
+        {
+            "table": table.name,
+            "key": list(table.key),
+            "id": table.id,
+            "data_reference": list(table.data_reference),
+            "parent": table.parent.table if table.parent else None,
+            "columns": [column.name for column in table.columns],
+            "tombstones": table.keeps_tombstones,
+        }
+        for _, table in sorted(snapshot.definitions.items())
+    ]
+    return _table("tables", rows)
+
+
+_READERS: dict[str, Callable[[Snapshot], pa.Table]] = {
+    "log": _log,
+    "writers": _writers,
+    "checkpoints": _checkpoints,
+    "segments": _segments,
+    "conflicts": _conflicts,
+    "forks": _forks,
+    "tables": _tables,
+}

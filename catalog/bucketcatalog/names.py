@@ -1,0 +1,54 @@
+"""The names that people choose, and what they may look like.
+
+A writer's or database's name becomes a part of every object name below its prefix, so the rule here is what keeps a name from ever
+leaving its prefix: no ``/``, no leading dot, nothing that a file system or an object store treats specially.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from .errors import InvalidName
+
+WriterId = NewType("WriterId", str)
+DatabaseName = NewType("DatabaseName", str)
+TagName = NewType("TagName", str)
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", re.ASCII)
+_TAG = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,127}", re.ASCII)
+_SHAPE = "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot"
+
+COMPACTOR_PREFIX = "compactor-"
+MAINTAINER_PREFIX = "maintainer-"
+
+
+def writer_id(name: str) -> WriterId:
+    """``name`` as a writer's id, or ``InvalidName``."""
+    return WriterId(_checked(name, _NAME, "writer", _SHAPE))
+
+
+def database_name(name: str) -> DatabaseName:
+    """``name`` as a database's name, or ``InvalidName``."""
+    return DatabaseName(_checked(name, _NAME, "database", _SHAPE))
+
+
+def tag_name(name: str) -> TagName:
+    """``name`` as a tag's name, or ``InvalidName``."""
+    return TagName(_checked(name, _TAG, "tag", "a letter, then at most 127 of A-Z a-z 0-9 . _ -"))
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` can be the name of a writer or a database."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_data_writer(writer: str) -> bool:
+    """Whether the writer commits rows of its own: compactors and maintainers do not count where one writer is looked for."""
+    return not writer.startswith((COMPACTOR_PREFIX, MAINTAINER_PREFIX))
+
+
+def _checked(name: str, shape: re.Pattern[str], kind: str, rule: str) -> str:
+    if not isinstance(name, str) or shape.fullmatch(name) is None:
+        raise InvalidName(f"{name!r} cannot be the name of a {kind}.", next_step=f"Use {rule}.")
+    return name

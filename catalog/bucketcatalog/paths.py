@@ -1,0 +1,118 @@
+"""Builds and parses every object name of a catalog; no other module knows how names are put together.
+
+::
+
+    <writer>/<database>/transactions/<revision:020>/<uuid>.txn
+    <writer>/<database>/transactions/<revision:020>/<uuid>.ckpt
+    <writer>/<database>/newest/<99999999999999999999 - revision:020>-<checkpoint uuid>
+    <writer>/<database>/segments/<uuid>.seg
+
+Numbers are padded so that names sort as the numbers do; ``newest/`` counts down, so that the newest checkpoint sorts first. Names that
+do not parse are not the catalog's and are ignored. Source: IOx catalog persistence, 4.3, with full-width numbers and uuids.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+_LAST = 10**20 - 1
+_UUID = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+_LOG_FILE = re.compile(rf"(?P<revision>[0-9]{{20}})/{_UUID}\.(?P<kind>txn|ckpt)", re.ASCII)
+_NEWEST = re.compile(rf"(?P<countdown>[0-9]{{20}})-{_UUID}", re.ASCII)
+_SEGMENT = re.compile(rf"{_UUID}\.seg", re.ASCII)
+
+
+class FileKind(Enum):
+    """The kinds of files on a timeline, by the ending of their names."""
+
+    TRANSACTION = "txn"
+    CHECKPOINT = "ckpt"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LogFile:
+    """A transaction or checkpoint as its name tells it: where it stands on its timeline, and its 16-byte uuid."""
+
+    revision: int
+    uuid: bytes
+    kind: FileKind
+
+
+def uuid_text(uuid: bytes) -> str:
+    """The 36 characters of 16 bytes."""
+    digits = uuid.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of a uuid's text, with or without dashes."""
+    return bytes.fromhex(text.replace("-", ""))
+
+
+def database_prefix(writer: str, database: str) -> str:
+    """Everything of one writer in one database."""
+    return f"{writer}/{database}/"
+
+
+def transactions_prefix(writer: str, database: str) -> str:
+    """The writer's timeline."""
+    return f"{writer}/{database}/transactions/"
+
+
+def newest_prefix(writer: str, database: str) -> str:
+    """The markers of the writer's checkpoints, newest first."""
+    return f"{writer}/{database}/newest/"
+
+
+def segments_prefix(writer: str, database: str) -> str:
+    """The writer's segments."""
+    return f"{writer}/{database}/segments/"
+
+
+def revision_start(writer: str, database: str, revision: int) -> str:
+    """A name that sorts before every file at or after ``revision`` and after every earlier one."""
+    return f"{writer}/{database}/transactions/{revision:020}"
+
+
+def transaction(writer: str, database: str, revision: int, uuid: bytes) -> str:
+    """The name of a transaction."""
+    return f"{writer}/{database}/transactions/{revision:020}/{uuid_text(uuid)}.txn"
+
+
+def checkpoint(writer: str, database: str, revision: int, uuid: bytes) -> str:
+    """The name of a checkpoint."""
+    return f"{writer}/{database}/transactions/{revision:020}/{uuid_text(uuid)}.ckpt"
+
+
+def newest_marker(writer: str, database: str, revision: int, uuid: bytes) -> str:
+    """The name of the empty object that leads to a checkpoint."""
+    return f"{writer}/{database}/newest/{_LAST - revision:020}-{uuid_text(uuid)}"
+
+
+def segment(writer: str, database: str, uuid: bytes) -> str:
+    """The name of a segment."""
+    return f"{writer}/{database}/segments/{uuid_text(uuid)}.seg"
+
+
+def parse_log_file(prefix: str, name: str) -> LogFile | None:
+    """What a name below ``transactions_prefix`` stands for, or None for a file that is not the log's."""
+    match = _LOG_FILE.fullmatch(name, len(prefix)) if name.startswith(prefix) else None
+    if match is None:
+        return None
+    return LogFile(int(match["revision"]), uuid_bytes(match["uuid"]), FileKind(match["kind"]))
+
+
+def parse_newest_marker(prefix: str, name: str) -> LogFile | None:
+    """The checkpoint that a name below ``newest_prefix`` leads to, or None."""
+    match = _NEWEST.fullmatch(name, len(prefix)) if name.startswith(prefix) else None
+    if match is None:
+        return None
+    return LogFile(_LAST - int(match["countdown"]), uuid_bytes(match["uuid"]), FileKind.CHECKPOINT)
+
+
+def parse_segment(prefix: str, name: str) -> bytes | None:
+    """The uuid of the segment that a name below ``segments_prefix`` names, or None."""
+    match = _SEGMENT.fullmatch(name, len(prefix)) if name.startswith(prefix) else None
+    return uuid_bytes(match["uuid"]) if match else None

@@ -1,0 +1,106 @@
+"""Scans: one table of a snapshot, or its tombstones, as Arrow data.
+
+A scan is planned from indexes alone; each slice is read, folded, filtered and shown on its own, so memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from .base import TableBase
+from .codec.blocks import BlockClass
+from .filters import Where, check, key_ranges, matching
+from .planning import Slice, plan_slices
+from .reading import Part, read_slice
+from .render import DELETED_AT, output_schema, render, storage_columns
+from .store.base import Store
+from .tables import Table
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """What is needed to read any slice of a scan, anywhere: picklable."""
+
+    table: Table
+    part: Part
+    schema: pa.Schema
+    where: tuple[tuple[str, Any], ...]
+
+    def read(self, store: Store, piece: Slice) -> pa.Table:
+        """The rows of a slice that match, in key order."""
+        conditions = dict(self.where)
+        names = [*self.schema.names, *(name for name in conditions if name not in self.schema.names)]
+        wide = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=names)
+        facts = read_slice(store, self.table, piece, self.part, storage_columns(self.table, names))
+        return matching(self.table, render(facts, self.table, wide), conditions).select(self.schema.names)
+
+
+class Scan:
+    """A read of one table at a snapshot's cut. Nothing is read before a ``to_`` method is called."""
+
+    def __init__(self, base: TableBase, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
+        self._base = base
+        everything = output_schema(base.table, tombstones=tombstones, columns=None)
+        check(base.table, where, output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *_REQUESTABLE]))
+        self.task = ScanTask(
+            table=base.table,
+            part=Part.TOMBSTONES if tombstones else Part.LIVE,
+            schema=output_schema(base.table, tombstones=tombstones, columns=columns),
+            where=tuple(where.items()),
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of what the scan returns."""
+        return self.task.schema
+
+    def plan(self) -> list[Slice]:
+        """The slices to read, in key order."""
+        ranges = key_ranges(self.task.table, dict(self.task.where))
+        only_live = self.task.part is Part.LIVE
+        return plan_slices(self._base.blocks(ranges), self._base.tail, ranges, only_live=only_live)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
+        for piece in self.plan():
+            rows = self.task.read(self._base.store, piece)
+            yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def explain(self) -> str:
+        """What the scan reads, in a few lines: slices, blocks and bytes read and skipped, rows of the tail."""
+        plan = self.plan()
+        every = self._base.blocks()
+        places = {p for piece in plan for p in (*piece.live, *(piece.rest if self._reads_rest(piece) else ()))}
+        total = {p for blocks in every for p in blocks}
+        tail = sum(len(piece.tail) for piece in plan if piece.tail is not None)
+        return "\n".join(
+            [
+                f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices",
+                f"blocks: {len(places)} of {len(total)} ({sum(p.length for p in places):,} of {sum(p.length for p in total):,} bytes)",
+                f"tail: {tail} of {len(self._base.tail) if self._base.tail else 0} events",
+                f"checkpoints: {len(every)}",
+            ]
+        )
+
+    def _reads_rest(self, piece: Slice) -> bool:
+        if self.task.part is Part.LIVE:
+            return piece.combined
+        return piece.combined or piece.tail is not None or any(p.header.block_class is BlockClass.ENDED for p in piece.rest)
+
+
+_REQUESTABLE = ("_version", "_commit_timestamp", "_writer", "_revision")
+__all__ = ["BATCH_ROWS", "DELETED_AT", "Scan", "ScanTask"]

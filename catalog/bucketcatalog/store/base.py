@@ -1,0 +1,75 @@
+"""The seam between the catalog and an object store: few methods, each with its guarantee.
+
+Names are relative to the store's root: ``/``-separated, no leading or trailing ``/``, no empty, ``.`` or ``..`` parts. Everything above
+this seam knows no file system and no SDK; everything below knows no log. A store pickles as its configuration and opens its own
+clients where it is unpickled.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What a listing or a head tells of an object: its name, size in bytes and the store's time of its last write (microseconds)."""
+
+    name: str
+    size: int
+    modified_us: int
+
+
+class Store(Protocol):
+    """An object store with strong read-after-write consistency and no conditional writes needed."""
+
+    @property
+    def url(self) -> str:
+        """How a user names this store; never holds credentials."""
+        ...
+
+    def put(self, name: str, data: bytes) -> None:
+        """Atomic and durable on return: a reader sees all of ``data`` or no object, also after a crash.
+
+        Putting the same bytes under the same name again is allowed: it is how a lost response is retried. Raises
+        ``OutcomeUnknown`` where the object may or may not be there, any other ``StoreError`` where it is not.
+        """
+        ...
+
+    def get(self, name: str) -> bytes:
+        """All bytes of the object, or ``ObjectNotFound``."""
+        ...
+
+    def get_range(self, name: str, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; ``ObjectNotFound`` where there is no object.
+
+        A negative ``offset`` counts from the end: ``-length`` reads the last ``length`` bytes, or the whole object where it is
+        shorter.
+        """
+        ...
+
+    def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
+        """Every object whose name begins with ``prefix`` and sorts after ``after``, in byte order of names, at most ``limit``.
+
+        ``prefix`` is empty or ends in ``/``; ``after`` is a full name, of an object or not. An object put before the call began is
+        in it, one that is put meanwhile may be. Nothing below ``prefix`` is an empty listing, not an error.
+        """
+        ...
+
+    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+        """The distinct next parts of the names below ``prefix`` that have something below them, in byte order, without ``/``."""
+        ...
+
+    def head(self, name: str) -> ObjectInfo:
+        """Size and time of the object, or ``ObjectNotFound``."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """The object is gone on return, whether or not it was there; a crash of the machine may bring it back."""
+        ...
+
+    def now_us(self) -> int:
+        """The store's own time in microseconds, learnt from a response at most 30 s old."""
+        ...

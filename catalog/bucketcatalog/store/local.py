@@ -1,0 +1,260 @@
+# ruff: noqa: PTH100, PTH106, PTH108, PTH116, PTH120, PTH123
+"""A directory of a POSIX file system as an object store.
+
+A put writes a temporary file beside its target, syncs it, renames it and syncs the directories: a reader sees the whole object or
+none, and so does whoever comes after a crash, which leaves at most a temporary file that no listing shows. Readers need no locks: a
+file never changes once it has its name.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+
+from bucketcatalog import clock
+from bucketcatalog.errors import (
+    BucketCatalogError,
+    InvalidName,
+    ObjectNotFound,
+    OutcomeUnknown,
+    StoreUnavailable,
+    TruncatedObject,
+)
+from bucketcatalog.store.base import ObjectInfo
+from bucketcatalog.store.directories import Directories, Place
+from bucketcatalog.store.localerrors import NO_SUCH_FILE, REFUSED_RENAME, from_os_error
+from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range
+from bucketcatalog.store.walk import holds_objects, walk
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_CLOEXEC
+_ATTEMPTS = 100
+_LEARNT_TIME_LASTS = 30.0
+
+
+class LocalStore:
+    """The directory ``root`` as a store; made by the first put, not by opening.
+
+    Times are those that the file system stamps on files. Symbolic links are followed. A deleted object takes the directories that
+    it leaves empty with it, up to the root.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.url = os.path.abspath(root)
+        self._root = os.fsencode(self.url).rstrip(b"/")
+        self._directories = Directories(self._root)
+        self._offset_us = 0
+        self._offset_learnt = -_LEARNT_TIME_LASTS
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self.url!r})"
+
+    def __reduce__(self) -> tuple[type[LocalStore], tuple[str]]:
+        return LocalStore, (self.url,)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Atomic and durable on return, also where other processes put or delete beside it."""
+        path = self._path(name)
+        for _ in range(_ATTEMPTS):
+            try:
+                place = self._write(path, data)
+            except FileNotFoundError:
+                continue  # somebody deleted what was the last object of the directory
+            except OSError as error:
+                raise self._failed(error, "put", name) from error
+            try:
+                self._directories.synced(place.sync())
+            except OSError as error:
+                raise _unknown(name, self.url, error) from error
+            return
+        raise StoreUnavailable(
+            f"Cannot put {name!r} in {self.url}: its directory keeps being removed.",
+            next_step="stop what removes empty directories there, or check for a dangling symbolic link, then try again.",
+        )
+
+    def get(self, name: str) -> bytes:
+        """All bytes of the object, or ``ObjectNotFound``."""
+        try:
+            with open(self._path(name), "rb", buffering=0) as file:
+                return file.read()
+        except OSError as error:
+            raise self._failed(error, "get", name) from error
+
+    def get_range(self, name: str, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end."""
+        check_range(length)
+        try:
+            fd = os.open(self._path(name), _READ)
+            try:
+                size = os.fstat(fd).st_size
+                if offset < 0:
+                    offset = max(0, size + offset)
+                    length = min(length, size - offset)
+                data = _read(fd, offset, length) if offset + length <= size else b""
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._failed(error, "get", name) from error
+        if len(data) < length or offset > size:
+            raise TruncatedObject(
+                f"{name!r} in {self.url} has {size} bytes, fewer than the {offset + length} that are read from it.",
+                next_step="run verify to see what is damaged and repair to restore what can be.",
+            )
+        return data
+
+    def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
+        """Every object below ``prefix`` that sorts after ``after``; opens only directories that can hold one, when it gets there."""
+        check_prefix(prefix)
+        return islice(self._list(prefix, after), limit)
+
+    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+        """The directories below ``prefix`` that hold an object at any depth, in byte order."""
+        check_prefix(prefix)
+        try:
+            parts = sorted(part[:-1] for part, _ in self._entries(prefix) if part.endswith("/"))
+            return [part for part in parts if holds_objects(f"{prefix}{part}/", self._entries)]
+        except OSError as error:
+            raise self._failed(error, "list", prefix) from error
+
+    def head(self, name: str) -> ObjectInfo:
+        """Size and time of the object, or ``ObjectNotFound``."""
+        try:
+            status = os.stat(self._path(name))
+        except OSError as error:
+            raise self._failed(error, "get", name) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_found(name, self.url)
+        return ObjectInfo(name, status.st_size, status.st_mtime_ns // 1_000)
+
+    def delete(self, name: str) -> None:
+        """The object is gone on return, and so are the directories that were left empty, up to the root."""
+        path = self._path(name)
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            pass
+        except OSError as error:
+            raise self._failed(error, "delete", name) from error
+        for _ in range(name.count("/")):
+            path = os.path.dirname(path)
+            try:
+                os.rmdir(path)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                break
+
+    def now_us(self) -> int:
+        """The file system's time as the last put of this store learnt it, if that was in the last 30 s; else the machine's."""
+        learnt = clock.monotonic() - self._offset_learnt <= _LEARNT_TIME_LASTS
+        return clock.now_us() + (self._offset_us if learnt else 0)
+
+    def _write(self, path: bytes, data: bytes) -> Place:
+        """Put ``data`` at ``path`` whole; what remains for it to stay there through a crash is to sync the place."""
+        directory, _, name = path.rpartition(b"/")
+        place = self._directories.place(directory)
+        within = place.directory.fd
+        temporary = (TEMPORARY + clock.random_token()).encode()
+        try:
+            fd = os.open(temporary, _CREATE, 0o666, dir_fd=within)
+            try:
+                _write_all(fd, data)
+                os.fsync(fd)
+                self._learn_time(os.fstat(fd).st_mtime_ns // 1_000)
+            finally:
+                os.close(fd)
+            try:
+                os.rename(temporary, name, src_dir_fd=within, dst_dir_fd=within)
+            except OSError as error:
+                if error.errno not in REFUSED_RENAME:  # a network file system may have lost its server's answer
+                    raise _unknown(path.decode(errors="replace"), self.url, error) from error
+                raise
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=within)
+            raise
+        return place
+
+    def _learn_time(self, modified_us: int) -> None:
+        self._offset_us = modified_us - clock.now_us()
+        self._offset_learnt = clock.monotonic()
+
+    def _list(self, prefix: str, after: str) -> Iterator[ObjectInfo]:
+        if after > prefix and not after.startswith(prefix):
+            return
+        try:
+            yield from walk(prefix, after, self._entries, _info)
+        except OSError as error:
+            raise self._failed(error, "list", prefix) from error
+
+    def _entries(self, prefix: str) -> builtins.list[tuple[str, os.DirEntry[bytes]]]:
+        """What lies directly below a prefix, without what cannot be an object: temporary files, sockets, names that are not UTF-8."""
+        found = []
+        try:
+            with os.scandir(self._root + b"/" + prefix.encode()) as entries:
+                for entry in entries:
+                    try:
+                        part = entry.name.decode()
+                    except UnicodeDecodeError:
+                        continue
+                    if part.startswith(TEMPORARY):
+                        continue
+                    if entry.is_dir():
+                        part += "/"
+                    elif not entry.is_file():
+                        continue
+                    found.append((part, entry))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        return found
+
+    def _path(self, name: str) -> bytes:
+        check_name(name)
+        return self._root + b"/" + name.encode()
+
+    def _failed(self, error: OSError, doing: str, name: str) -> BucketCatalogError:
+        if error.errno == errno.ENAMETOOLONG:
+            return InvalidName(
+                f"{name!r} is too long for the file system of {self.url}.", next_step="use names of at most 255 bytes."
+            )
+        if doing == "get" and error.errno in NO_SUCH_FILE:
+            return _not_found(name, self.url)
+        return from_os_error(error, doing, f"{name!r} in {self.url}")
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
+
+
+def _read(fd: int, offset: int, length: int) -> bytes:
+    """Up to ``length`` bytes, fewer only at the end of the file; one call of the system reads at most 2 GiB."""
+    data = os.pread(fd, length, offset)
+    while len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def _info(name: str, entry: os.DirEntry[bytes]) -> ObjectInfo | None:
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        return None
+    return ObjectInfo(name, status.st_size, status.st_mtime_ns // 1_000)
+
+
+def _not_found(name: str, url: str) -> ObjectNotFound:
+    return ObjectNotFound(f"There is no object {name!r} in {url}.", next_step="list what is there, or check the name.")
+
+
+def _unknown(name: str, url: str, error: OSError) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"Whether {name!r} in {url} would survive a crash cannot be told: {error.strerror}.",
+        next_step="put the same bytes under the same name again.",
+    )

@@ -1,0 +1,53 @@
+"""Finds the store that a path or url names. Opening creates nothing and, as far as the store lets it, asks nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bucketcatalog.errors import InvalidOption
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.local import LocalStore
+from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.store.remote import FsspecStore
+
+_FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
+_MEMORY = "memory://"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?:/|:)")
+
+
+def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
+    """The store that ``url`` names: a path, ``file:///path``, ``memory://name``, or any url that fsspec knows.
+
+    A ``~`` at the beginning of a path is the user's home. Raises ``InvalidOption`` for what is no url or options that the store does
+    not take, ``UnsupportedStore`` for an unknown protocol or a package that is missing.
+    """
+    if isinstance(url, os.PathLike):
+        return _local(os.fspath(url), storage_options)
+    if not url:
+        raise InvalidOption("An empty string names no store.", next_step="give a path or a url.")
+    if _FILE_URL.match(url):
+        return _local(_FILE_URL.sub("", url, count=1), storage_options)
+    if url.startswith(_MEMORY):
+        _takes_no_options(url, storage_options)
+        return MemoryStore(url[len(_MEMORY) :])
+    if "://" in url:
+        return FsspecStore(url, storage_options)
+    if _URL.match(url):
+        raise InvalidOption(f"{url!r} is neither a path nor a url.", next_step="write ://, or ./ before a path that has a colon.")
+    return _local(url, storage_options)
+
+
+def _local(path: str, storage_options: Mapping[str, Any] | None) -> Store:
+    _takes_no_options(path, storage_options)
+    return LocalStore(Path(path).expanduser())
+
+
+def _takes_no_options(url: str, storage_options: Mapping[str, Any] | None) -> None:
+    if storage_options:
+        raise InvalidOption(
+            f"{url} takes no storage options, but was given {', '.join(sorted(storage_options))}.", next_step="leave them out."
+        )

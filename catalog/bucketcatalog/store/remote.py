@@ -1,0 +1,220 @@
+"""Any store that fsspec knows, for reading; for writing those whose puts are atomic.
+
+A put must publish the whole object or nothing, also when the writer dies half way. fsspec does not promise that, so the stores for
+which it is known are listed here, and a put or delete on any other is refused:
+
+=====================  =======  ============================================================================================
+protocol               writes   why
+=====================  =======  ============================================================================================
+s3, s3a                yes      PutObject, or a multipart upload that nothing shows before it is completed
+gs, gcs                yes      an upload, resumable or not, is published when its last byte has arrived
+abfs, abfss, az        yes      Put Blob, or blocks that nothing shows before Put Block List
+memory                 yes      one assignment of a complete buffer
+file, local            no       written in place: half a file is visible. ``LocalStore`` does it right
+ftp, sftp, ssh, smb    no       written in place
+hdfs, webhdfs          no       the name is there from the first byte on
+http, https, github    no       nothing to put with
+zip, tar and caches    no       an archive is rewritten, a cache answers for what is behind it
+=====================  =======  ============================================================================================
+
+Listings are never cached: a cached one would not show what was put meanwhile. Storage options reach fsspec and nothing else; neither
+the url, nor ``repr``, nor an error shows them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+import fsspec
+from fsspec.dircache import DirCache
+
+from bucketcatalog import clock
+from bucketcatalog.errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
+from bucketcatalog.store.base import ObjectInfo
+from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
+from bucketcatalog.store.remoteerrors import Secrets, guarded, import_filesystem
+from bucketcatalog.store.remoteinfo import entries, flat_entries, modified_us
+from bucketcatalog.store.walk import holds_objects, walk
+
+ATOMIC_PUTS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
+"""Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""
+
+_LEARNT_TIME_LASTS = 30.0
+
+
+class FsspecStore:
+    """The store at an fsspec ``url``, opened with ``storage_options``.
+
+    Opening creates nothing. The time is the one that the store gave to the last put of this instance, if that is at most 30 s old,
+    else the machine's; what a store does not stamp with a time shows as 0.
+    """
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._address = url
+        self._options = dict(storage_options or {})
+        self._secrets = Secrets(url, self._options)
+        self.url = self._secrets.public_url
+        self._protocol = url.partition("://")[0].partition("::")[0]
+        self._writable = self._protocol in ATOMIC_PUTS
+        self._opened: tuple[int, Any, str] | None = None
+        self._last_put: tuple[str, float, int] | None = None
+        self._offset: tuple[float, int] | None = None
+        import_filesystem(self._protocol, self.url)
+        self._connect()
+
+    def __repr__(self) -> str:
+        return f"FsspecStore({self.url!r})"
+
+    def __reduce__(self) -> tuple[type[FsspecStore], tuple[str, dict[str, Any]]]:
+        return FsspecStore, (self._address, self._options)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Atomic and durable on return, as far as the store says; ``UnsupportedStore`` where it is not known to be."""
+        check_name(name)
+        self._must_be_writable("put")
+        with guarded(self._secrets, "put", name):
+            fs, path = self._at(name)
+            fs.pipe_file(path, bytes(data))
+        self._last_put = (name, clock.monotonic(), clock.now_us())
+
+    def get(self, name: str) -> bytes:
+        """All bytes of the object, or ``ObjectNotFound``."""
+        return self._cat(name, {})
+
+    def get_range(self, name: str, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets cost a request for the size."""
+        check_range(length)
+        if offset < 0 or not length:
+            size = self.head(name).size
+            if offset < 0:
+                offset = max(0, size + offset)
+                length = min(length, size - offset)
+            if offset + length > size:
+                raise self._truncated(name, offset + length)
+            if not length:
+                return b""
+        try:
+            data = self._cat(name, {"start": offset, "end": offset + length})
+        except StoreError:
+            if self.head(name).size >= offset + length:
+                raise
+            data = b""  # some stores answer a range behind the end with an error
+        if len(data) > length:
+            raise UnsupportedStore(f"{self.url} cannot read parts of objects.", next_step="copy the catalog to a store that can.")
+        if len(data) < length:
+            raise self._truncated(name, offset + length)
+        return data
+
+    def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
+        """Every object below ``prefix`` that sorts after ``after``.
+
+        Everything at once costs an object store one flat listing. Where ``after`` or ``limit`` narrow it, directories are listed one
+        by one, and only those that can hold what is wanted.
+        """
+        check_prefix(prefix)
+        if after > prefix and not after.startswith(prefix):
+            return iter(())
+        whole = self._writable and not after and limit is None
+        found = self._list_flat(prefix) if whole else walk(prefix, after, self._entries, self._info)
+        return islice(self._guarded_list(found, prefix), limit)
+
+    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+        """The directories below ``prefix`` that hold an object at any depth, in byte order."""
+        check_prefix(prefix)
+        parts = sorted(part[:-1] for part, _ in self._entries(prefix) if part.endswith("/"))
+        return parts if self._writable else [part for part in parts if holds_objects(f"{prefix}{part}/", self._entries)]
+
+    def head(self, name: str) -> ObjectInfo:
+        """Size and time of the object, or ``ObjectNotFound``."""
+        check_name(name)
+        with guarded(self._secrets, "get", name):
+            fs, path = self._at(name)
+            info = fs.info(path)
+            if info.get("type") != "file":
+                raise FileNotFoundError(path)
+        return self._info(name, info)
+
+    def delete(self, name: str) -> None:
+        """The object is gone on return; ``UnsupportedStore`` where puts are not supported either."""
+        check_name(name)
+        self._must_be_writable("delete")
+        try:
+            with guarded(self._secrets, "delete", name):
+                fs, path = self._at(name)
+                fs.rm_file(path)
+        except ObjectNotFound:
+            pass
+
+    def now_us(self) -> int:
+        """The store's time, learnt from what it stamped on the last put; one request in 30 s at most."""
+        now = clock.monotonic()
+        if self._offset is None or now - self._offset[0] > _LEARNT_TIME_LASTS:
+            self._offset = None
+            if self._last_put is not None and now - self._last_put[1] <= _LEARNT_TIME_LASTS:
+                name, put_at, put_us = self._last_put
+                try:
+                    stamped = self.head(name).modified_us
+                except ObjectNotFound:
+                    stamped = 0
+                self._offset = (put_at, stamped - put_us if stamped else 0)
+        return clock.now_us() + (self._offset[1] if self._offset else 0)
+
+    def _connect(self) -> tuple[Any, str]:
+        """The file system and the path of the root, opened anew in every process."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            with guarded(self._secrets, "open", ""):
+                fs, path = fsspec.core.url_to_fs(self._address, skip_instance_cache=True, **self._options)
+            fs.dircache = DirCache(use_listings_cache=False)
+            self._opened = (os.getpid(), fs, str(path).rstrip("/"))
+        return self._opened[1], self._opened[2]
+
+    def _at(self, name: str) -> tuple[Any, str]:
+        fs, root = self._connect()
+        return fs, f"{root}/{name}" if name else root
+
+    def _cat(self, name: str, limits: dict[str, int]) -> bytes:
+        check_name(name)
+        with guarded(self._secrets, "get", name):
+            fs, path = self._at(name)
+            return bytes(fs.cat_file(path, **limits))
+
+    def _entries(self, prefix: str) -> builtins.list[tuple[str, Any]]:
+        try:
+            with guarded(self._secrets, "list", prefix):
+                fs, directory = self._at(prefix[:-1])
+                return builtins.list(entries(fs.ls(directory, detail=True), directory))
+        except ObjectNotFound:
+            return []
+
+    def _list_flat(self, prefix: str) -> Iterator[ObjectInfo]:
+        fs, directory = self._at(prefix[:-1])
+        for name, info in sorted(flat_entries(fs.find(directory, detail=True), directory, prefix), key=itemgetter(0)):
+            yield self._info(name, info)
+
+    def _guarded_list(self, found: Iterator[ObjectInfo], prefix: str) -> Iterator[ObjectInfo]:
+        try:
+            with guarded(self._secrets, "list", prefix):
+                yield from found
+        except ObjectNotFound:
+            return
+
+    def _truncated(self, name: str, end: int) -> TruncatedObject:
+        return TruncatedObject(
+            f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
+            next_step="run verify to see what is damaged and repair to restore what can be.",
+        )
+
+    def _info(self, name: str, info: Mapping[str, Any]) -> ObjectInfo:
+        return ObjectInfo(name, int(info.get("size") or 0), modified_us(info))
+
+    def _must_be_writable(self, doing: str) -> None:
+        if not self._writable:
+            raise UnsupportedStore(
+                f"Cannot {doing} in {self.url}: a put over {self._protocol}:// can be seen half done.",
+                next_step="write to a local path or an object store (s3, gs, abfs); this store can be read.",
+            )

@@ -1,0 +1,200 @@
+"""Tables as values: what the options of a ``.proto`` declare, in the words that the engine uses.
+
+The codec reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is how
+blocks hold it, its *surface* type is how people see it: uuids are 16 bytes in storage and 36 characters at the surface.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+import pyarrow as pa
+
+UUID_STORAGE = pa.binary(16)
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+class DataType(Enum):
+    """What a value is, beyond how protobuf carries it."""
+
+    STRING = "string"
+    BYTES = "bytes"
+    UUID = "uuid"
+    TIMESTAMP = "timestamp"
+    JSON = "json"
+    CUT = "cut"
+    BOOL = "bool"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    FLOAT = "float"
+    DOUBLE = "double"
+    ENUM = "enum"
+    MESSAGE = "message"
+
+
+class Default(Enum):
+    """What a PUT that leaves a column unset means; see ColumnDefault in options.proto."""
+
+    NONE = "none"
+    CREATED = "created"
+    MODIFIED = "modified"
+    INCARNATION = "incarnation"
+
+
+class Shape(Enum):
+    """How many values a column has in a row."""
+
+    ONE = "one"
+    LIST = "list"
+    MAP = "map"
+
+
+_STORAGE = {
+    DataType.STRING: pa.string(),
+    DataType.BYTES: pa.binary(),
+    DataType.UUID: UUID_STORAGE,
+    DataType.TIMESTAMP: TIMESTAMP,
+    DataType.JSON: pa.string(),
+    DataType.CUT: pa.string(),
+    DataType.BOOL: pa.bool_(),
+    DataType.INT32: pa.int32(),
+    DataType.INT64: pa.int64(),
+    DataType.UINT32: pa.uint32(),
+    DataType.UINT64: pa.uint64(),
+    DataType.FLOAT: pa.float32(),
+    DataType.DOUBLE: pa.float64(),
+    DataType.ENUM: pa.int32(),
+}
+KEY_TYPES = frozenset(_STORAGE) - {DataType.FLOAT, DataType.DOUBLE, DataType.BOOL, DataType.ENUM, DataType.JSON, DataType.CUT}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One field of a row.
+
+    ``number`` is the protobuf field number, which is what columns are matched by. ``implicit`` is a field without presence: unset, it
+    reads as its type's zero.
+    ``children`` are the fields of a message, or key and value of a map; ``symbols`` are an enumeration's names by number.
+    """
+
+    number: int
+    name: str
+    type: DataType
+    shape: Shape = Shape.ONE
+    implicit: bool = False
+    default: Default = Default.NONE
+    sensitive: bool = False
+    max_bytes: int = 0
+    children: tuple[Column, ...] = ()
+    symbols: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def field_name(self) -> str:
+        """The column's name in storage: its field number in decimal."""
+        return str(self.number)
+
+    @cached_property
+    def storage_type(self) -> pa.DataType:
+        """How blocks hold the column."""
+        if self.shape is Shape.MAP:
+            key, item = self.children
+            return pa.map_(key.storage_type, item.storage_type)
+        return pa.list_(self._storage_value()) if self.shape is Shape.LIST else self._storage_value()
+
+    @cached_property
+    def surface_type(self) -> pa.DataType:
+        """How people see the column."""
+        if self.shape is Shape.MAP:
+            key, item = self.children
+            return pa.map_(key.surface_type, item.surface_type)
+        return pa.list_(self._surface_value()) if self.shape is Shape.LIST else self._surface_value()
+
+    def _storage_value(self) -> pa.DataType:
+        if self.type is DataType.MESSAGE:
+            return pa.struct([pa.field(child.field_name, child.storage_type) for child in self.children])
+        return _STORAGE[self.type]
+
+    def _surface_value(self) -> pa.DataType:
+        if self.type is DataType.MESSAGE:
+            return pa.struct([pa.field(child.name, child.surface_type) for child in self.children])
+        if self.type in (DataType.UUID, DataType.ENUM):
+            return pa.string()
+        return _STORAGE[self.type]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of ``column`` (without one: the number of rows) over the live rows of each ``group``."""
+
+    name: str
+    column: str | None
+    group: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SecondaryOrder:
+    """A further order of the rows, or of the tombstones."""
+
+    name: str
+    columns: tuple[str, ...]
+    of_tombstones: bool
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The table whose rows own these, and the column that holds the owner's id."""
+
+    table: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's declaration.
+
+    Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and
+    names of columns are distinct. ``definition`` is the codec's serialised TableDefinition, ``older`` are others of the same name; they take no part in comparisons.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    id: str | None = None
+    data_reference: tuple[str, ...] = ()
+    parent: Parent | None = None
+    sums: tuple[Sum, ...] = ()
+    orders: tuple[SecondaryOrder, ...] = ()
+    keeps_tombstones: bool = True
+    tombstone_retention_seconds: int = 0
+    definition: bytes = field(default=b"", compare=False, repr=False)
+    older: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        """The columns by the names that people use."""
+        return {column.name: column for column in self.columns}
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The columns of the key, in the key's order."""
+        return tuple(self.by_name[name] for name in self.key)
+
+    @cached_property
+    def fixed_columns(self) -> frozenset[str]:
+        """The storage names of what no UPDATE changes: key, id and data reference (DESIGN: they stay the PUT's)."""
+        names = {*self.key, *self.data_reference, *([self.id] if self.id else [])}
+        return frozenset(self.by_name[name].field_name for name in names)
+
+    @cached_property
+    def storage_schema(self) -> pa.Schema:
+        """The row columns as blocks hold them, named by field number."""
+        return pa.schema([pa.field(column.field_name, column.storage_type) for column in self.columns])
+
+    @cached_property
+    def surface_schema(self) -> pa.Schema:
+        """The row columns as people see them. Keys are never null."""
+        return pa.schema([pa.field(column.name, column.surface_type, column.name not in self.key) for column in self.columns])

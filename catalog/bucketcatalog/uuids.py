@@ -1,0 +1,67 @@
+"""Uuids between their 16 bytes and their 36 characters, a whole array at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_BYTES, _DIGITS, _TEXT = 16, 32, 36
+_GROUPS = ((0, 8, 0), (8, 12, 9), (12, 16, 14), (16, 20, 19), (20, 32, 24))
+_PAIRS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
+_BAD = 0xFF
+_NIBBLES = np.full(256, _BAD, dtype=np.uint8)
+for _digit in range(16):
+    _NIBBLES[ord(f"{_digit:x}")] = _NIBBLES[ord(f"{_digit:X}")] = _digit
+_SAMPLE = 64
+
+
+def to_text(values: pa.Array) -> pa.Array:
+    """``fixed_size_binary[16]`` as strings of 36 characters; nulls stay null.
+
+    Keys repeat their uuids for many rows, so an array whose first values repeat is formatted by its distinct values.
+    """
+    if len(values) > _SAMPLE and len(pc.unique(values[:_SAMPLE])) <= _SAMPLE // 2:
+        encoded = values.dictionary_encode()
+        if len(encoded.dictionary) <= len(values) // 2:
+            return _format(encoded.dictionary).take(encoded.indices)
+    return _format(values)
+
+
+def _format(values: pa.Array) -> pa.Array:
+    count = len(values)
+    raw = (
+        np.frombuffer(values.buffers()[1], dtype=np.uint8, offset=values.offset * _BYTES, count=count * _BYTES) if count else None
+    )
+    digits = _PAIRS[raw].view(np.uint8).reshape(count, _DIGITS) if raw is not None else np.empty((0, _DIGITS), np.uint8)
+    text = np.full((count, _TEXT), ord("-"), dtype=np.uint8)
+    for start, stop, at in _GROUPS:
+        text[:, at : at + stop - start] = digits[:, start:stop]
+    offsets = np.arange(0, (count + 1) * _TEXT, _TEXT, dtype=np.int32)
+    formatted = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+    return formatted if values.null_count == 0 else pc.if_else(values.is_valid(), formatted, None)
+
+
+def from_text(values: pa.Array) -> pa.Array:
+    """Strings, with or without dashes, as ``fixed_size_binary[16]``; ``ValueError`` names the first that is no uuid."""
+    filled = pc.replace_substring(pc.fill_null(values.cast(pa.string()), "0" * _DIGITS), "-", "")
+    wrong = pc.not_equal(pc.binary_length(filled), _DIGITS)
+    if not pc.any(wrong, min_count=0).as_py():
+        joined = filled.cast(pa.binary(_DIGITS)) if len(filled) else pa.array([], pa.binary(_DIGITS))
+        digits = _digits(joined)
+        bad = (digits == _BAD).any(axis=1)
+        if not bad.any():
+            packed = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
+            parsed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_BYTES), len(values), [None, pa.py_buffer(packed)])
+            return parsed if values.null_count == 0 else pc.if_else(values.is_valid(), parsed, pa.scalar(None, pa.binary(_BYTES)))
+        wrong = pa.array(bad)
+    first = pc.index(wrong, True).as_py()
+    raise ValueError(f"row {first}: {values[first].as_py()!r} is not a uuid")
+
+
+def _digits(values: pa.Array) -> npt.NDArray[np.uint8]:
+    if not len(values):
+        return np.empty((0, _DIGITS), np.uint8)
+    raw = np.frombuffer(values.buffers()[1], dtype=np.uint8, offset=values.offset * _DIGITS, count=len(values) * _DIGITS)
+    return _NIBBLES[raw].reshape(len(values), _DIGITS)

@@ -1,0 +1,230 @@
+"""Writers and their transactions: the way into the catalog.
+
+One commit is one PUT. Nothing is listed or read for it, unless an event has to look something up (an id, a bucket's incarnation) or names
+a version that another process may have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from . import clock
+from .checkpoint import CheckpointResult, write_checkpoint
+from .codec.checkpoints import ApplicationResult
+from .codec.transactions import Application, Link, Transaction, encode_transaction
+from .cut import Cut, Head
+from .drafts import Draft, Rows
+from .errors import ClosedWriter, CommitUnknown, ForeignBranch, InvalidOption
+from .events import EventKind
+from .log.owner import Limits, OwnTimeline
+from .paths import uuid_text
+from .snapshot import Snapshot
+from .tables import Table
+
+if TYPE_CHECKING:
+    from .catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit made: ``version`` names the causal cut of it, ``writer@revision``."""
+
+    revision: int
+    uuid: str
+    commit_time: int
+    version: str
+
+
+class WriteTransaction:
+    """The events of one transaction; committed when its ``with`` block ends, unless that raises.
+
+    ``committed`` is set by the commit; it stays None where an application's older version made the transaction do nothing.
+    """
+
+    def __init__(self, writer: Writer, operation: str, metadata: Mapping[str, str], application: Application | None) -> None:
+        self.committed: Committed | None = None
+        self.operation = operation
+        self.metadata = dict(metadata)
+        self.metrics: dict[str, int] = {}
+        self.application = application
+        self._writer = writer
+        self._draft: Draft | None = Draft(writer.find_table, writer.look)
+
+    def put(self, table: str, rows: Rows, *, expect: str | None = None) -> None:
+        """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it."""
+        self._add(EventKind.PUT, table, rows, expect, has_expect=expect is not None)
+
+    def update(self, table: str, rows: Rows) -> None:
+        """Replace the whole row of the version that each row names by ``_version``, or of the live one with its id."""
+        self._add(EventKind.UPDATE, table, rows)
+
+    def delete(self, table: str, keys: Rows, *, expect: str | None = None, moved: bool = False) -> None:
+        """End the current version of each key, or the one named by ``_version`` or by the live one's id.
+
+        ``moved`` marks the naming delete as one half of a move.
+        """
+        self._add(EventKind.DELETE, table, keys, expect, has_expect=expect is not None, moved=moved)
+
+    def purge(self, table: str, versions: Rows) -> None:
+        """Forget ended versions: rows with the key columns and ``_version``."""
+        self._add(EventKind.PURGE, table, versions)
+
+    def _add(
+        self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
+    ) -> None:
+        if self._draft is None:
+            raise ClosedWriter("The transaction has ended.", next_step="Begin another with writer.transaction().")
+        self._draft.add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        draft, self._draft = self._draft, None
+        if kind is None and draft is not None:
+            self.committed = self._writer.commit(self, draft)
+
+
+class Writer:
+    """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it."""
+
+    def __init__(self, catalog: Catalog, writer: str, database: str, now: Callable[[], int], limits: Limits) -> None:
+        self.id = writer
+        self.database = database
+        self._catalog = catalog
+        self._now = now
+        self._files = catalog.files(database)
+        self._timeline: OwnTimeline | None = OwnTimeline(self._files, writer, now, limits)
+        self._read = Cut()
+        self._defined: dict[str, bytes] = {}
+        self._applications: dict[str, ApplicationResult] | None = None
+        self._why_closed = f"The writer {writer!r} was closed."
+
+    def transaction(
+        self,
+        *,
+        operation: str = "",
+        metadata: Mapping[str, str] | None = None,
+        app_id: str | None = None,
+        app_version: int | None = None,
+    ) -> WriteTransaction:
+        """Begin a transaction. With ``app_id`` and ``app_version`` a repeated commit is answered from the log and an older one ignored."""
+        self._open_timeline()
+        if (app_id is None) != (app_version is None):
+            raise InvalidOption("app_id and app_version go together.", next_step="Give both or neither.")
+        application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
+        return WriteTransaction(self, operation, metadata or {}, application)
+
+    def find_table(self, name: str) -> Table:
+        """The definition that rows of a table are checked against."""
+        return self._catalog.definition(name, self.database)
+
+    def look(self) -> Snapshot:
+        """A snapshot of now; what is committed afterwards comes after everything in it."""
+        return self._catalog.look(self.database)
+
+    def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
+        """Publish a transaction; see ``WriteTransaction``."""
+        timeline = self._open_timeline()
+        if tx.application is not None:
+            last = self._application_results().get(tx.application.id)
+            if last is not None and tx.application.version <= last.version:
+                return self._committed(last.link, last.commit_time) if tx.application.version == last.version else None
+        if draft.named_after and not self._catalog.has_seen(self.database, draft.named_after):
+            self.look()
+        try:
+            timeline.look()
+            return self._publish(timeline, tx, draft)
+        except (CommitUnknown, ForeignBranch) as error:
+            self._end(error.message)
+            raise
+
+    def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> Committed:
+        seen = self._catalog.seen(self.database)
+        actions, blocks = draft.encoded()
+        undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
+        commit_time = timeline.commit_time(max(seen.newest_commit_time, draft.named_after))
+        others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
+        transaction = Transaction(
+            writer=self.id,
+            database=self.database,
+            revision=timeline.next_revision,
+            uuid=clock.uuid7(commit_time).bytes,
+            commit_time=commit_time,
+            lateness_bound=timeline.limits.lateness_bound,
+            parents=timeline.parents,
+            operation=tx.operation,
+            metadata=tx.metadata,
+            metrics=tx.metrics,
+            application=tx.application,
+            reads=others.changed_since(self._read),
+            tables=tuple(undefined),
+        )
+        committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
+        self._read = others
+        self._defined |= {table.name: table.definition for table in undefined}
+        link = timeline.parents[0]
+        if tx.application is not None:
+            result = ApplicationResult(self.id, tx.application.id, tx.application.version, link, commit_time)
+            self._application_results()[tx.application.id] = result
+        return self._committed(link, committed.commit_time)
+
+    def _committed(self, link: Link, commit_time: int) -> Committed:
+        head = Head(link.revision, link.uuid)
+        return Committed(head.revision, uuid_text(head.uuid), commit_time, f"{self.id}@{head.revision}")
+
+    def _application_results(self) -> dict[str, ApplicationResult]:
+        """The last version of each application on this timeline, from its newest checkpoint and what came after."""
+        if self._applications is None:
+            view = self._catalog.own_view(self.database, self.id)
+            known = [r for c in view.checkpoints for r in c.applications if r.writer == self.id]
+            for t in view.tail:
+                if t.writer == self.id and t.application is not None:
+                    link = Link(t.revision, t.uuid, t.digest)
+                    known.append(ApplicationResult(self.id, t.application.id, t.application.version, link, t.commit_time))
+            self._applications = {}
+            for result in sorted(known, key=lambda result: result.version):
+                self._applications[result.id] = result
+        return self._applications
+
+    def checkpoint(self, *, scope: Literal["own", "all"] = "own") -> CheckpointResult | None:
+        """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover."""
+        timeline = self._open_timeline()
+        if scope not in ("own", "all"):
+            raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
+        try:
+            timeline.look(force=True)
+        except ForeignBranch as error:
+            self._end(error.message)
+            raise
+        return write_checkpoint(self._catalog, self, timeline, everyone=scope == "all")
+
+    def note(self, operation: str, reads: Cut) -> Committed:
+        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
+        self._catalog.remember(self.database, reads)
+        tx = WriteTransaction(self, operation, {}, None)
+        committed = self.commit(tx, Draft(self.find_table, self.look))
+        assert committed is not None
+        return committed
+
+    def close(self) -> None:
+        """End the writer. What was committed stays; an open transaction commits nothing."""
+        self._timeline = None
+
+    def _end(self, why: str) -> None:
+        self._timeline = None
+        self._why_closed = why
+
+    def _open_timeline(self) -> OwnTimeline:
+        if self._timeline is None:
+            raise ClosedWriter(self._why_closed, next_step="Open it again with catalog.writer().")
+        return self._timeline
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""The Spark data source of bucketcatalog, found by Spark by itself."""

@@ -1,0 +1,33 @@
+"""The one SparkSession of this lane: local, two threads, no user interface, times in UTC."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Started once for all tests of the lane, since that takes seconds; tests must not change its configuration for others."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    java = Path(sys.prefix) / "java"
+    if java.is_dir():
+        os.environ["JAVA_HOME"] = str(java)
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("bucketcatalog tests")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
