@@ -18,7 +18,7 @@ from .codec.descriptors import core_tables, tables_of
 from .cut import Cut, Head
 from .errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, InvalidTime, InvalidVersion, UnknownTable
 from .log.files import LogFiles
-from .log.owner import MAX_CLOCK_SKEW, Limits
+from .log.owner import DEFAULT_LIMITS, MAX_CLOCK_SKEW, Limits
 from .log.view import DEFAULT_LATENESS_BOUND, View, between, newest_view, version_view
 from .names import database_name, is_data_writer, is_name, writer_id
 from .schema import merge
@@ -91,7 +91,7 @@ class Catalog:
         *,
         database: str = DEFAULT_DATABASE,
         clock: Callable[[], int] = clock.now_us,
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
     ) -> Writer:
         """Open a writer id in a database for commits. One process at a time may hold it.
 

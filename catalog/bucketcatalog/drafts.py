@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from .surface import storage_array, storage_row
 from .tables import Table
 from .targets import Targets
 
-Rows = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Draft:
         if kind is EventKind.PUT:
             stored = Incarnations(table, self.look).fill_columns(stored, keys)
         uuids, sequences, kept = targets.versions_of(stored, keys, named)
-        if kept is not None:
+        if kept is not None and uuids is not None and sequences is not None:
             stored, uuids, sequences = stored.filter(kept), uuids.filter(kept), sequences.filter(kept)
         if uuids is not None and has_expect and kind is EventKind.DELETE:
             raise _expecting_twice(table)

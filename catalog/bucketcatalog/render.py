@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import InvalidOption
-from .facts import NO_STAMP, Facts, one_chunk
+from .facts import NO_STAMP, Facts, Stamps, one_chunk
 from .surface import surface_array
 from .tables import TIMESTAMP, Column, Default, Table
 from .uuids import to_text
@@ -89,7 +89,7 @@ def row_column(facts: Facts, column: Column) -> pa.Array:
     return surface_array(column, stored)
 
 
-def _time(facts: Facts, position: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+def _time(facts: Facts, position: Stamps) -> pa.Array:
     times = one_chunk(facts.transactions.column("commit_time")).cast(TIMESTAMP)
     return times.take(pa.array(position, mask=position == NO_STAMP))
 

@@ -156,8 +156,8 @@ class Parent:
 class Table:
     """A table's declaration.
 
-    Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and
-    names of columns are distinct. ``definition`` is the codec's serialised TableDefinition, ``older`` are others of the same name; they take no part in comparisons.
+    Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and names of columns are distinct.
+    ``definition`` is the codec's serialised TableDefinition, ``older`` are others of the same name; they take no part in comparisons.
     """
 
     name: str

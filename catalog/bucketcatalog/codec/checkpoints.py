@@ -99,11 +99,10 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     for name, totals in sorted(checkpoint.totals.items()):
         message.totals.add(table=name, live=totals.live, tombstones=totals.tombstones, stubs=totals.stubs)
     for result in checkpoint.applications:
-        entry = message.applications.add(
-            writer=result.writer, id=result.id, version=result.version, commit_time=result.commit_time
+        link = log_pb2.TransactionLink(revision=result.link.revision, uuid=result.link.uuid, digest=result.link.digest)
+        message.applications.add(
+            writer=result.writer, id=result.id, version=result.version, commit_time=result.commit_time, transaction=link
         )
-        entry.transaction.revision, entry.transaction.uuid = result.link.revision, result.link.uuid
-        entry.transaction.digest = result.link.digest
     return seal(message.SerializeToString(deterministic=True))
 
 

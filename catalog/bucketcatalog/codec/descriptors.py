@@ -66,7 +66,7 @@ def _core_tables() -> tuple[tuple[str, Table], ...]:
     return tuple((table.name, table) for table in tables_of(tables_pb2))
 
 
-def tables_of(source: ModuleType | type[Message] | Descriptor | Iterable[Any]) -> list[Table]:
+def tables_of(source: Any) -> list[Table]:
     """The tables of a compiled ``.proto``: a module, a message class, a descriptor, or several of these.
 
     ``IncompatibleTable`` where a message is not a table or its options contradict its fields.
@@ -77,7 +77,8 @@ def tables_of(source: ModuleType | type[Message] | Descriptor | Iterable[Any]) -
     if isinstance(source, Descriptor):
         return [table_of(source)]
     if isinstance(source, type) and issubclass(source, Message):
-        return [table_of(source.DESCRIPTOR)]
+        descriptor: Any = source.DESCRIPTOR
+        return [table_of(descriptor)]
     if isinstance(source, Iterable):
         return [table for item in source for table in tables_of(item)]
     raise IncompatibleTable(f"{source!r} declares no tables.", next_step="Give a module that protoc generated, or its messages.")
@@ -155,7 +156,7 @@ def _check(table: Table) -> None:
 def _column(field: Any, types: _Types, options: Any | None) -> Column:
     column = field.options.Extensions[options_pb2.column]
     is_key = options is not None and field.name in options.key
-    message = types.get(field.type_name.lstrip("."))
+    message: Any = types.get(field.type_name.lstrip("."))
     is_map = field.type == _Field.TYPE_MESSAGE and message.options.map_entry
     repeated = field.label == _Field.LABEL_REPEATED
     children: tuple[Column, ...] = ()

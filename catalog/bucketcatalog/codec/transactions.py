@@ -20,6 +20,12 @@ from .seal import FORMAT_VERSION, KNOWN_FEATURES, digest, seal, unseal
 from .segments import SegmentReference, segment_message, segment_of
 
 MAX_ACTIONS = 64
+_WIRE_KINDS = {
+    EventKind.PUT: log_pb2.EVENT_KIND_PUT,
+    EventKind.UPDATE: log_pb2.EVENT_KIND_UPDATE,
+    EventKind.DELETE: log_pb2.EVENT_KIND_DELETE,
+    EventKind.PURGE: log_pb2.EVENT_KIND_PURGE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ class Transaction:
 
 def action_of(event: Event, table: Table) -> Any:
     """The event as a message."""
-    action = log_pb2.Action(table=event.table, kind=event.kind, row=encode_row(table, event.row), moved=event.moved)
+    action = log_pb2.Action(table=event.table, kind=_WIRE_KINDS[event.kind], row=encode_row(table, event.row), moved=event.moved)
     if event.version is not None:
         action.version.uuid, action.version.sequence = event.version.uuid, event.version.sequence
     if event.has_expectation:

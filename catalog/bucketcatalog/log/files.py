@@ -62,12 +62,14 @@ class LogFiles:
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""
         name = paths.transaction(writer, self.database, head.revision, head.uuid)
-        return self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
+        found: Transaction = self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
+        return found
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``MissingObject`` or ``CorruptionError`` naming its file."""
         name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
-        return self._read(name, "a checkpoint", lambda data: self._checked_checkpoint(data, name, writer, head))
+        found: Checkpoint = self._read(name, "a checkpoint", lambda data: self._checked_checkpoint(data, name, writer, head))
+        return found
 
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""

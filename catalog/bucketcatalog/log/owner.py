@@ -35,6 +35,9 @@ class Limits:
         return self.commit_delay + self.clock_skew
 
 
+DEFAULT_LIMITS = Limits()
+
+
 class OwnTimeline:
     """One writer's timeline, held open for commits.
 

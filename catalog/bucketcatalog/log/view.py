@@ -64,7 +64,7 @@ class _Gathering:
         self._wanted = wanted
         self._closed_reads = closed_reads
 
-    def list(self, writer: str, *, everything: bool = False) -> None:
+    def gather(self, writer: str, *, everything: bool = False) -> None:
         """Fetch what the writer's timeline holds beyond the checkpoints."""
         for head in self.files.transactions(writer, 0 if everything else self.covered.list_from(writer)):
             if self._wanted(head):
@@ -79,7 +79,7 @@ class _Gathering:
         done: set[Ref] = set()
         while missing := self._missing(done):
             for writer in sorted({writer for writer, _ in missing}):
-                self.list(writer)
+                self.gather(writer)
             gone = [(writer, head) for writer, head in missing if (writer, head) not in self.found]
             for writer, head in gone:
                 name = transaction_path(writer, self.files.database, head.revision, head.uuid)
@@ -124,7 +124,7 @@ def newest_view(
     covered = Covered(files, choose(usable))
     gathering = _Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
     for writer in sorted({*writers, *covered.writers()}):
-        gathering.list(writer, everything=everything)
+        gathering.gather(writer, everything=everything)
     if ahead_of is not None:
         _drop_unfounded(gathering, ahead_of)
     gathering.complete()
