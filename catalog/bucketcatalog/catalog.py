@@ -15,6 +15,7 @@ from typing import Any
 from . import clock
 from .changes import Changes, Diff
 from .codec.descriptors import core_tables, tables_of
+from .codec.transactions import Transaction
 from .cut import Cut, Head
 from .errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, InvalidTime, InvalidVersion, UnknownTable
 from .log.files import LogFiles
@@ -111,9 +112,11 @@ class Catalog:
         if not view.cut.heads and timestamp is None and version is None:
             self._require(name)
         self._warn(view, strict)
-        self.remember(name, view.cut)
         if timestamp is None and version is None:
             self._observed[name] = view.observed
+            self.remember(name, view.cut)
+        else:
+            self.remember(name, self.seen(name).joined(view.cut))
         return Snapshot(files, view)
 
     def _view(self, files: LogFiles, timestamp: Time | None, version: Version | None) -> View:
@@ -163,16 +166,16 @@ class Catalog:
                 f"Writer {writer!r} has {'several commits' if at else 'no commit'} at revision {revision}{': ' + there if at else ''}.",
                 next_step="Use a snapshot's version." if at else "See bucketcatalog log for the revisions there are.",
             )
-        reads = Cut()
-        pending, done = [at[0]], set()
+        ancestors: dict[Head, Transaction] = {}
+        pending = [at[0]]
         while pending:
             head = pending.pop()
-            if head in done:
-                continue
-            done.add(head)
-            transaction = files.transaction(writer, head)
-            reads = reads.updated(transaction.reads)
-            pending += [Head(link.revision, link.uuid) for link in transaction.parents]
+            if head not in ancestors:
+                ancestors[head] = files.transaction(writer, head)
+                pending += [Head(link.revision, link.uuid) for link in ancestors[head].parents]
+        reads = Cut()
+        for head in sorted(ancestors):
+            reads = reads.updated(ancestors[head].reads)
         own = {w: heads for w, heads in reads.heads.items() if w != writer}
         return Cut.of([(writer, at[0]), *((w, head) for w, heads in own.items() for head in heads)])
 
@@ -255,10 +258,11 @@ class Catalog:
         return newest_view(self.files(database), only=writer)
 
     def remember(self, database: str, cut: Cut) -> None:
-        """Everything in the cut has been read; what lies in the future is not counted."""
+        """Everything in the cut, which holds all that was remembered before, has been read; what lies in the future is not counted."""
         limit = self.store.now_us() + MAX_CLOCK_SKEW
-        settled = Cut({w: heads for w, heads in cut.heads.items() if all(head.commit_time <= limit for head in heads)})
-        self._seen[database] = self._seen.get(database, Cut()).updated(settled)
+        known = self.seen(database)
+        settled = {w: heads for w, heads in cut.heads.items() if all(head.commit_time <= limit for head in heads)}
+        self._seen[database] = Cut(dict(sorted({**known.heads, **settled}.items())))
 
     def seen(self, database: str) -> Cut:
         """The newest cut that was read of a database."""

@@ -91,3 +91,7 @@ class Cut:
             if newer.newest_revision(writer) >= self.newest_revision(writer):
                 merged[writer] = heads
         return Cut({writer: merged[writer] for writer in sorted(merged)})
+
+    def joined(self, other: Cut) -> Cut:
+        """The heads of both; some may be ancestors of others."""
+        return Cut.of((writer, head) for cut in (self, other) for writer, heads in cut.heads.items() for head in heads)

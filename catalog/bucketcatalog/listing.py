@@ -63,11 +63,9 @@ def list_page(
 
 
 def _after_marker(marker: bytes, collector: _Collector) -> bytes:
-    """The first name that a page after ``marker`` can hold: behind the whole group where the marker is one."""
+    """The first name that a page after ``marker`` can hold: a group that the marker lies in sorts before it and is passed over."""
     group = collector.group_of(marker)
-    if group is not None and group == marker:
-        return after_prefix(group) or marker + b"\x00"
-    return marker + b"\x00"
+    return marker + b"\x00" if group is None else after_prefix(group) or marker + b"\x00"
 
 
 class _Collector:
@@ -126,6 +124,7 @@ def _run_of_rows(names: pa.Array, collector: _Collector) -> int:
     """How many of the first names belong to no group."""
     if collector.delimiter is None:
         return len(names)
-    rest = pc.binary_slice(names, start=len(collector.prefix))
+    longest = pc.max(pc.binary_length(names)).as_py()
+    rest = pc.binary_slice(names, start=len(collector.prefix), stop=max(longest, len(collector.prefix)))
     first = pc.index(pc.greater_equal(pc.find_substring(rest, pattern=collector.delimiter), 0), True).as_py()
     return len(names) if first < 0 else first

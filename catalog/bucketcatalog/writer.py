@@ -137,6 +137,7 @@ class Writer:
             self.look()
         try:
             timeline.look()
+            timeline.meet(self._catalog.seen(self.database).of_writer(self.id))
             return self._publish(timeline, tx, draft)
         except (CommitUnknown, ForeignBranch) as error:
             self._end(error.message)
@@ -204,7 +205,7 @@ class Writer:
 
     def note(self, operation: str, reads: Cut) -> Committed:
         """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
-        self._catalog.remember(self.database, reads)
+        self._catalog.remember(self.database, self._catalog.seen(self.database).joined(reads))
         tx = WriteTransaction(self, operation, {}, None)
         committed = self.commit(tx, Draft(self.find_table, self.look))
         assert committed is not None

@@ -86,7 +86,9 @@ def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock
         oldest, newest = _time_range(used, facts)
         transactions = _ipc(used)
     kept, same = _distinct_columns(rows, table)
-    header = BlockHeader(table.name, block_class, len(facts), keys[0].as_py(), keys[1].as_py(), oldest, newest, same)
+    header = BlockHeader(
+        table.name, block_class, len(facts), keys[0].as_py(), keys[1].as_py(), oldest, newest, same, *_conflict_counts(facts)
+    )
     message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
     data, checksum = seal_block(message.SerializeToString(deterministic=True))
     return EncodedBlock(header, data, checksum)

@@ -91,6 +91,7 @@ def table_of(descriptor: Descriptor) -> Table:
     return parse_definition(definition.SerializeToString(deterministic=True))
 
 
+@lru_cache(maxsize=256)
 def parse_definition(serialized: bytes) -> Table:
     """The table of a serialised TableDefinition."""
     definition = log_pb2.TableDefinition.FromString(serialized)

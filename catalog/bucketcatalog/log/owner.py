@@ -6,7 +6,7 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .. import clock, paths
@@ -108,15 +108,20 @@ class OwnTimeline:
         """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
         if not force and clock.monotonic() - self._looked < LOOK_EVERY:
             return
-        foreign = [head for head in self.files.transactions(self.writer, self._list_from) if head not in self._known]
+        listed = list(self.files.transactions(self.writer, self._list_from))
         self._looked = clock.monotonic()
+        self.meet(listed)
+        self._forget_settled()
+
+    def meet(self, heads: Iterable[Head]) -> None:
+        """``ForeignBranch`` where one of these transactions of the timeline is not known."""
+        foreign = sorted(head for head in heads if head.revision >= self._list_from and head not in self._known)
         if foreign:
             raise ForeignBranch(
                 f"Another process writes as {self.writer!r} in database {self.files.database!r}: revision {foreign[0].revision} "
                 f"({paths.uuid_text(foreign[0].uuid)}) is not ours. What was acknowledged on either branch is kept.",
                 next_step="Stop one of the processes, give it a writer id of its own, and open the writer again.",
             )
-        self._forget_settled()
 
     def _forget_settled(self) -> None:
         """Stop listing revisions that are too old for strays."""

@@ -13,22 +13,14 @@ a blind DELETE that an earlier end displaces becomes a stub again. All steps are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..facts import FACT_COLUMNS, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times, one_chunk
+from ..facts import NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times, one_chunk
 from ..keys import encode_keys
 from ..tables import Table
-
-_NEVER = np.iinfo(np.int64).max
-_NUMBER = (1 << SEQUENCE_BITS) - 1
-Mask = npt.NDArray[np.bool_]
-_EXPECTED = ("_expects", "_expects_uuid", "_expects_seq")
-_END_EXPECTED = ("_end_expects", "_end_expects_uuid", "_end_expects_seq")
+from .state import NEVER, Deletes, Mask, Versions, assemble
 
 
 def fold(facts: Facts, table: Table) -> Facts:
@@ -39,7 +31,7 @@ def fold(facts: Facts, table: Table) -> Facts:
     versions, named = _join(facts, groups)
     deletes = _blind_deletes(facts, groups)
     _end_by_next(versions, deletes)
-    return _assemble(facts, table, versions, named, deletes)
+    return assemble(facts, table, versions, named, deletes)
 
 
 def _groups(facts: Facts, table: Table) -> Stamps:
@@ -52,35 +44,6 @@ def _groups(facts: Facts, table: Table) -> Stamps:
     groups = np.empty(len(keys), dtype=np.int64)
     groups[order] = np.cumsum(changed)
     return groups
-
-
-@dataclass
-class _Versions:
-    """One entry a version (or unseen version that facts name): where its parts come from, and how it ends."""
-
-    source: Stamps
-    row_source: Stamps
-    group: Stamps
-    stamp: Stamps
-    row_stamp: Stamps
-    end: Stamps
-    end_kind: Stamps
-    end_source: Stamps
-    purged: Mask
-
-    def where(self, mask: Mask) -> _Versions:
-        return _Versions(**{name: values[mask] for name, values in vars(self).items()})
-
-
-@dataclass
-class _Deletes:
-    """One entry a distinct blind DELETE; ``from_end`` says that its expectation stands with the end of its source."""
-
-    source: Stamps
-    group: Stamps
-    stamp: Stamps
-    from_end: Mask
-    ended_one: Mask
 
 
 def _names(facts: Facts, named: Mask) -> Stamps:
@@ -98,7 +61,7 @@ def _names(facts: Facts, named: Mask) -> Stamps:
     return about
 
 
-def _join(facts: Facts, groups: Stamps) -> tuple[_Versions, _Versions]:
+def _join(facts: Facts, groups: Stamps) -> tuple[Versions, Versions]:
     """VERSION facts, each with everything that names it; and what names versions that are not here, joined per name."""
     kinds = facts.numbers("_kind")
     picked = np.flatnonzero(kinds != Kind.DELETE)
@@ -110,7 +73,7 @@ def _join(facts: Facts, groups: Stamps) -> tuple[_Versions, _Versions]:
     starts = np.flatnonzero(first)
     if not len(starts):
         empty = np.empty(0, dtype=np.int64)
-        nothing = _Versions(empty, empty, empty, empty, empty, empty, empty, empty, empty.astype(bool))
+        nothing = Versions(empty, empty, empty, empty, empty, empty, empty, empty, empty.astype(bool))
         return nothing, nothing
     run = np.cumsum(first) - 1
 
@@ -119,7 +82,7 @@ def _join(facts: Facts, groups: Stamps) -> tuple[_Versions, _Versions]:
     row_stamp = facts.stamps("row")[picked]
     row_stamp = np.where(is_version & (row_stamp == NO_STAMP), stamp, row_stamp)
     end = facts.stamps("end")[picked]
-    end = np.where(end == NO_STAMP, _NEVER, end)
+    end = np.where(end == NO_STAMP, NEVER, end)
     row_stamp, end = _effective(facts, picked, ~is_version, row_stamp, end)
     born = np.maximum.reduceat(stamp, starts)
 
@@ -127,14 +90,14 @@ def _join(facts: Facts, groups: Stamps) -> tuple[_Versions, _Versions]:
     first_end = np.minimum.reduceat(end, starts)
     has_version = np.maximum.reduceat(is_version.astype(np.int8), starts) > 0
     end_at = _first_where(end == first_end[run], run, starts)
-    entries = _Versions(
+    entries = Versions(
         source=picked[_first_where(is_version | ~has_version[run], run, starts)],
         row_source=picked[_first_where(row_stamp == newest_row[run], run, starts)],
         group=group[starts],
         stamp=born,
         row_stamp=newest_row,
         end=first_end,
-        end_kind=np.where(first_end == _NEVER, End.NONE, facts.numbers("_end_kind")[picked][end_at]),
+        end_kind=np.where(first_end == NEVER, End.NONE, facts.numbers("_end_kind")[picked][end_at]),
         end_source=picked[end_at],
         purged=np.maximum.reduceat(facts.numbers("_purged")[picked], starts) > 0,
     )
@@ -156,13 +119,13 @@ def _effective(facts: Facts, picked: Stamps, named: Mask, row_stamp: Stamps, end
     commit_time = np.asarray(one_chunk(facts.transactions.column("commit_time")))
     void = {}
     for what, stamps in (("row", row_stamp[named]), ("end", end[named])):
-        said = (stamps != NO_STAMP) & (stamps != _NEVER)
+        said = (stamps != NO_STAMP) & (stamps != NEVER)
         position = np.where(said, stamps >> SEQUENCE_BITS, 0)
         same = (position == known) & (stamps > own)
         void[what] = said & ~same & (commit_time[position] <= times)
     row_stamp, end = row_stamp.copy(), end.copy()
     row_stamp[named] = np.where(void["row"], NO_STAMP, row_stamp[named])
-    end[named] = np.where(void["end"], _NEVER, end[named])
+    end[named] = np.where(void["end"], NEVER, end[named])
     return row_stamp, end
 
 
@@ -174,7 +137,7 @@ def _first_where(mask: Mask, run: Stamps, starts: Stamps) -> Stamps:
     return hits[first]
 
 
-def _blind_deletes(facts: Facts, groups: Stamps) -> _Deletes:
+def _blind_deletes(facts: Facts, groups: Stamps) -> Deletes:
     """Every blind DELETE: the stubs, and those that ended a version in one of the folded parts."""
     stubs = np.flatnonzero(facts.numbers("_kind") == Kind.DELETE)
     ends = np.flatnonzero(facts.numbers("_end_kind") == End.DELETE)
@@ -186,10 +149,10 @@ def _blind_deletes(facts: Facts, groups: Stamps) -> _Deletes:
     source, stamp, from_end, group = source[order], stamp[order], from_end[order], group[order]
     first = np.ones(len(source), dtype=bool)
     first[1:] = (group[1:] != group[:-1]) | (stamp[1:] != stamp[:-1])
-    return _Deletes(source[first], group[first], stamp[first], from_end[first], np.zeros(int(first.sum()), dtype=bool))
+    return Deletes(source[first], group[first], stamp[first], from_end[first], np.zeros(int(first.sum()), dtype=bool))
 
 
-def _end_by_next(versions: _Versions, deletes: _Deletes) -> None:
+def _end_by_next(versions: Versions, deletes: Deletes) -> None:
     """Rule 1: the next PUT or blind DELETE of the key ends a version that has not ended before it."""
     count = len(versions.stamp)
     group = np.concatenate([versions.group, deletes.group])
@@ -206,7 +169,7 @@ def _end_by_next(versions: _Versions, deletes: _Deletes) -> None:
     _absorb(versions, deletes)
 
 
-def _absorb(versions: _Versions, deletes: _Deletes) -> None:
+def _absorb(versions: Versions, deletes: Deletes) -> None:
     """Mark the blind DELETEs that are some version's end, and let the end's expectation be theirs."""
     ended = np.flatnonzero(versions.end_kind == End.DELETE)
     if not len(ended):
@@ -219,113 +182,3 @@ def _absorb(versions: _Versions, deletes: _Deletes) -> None:
     hit = order[:-1][same]
     deletes.ended_one[hit] = True
     versions.end_source[ended[order[1:][same] - width]] = hit
-
-
-def _assemble(facts: Facts, table: Table, versions: _Versions, named: _Versions, deletes: _Deletes) -> Facts:
-    """The state's rows: versions and stubs by key and stamp, then names of unseen versions."""
-    stubs = ~deletes.ended_one
-    entries = [versions, named]
-    source = np.concatenate([*(e.source for e in entries), deletes.source[stubs]])
-    row_source = np.concatenate([*(e.row_source for e in entries), deletes.source[stubs]])
-    group = np.concatenate([*(e.group for e in entries), deletes.group[stubs]])
-    stamp = np.concatenate([versions.stamp, np.full(len(named.stamp), NO_STAMP), deletes.stamp[stubs]])
-    counts = (len(versions.stamp), len(named.stamp), int(stubs.sum()))
-    kind = np.repeat([Kind.VERSION, Kind.NAMED, Kind.DELETE], counts)
-    none = np.full(counts[2], NO_STAMP)
-    row_stamp = np.concatenate([versions.row_stamp, named.row_stamp, none])
-    end = np.concatenate([versions.end, named.end, np.full(counts[2], _NEVER)])
-    end_kind = np.concatenate([versions.end_kind, named.end_kind, np.zeros(counts[2], dtype=np.int64)])
-    purged = np.concatenate([versions.purged, named.purged, np.zeros(counts[2], dtype=bool)])
-    if not table.keeps_tombstones:
-        purged |= (kind == Kind.VERSION) & (end != _NEVER)
-
-    columns = dict(_row_columns(facts, table, source, row_source, purged, kind))
-    columns["_kind"] = pa.array(kind, pa.uint8())
-    columns |= _stamp_columns("", stamp)
-    columns |= _stamp_columns("row_", np.where(row_stamp == stamp, NO_STAMP, row_stamp))
-    columns |= _stamp_columns("end_", np.where(end == _NEVER, NO_STAMP, end))
-    columns["_end_kind"] = pa.array(end_kind, pa.uint8())
-    columns["_purged"] = pa.array(purged)
-    is_named = kind == Kind.NAMED
-    for name in ("_name_uuid", "_name_seq"):
-        columns[name] = _only_where(facts.column(name).take(pa.array(source)), is_named)
-    columns |= _expectations(facts, versions, deletes, source, kind)
-    order = np.lexsort((stamp, is_named, group))
-    rows = pa.table({name: values.take(pa.array(order)) for name, values in columns.items()})
-    return Facts(facts.transactions, _without_defaults(rows))
-
-
-def _row_columns(
-    facts: Facts, table: Table, source: Stamps, row_source: Stamps, purged: Mask, kind: Stamps
-) -> list[tuple[str, pa.Array]]:
-    """The rows: what no UPDATE changes from the PUT, the rest from the latest row, nothing but the fixed part of what is purged."""
-    origin, latest = pa.array(source), pa.array(row_source)
-    moved = not np.array_equal(source, row_source)
-    bare = purged & (kind != Kind.NAMED)
-    columns = []
-    for name in facts.rows.column_names:
-        if name in FACT_COLUMNS:
-            continue
-        values = one_chunk(facts.rows.column(name))
-        fixed = name in table.fixed_columns
-        taken = values.take(origin if fixed or not moved else latest)
-        if bare.any() and not fixed:
-            taken = _only_where(taken, ~bare)
-        columns.append((name, taken))
-    return columns
-
-
-def _expectations(facts: Facts, versions: _Versions, deletes: _Deletes, source: Stamps, kind: Stamps) -> dict[str, pa.Array]:
-    """What PUTs and blind DELETEs expected, and what the DELETEs that ended versions did."""
-    columns = {}
-    stub_from_end = np.zeros(len(source), dtype=bool)
-    stub_from_end[kind == Kind.DELETE] = deletes.from_end[~deletes.ended_one]
-    ended = np.flatnonzero(versions.end_kind == End.DELETE)
-    delete = versions.end_source[ended]
-    end_source = np.zeros(len(source), dtype=np.int64)
-    end_from_end = np.zeros(len(source), dtype=bool)
-    by_delete = np.zeros(len(source), dtype=bool)
-    end_source[ended], end_from_end[ended], by_delete[ended] = deletes.source[delete], deletes.from_end[delete], True
-    for own, end in zip(_EXPECTED, _END_EXPECTED, strict=True):
-        if own not in facts.rows.column_names and end not in facts.rows.column_names:
-            continue
-        own_values, end_values = facts.column(own), facts.column(end)
-        columns[own] = _choose(stub_from_end, end_values.take(pa.array(source)), own_values.take(pa.array(source)))
-        at = pa.array(end_source)
-        columns[end] = _only_where(_choose(end_from_end, end_values.take(at), own_values.take(at)), by_delete)
-    return columns
-
-
-def _choose(mask: Mask, yes: pa.Array, no: pa.Array) -> pa.Array:
-    return pc.if_else(pa.array(mask), yes, no) if mask.any() else no
-
-
-def _only_where(values: pa.Array, mask: Mask) -> pa.Array:
-    """``values`` with null where the mask does not hold; works for nested types too."""
-    if mask.all():
-        return values
-    return values.take(pa.array(np.arange(len(values)), mask=~mask))
-
-
-def _stamp_columns(infix: str, stamps: Stamps) -> dict[str, pa.Array]:
-    missing = stamps == NO_STAMP
-    return {
-        f"_{infix}txn": pa.array((stamps >> SEQUENCE_BITS).astype(np.int32), mask=missing),
-        f"_{infix}seq": pa.array((stamps & _NUMBER).astype(np.int32), mask=missing),
-    }
-
-
-def _without_defaults(rows: pa.Table) -> pa.Table:
-    """``rows`` without the fact columns that say nothing: all null, zero or false."""
-    idle = [
-        name for name in rows.column_names if name in FACT_COLUMNS and name not in ("_txn", "_seq") and _says_nothing(rows[name])
-    ]
-    return rows.drop_columns(idle)
-
-
-def _says_nothing(values: pa.ChunkedArray) -> bool:
-    if values.null_count == len(values):
-        return True
-    if values.type in (pa.uint8(), pa.bool_()):
-        return not pc.any(values.cast(pa.bool_())).as_py()
-    return False

@@ -1,0 +1,57 @@
+"""What could not be catalogued, as the table ``harvest_errors`` is to show it: what is wrong now, and nothing that is over."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..snapshot import Snapshot
+from .local import covers
+from .scope import Scope
+from .source import EntryError
+
+_COLUMNS = ("path", "code", "message")
+
+
+class Failures:
+    """The errors of one run. They are held in memory, unlike the entries."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, EntryError] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, error: EntryError) -> None:
+        """Take note of an error."""
+        self._found[error.path] = error
+
+    def changes(self, snapshot: Snapshot, source: str, scope: Scope) -> tuple[pa.Table, pa.Table]:
+        """Rows to put, for errors that are new or other than known, and keys to delete, for those in scope that are over."""
+        columns = [*_COLUMNS, "_version"]
+        known = snapshot.scan("harvest_errors", columns=columns, where={"source": source}).to_arrow().combine_chunks()
+        found = pa.table(
+            {
+                "path": pa.array(list(self._found), pa.string()),
+                "code": pa.array([error.code for error in self._found.values()], pa.string()),
+                "message": pa.array([error.message for error in self._found.values()], pa.string()),
+            }
+        )
+        new = found.filter(pc.invert(_among(found, known)))
+        over = known.filter(pc.invert(pc.is_in(known.column("path"), value_set=found.column("path"))))
+        in_scope = pa.array([covers(scope, path) for path in over.column("path").to_pylist()], pa.bool_())
+        over = over.filter(in_scope).select(["path", "_version"])
+        return _with_source(new, source), _with_source(over, source)
+
+
+def _among(found: pa.Table, known: pa.Table) -> pa.Array:
+    """Which rows of ``found`` are in ``known`` with all their columns."""
+    at = pc.index_in(found.column("path"), value_set=known.column("path"))
+    same = at.is_valid()
+    for name in _COLUMNS[1:]:
+        same = pc.and_(same, pc.fill_null(pc.equal(known.column(name).take(at), found.column(name)), False))
+    return same
+
+
+def _with_source(rows: pa.Table, source: str) -> pa.Table:
+    return rows.add_column(0, "source", pa.repeat(pa.scalar(source), len(rows)))

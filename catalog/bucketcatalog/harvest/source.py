@@ -1,0 +1,87 @@
+"""The seam between a harvest and what it takes the inventory of: few members, so that any file system or store can be a source.
+
+A source is listed, never changed. What comes out of it are Arrow batches of entries in byte order of their names, which is the order of
+the catalog's keys, so that the two can be merged as streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..tables import TIMESTAMP
+from .scope import Scope
+
+BATCH_ROWS = 16_384
+MAX_NAME_BYTES = 1_024
+ENTRY_SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), False),
+        pa.field("identity", pa.binary(), False),
+        pa.field("content_length", pa.int64()),
+        pa.field("modified", TIMESTAMP),
+        pa.field("content_type", pa.string()),
+        pa.field("file_type", pa.string()),
+        pa.field("link_target", pa.string()),
+    ]
+)
+"""What every batch has. ``identity`` is what beside the name tells one version of an object from another: a version id, an etag, or size
+and modification time; it holds no NUL. A source may add any other column of the table ``objects``."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryError:
+    """An entry that cannot be catalogued.
+
+    ``path`` is its name as people see it (``escaped``), with ``/`` at its end where everything below is out of reach too. ``raw`` is the
+    same as bytes. ``unreadable``: the entry may well be there, so what the catalog knows of it stays.
+    """
+
+    raw: bytes
+    code: str
+    message: str
+    unreadable: bool = True
+
+    @property
+    def path(self) -> str:
+        """The name as ``harvest_errors`` shows it."""
+        return escaped(self.raw)
+
+
+def escaped(raw: bytes) -> str:
+    r"""Bytes as text, one to one: what is not UTF-8 as ``\xNN``, and a backslash as two."""
+    return raw.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+
+
+Report = Callable[[EntryError], None]
+
+
+class Source(Protocol):
+    """Something that has entries with names."""
+
+    @property
+    def url(self) -> str:
+        """Names the source the same way from every machine; never holds credentials."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name of the source's bucket, where the user gives none."""
+        ...
+
+    @property
+    def authority(self) -> str:
+        """Who the names belong to: a host, an endpoint. The bucket's owner is derived from it."""
+        ...
+
+    def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
+        """The entries in scope, in byte order of their names, in batches of ``ENTRY_SCHEMA``; none is empty.
+
+        An entry that cannot be read is reported before any batch that holds a later name, and left out. What vanishes meanwhile is
+        no error. Raises ``SourceNotFound`` where there is nothing to list at all, ``StoreError`` where listing breaks off: what has
+        not been listed must never look deleted.
+        """
+        ...
