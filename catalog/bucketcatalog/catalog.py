@@ -17,13 +17,14 @@ from .changes import Changes, Diff
 from .codec.descriptors import core_tables, tables_of
 from .codec.transactions import Transaction
 from .cut import Cut, Head
-from .errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, InvalidTime, InvalidVersion, UnknownTable
+from .errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable, InvalidTime, InvalidVersion, UnknownTable
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, MAX_CLOCK_SKEW, Limits
 from .log.view import DEFAULT_LATENESS_BOUND, View, between, newest_view, version_view
+from .metadata import METADATA_TABLES
 from .names import database_name, is_data_writer, is_name, writer_id
 from .schema import merge
-from .snapshot import Snapshot
+from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
 from .tables import Table
 from .times import Time, parse_causal, parse_time, refuse_unknown_tag
@@ -70,6 +71,8 @@ class Catalog:
         """
         added = tables_of(tables)
         for table in added:
+            if table.name in METADATA_TABLES or table.name.startswith(DELETED_PREFIX):
+                raise IncompatibleTable(f"No table can be called {table.name!r}.", next_step="Call it SYSTEM.TABLE.")
             known = self._registered.get(table.name) or core_tables().get(table.name)
             self._registered[table.name] = table if known is None else merge(known, table)
         return [table.name for table in added]

@@ -8,7 +8,7 @@ segments, the checkpoint, its marker under ``newest/``: until the marker is ther
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,21 +55,19 @@ def write_checkpoint(catalog: Catalog, writer: Writer, timeline: OwnTimeline, *,
     """See ``Writer.checkpoint``."""
     files = catalog.files(writer.database)
     limit = files.store.now_us() + timeline.limits.clock_skew
-    only = None if everyone else writer.id
-    view = newest_view(files, everything=True, ahead_of=limit, only=only)
-    if everyone:
-        if any(c.writer == writer.id and _same_but_note(c, view, writer.id) for c in view.checkpoints):
-            return None
-        writer.note("checkpoint", view.cut)
-        view = newest_view(files, everything=True, ahead_of=limit, only=None)
-    if not view.tail and len(view.checkpoints) <= 1:
+    view = newest_view(files, everything=True, ahead_of=limit, only=None if everyone else writer.id)
+    if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
         return None
+    if everyone:
+        view = _with_note(view, writer)
     return _write(files, writer.id, timeline, view)
 
 
-def _same_but_note(checkpoint: Checkpoint, view: View, writer: str) -> bool:
-    """Whether the view holds nothing beyond the checkpoint."""
-    return not view.tail and checkpoint.cut == view.cut and writer in checkpoint.cut.heads
+def _with_note(view: View, writer: Writer) -> View:
+    """The view and a transaction without events that has read it: what a checkpoint of every writer's cut lies beside."""
+    note = writer.note("checkpoint", view.cut)
+    others = {name: heads for name, heads in view.cut.heads.items() if name != writer.id}
+    return replace(view, cut=Cut.of([(writer.id, note), *((name, head) for name, heads in others.items() for head in heads)]))
 
 
 def _write(files: LogFiles, writer: str, timeline: OwnTimeline, view: View) -> CheckpointResult:
@@ -207,7 +205,7 @@ def _known(files: LogFiles, view: View, writer: str) -> set[Head]:
     tail = {t.head for t in view.tail if t.writer == writer}
     listed = set(files.transactions(writer))
     named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
-    return tail | named | {head for head in listed - tail if covered.holds(writer, head)}
+    return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
 
 
 def _several(heads: set[Head]) -> set[int]:

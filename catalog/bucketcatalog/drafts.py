@@ -21,9 +21,10 @@ from .errors import InvalidRows
 from .events import Event, EventKind, VersionName, facts_of_events
 from .facts import FACT_COLUMNS, NO_TRANSACTIONS, End, Expects, Facts, Kind, concat, one_chunk
 from .incarnations import Incarnations
+from .intake import storage_array
 from .keys import encode_keys
 from .snapshot import Snapshot
-from .surface import storage_array, storage_row
+from .surface import storage_row
 from .tables import Table
 from .targets import Targets
 
@@ -61,7 +62,7 @@ class Draft:
                 moved,
             )
         else:
-            self._add_rows(kind, table, [rows] if isinstance(rows, Mapping) else list(rows), expects, has_expect, moved)
+            self._add_rows(kind, table, _as_list(table, rows), expects, has_expect, moved)
         if expects is not None:
             self._named([expects.uuid])
         self.tables[name] = table
@@ -141,6 +142,14 @@ class Draft:
         return [], blocks
 
 
+def _as_list(table: Table, rows: Any) -> list[Any]:
+    if isinstance(rows, Mapping):
+        return [rows]
+    if not isinstance(rows, Iterable):
+        raise InvalidRows(f"{rows!r} is no row for table {table.name!r}.", next_step="Give a dict, a list of dicts, or Arrow data.")
+    return list(rows)
+
+
 def _by_key(facts: Facts, table: Table) -> Facts:
     order = pc.sort_indices(
         pa.table({"key": one_chunk(encode_keys(table, facts.rows)), "seq": facts.column("_seq")}),
@@ -152,6 +161,8 @@ def _by_key(facts: Facts, table: Table) -> Facts:
 def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table:
     allowed = table.key if key_only else tuple(table.by_name)
     for name in rows.column_names:
+        if rows.column_names.count(name) > 1:
+            raise InvalidRows(f"Rows for table {table.name!r} have the column {name!r} twice.", next_step="Give it once.")
         if name not in allowed:
             raise InvalidRows(
                 f"Rows for table {table.name!r} have the column {name!r}, which it does not take.",

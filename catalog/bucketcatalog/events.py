@@ -42,7 +42,7 @@ class VersionName:
             name = cls(uuid_bytes(uuid), int(sequence))
         except ValueError:
             name = cls(b"", 0)
-        if len(name.uuid) != 16 or name.sequence < 0:
+        if len(name.uuid) != 16 or not 0 <= name.sequence < 1 << 31 or str(name) != str(text).lower():
             raise InvalidVersion(f"{text!r} names no version of a row.", next_step="Use a value of the column _version.")
         return name
 

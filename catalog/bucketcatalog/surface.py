@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from . import uuids
 from .errors import InvalidRows
 from .keys import uuid_value
-from .tables import UUID_STORAGE, Column, DataType, Shape, Table
+from .tables import Column, DataType, Shape, Table
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -38,6 +38,11 @@ def micros(value: datetime.datetime) -> int:
     return (aware - _EPOCH) // _MICROSECOND
 
 
+FIRST_TIME = micros(datetime.datetime.min)
+LAST_TIME = micros(datetime.datetime.max)
+"""What a datetime can be, in microseconds: a time that nobody could show is refused."""
+
+
 def _text(column: Column, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("text is expected")
@@ -56,8 +61,11 @@ def _bytes(column: Column, value: Any) -> bytes:
 
 
 def _json(column: Column, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
-    json.loads(text)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
+        json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     return _text(column, text)
 
 
@@ -76,6 +84,8 @@ def _timestamp(column: Column, value: Any) -> int:
         return micros(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("a datetime or microseconds since the epoch are expected")
+    if not FIRST_TIME <= value <= LAST_TIME:
+        raise ValueError(f"{value} lies outside of the years 1 to 9999")
     return value
 
 
@@ -95,7 +105,7 @@ def _enum(column: Column, value: Any) -> int:
     by_symbol = {symbol: number for number, symbol in column.symbols}
     if value in by_symbol:
         return by_symbol[value]
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value
     raise ValueError(f"{value!r} is none of {', '.join(by_symbol)}")
 
@@ -132,8 +142,10 @@ def storage_value(column: Column, value: Any) -> Any:
             raise TypeError("a list is expected")
         return [convert(column, item) for item in value] or None
     key, item = column.children
-    pairs = value.items() if isinstance(value, Mapping) else value
-    return sorted((storage_value(key, k), storage_value(item, v)) for k, v in pairs) or None
+    pairs = [(storage_value(key, k), storage_value(item, v)) for k, v in (value.items() if isinstance(value, Mapping) else value)]
+    if len({k for k, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands in it twice")
+    return sorted(pairs, key=lambda pair: pair[0]) or None
 
 
 def storage_fields(columns: tuple[Column, ...], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,41 +187,6 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
                 next_step=f"Give every row {', '.join(table.key)}.",
             )
     return stored
-
-
-def storage_array(table: Table, column: Column, values: pa.Array) -> pa.Array:
-    """A column given as Arrow data in storage form; ``InvalidRows`` where its type or values do not fit."""
-    try:
-        converted = _to_storage(column, values)
-        _check_length(column, converted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError) as error:
-        raise InvalidRows(
-            f"Column {column.name!r} for table {table.name!r}: {str(error).splitlines()[0]}.",
-            next_step=f"Give it as {column.surface_type}.",
-        ) from None
-    return converted
-
-
-def _to_storage(column: Column, values: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
-    if values.type == column.storage_type or pa.types.is_null(values.type):
-        return values.cast(column.storage_type)
-    if column.shape is Shape.ONE and column.type is DataType.UUID:
-        return values.cast(UUID_STORAGE) if pa.types.is_binary(values.type) else uuids.from_text(values)
-    if column.shape is Shape.ONE and column.type not in (DataType.MESSAGE, DataType.ENUM):
-        return values.cast(column.storage_type)
-    converted = [None if value is None else storage_value(column, value) for value in values.to_pylist()]
-    return pa.array(converted, column.storage_type)
-
-
-def _check_length(column: Column, values: pa.Array) -> None:
-    if column.max_bytes and len(values):
-        longest = pc.max(pc.binary_length(values)).as_py() or 0
-        if longest > column.max_bytes:
-            raise ValueError(f"{longest} bytes are more than the {column.max_bytes} allowed")
 
 
 def surface_array(column: Column, values: pa.Array) -> pa.Array:

@@ -12,14 +12,16 @@ from . import uuids
 from .errors import InvalidRows, InvalidVersion
 from .events import EventKind, VersionName
 from .facts import one_chunk
+from .intake import storage_array
 from .keys import encode_key, encode_keys
 from .reading import Part
 from .render import row_column
 from .snapshot import Snapshot
-from .surface import storage_array, storage_value
+from .surface import storage_value
 from .tables import Table
 
 VERSION_COLUMN = "_version"
+_VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
 Named = tuple[str, Any] | None
 """How a row says which version it means: the column that says so and its value, or nothing."""
 
@@ -122,7 +124,7 @@ class Targets:
             if self._kind is not EventKind.DELETE and parsed[0].null_count:
                 raise self._nameless(pc.index(parsed[0].is_valid(), False).as_py())
             return *parsed, None
-        if named is None and (self._kind is EventKind.PURGE or self._table.id is not None):
+        if self._kind is EventKind.PURGE or (named is None and self._table.id is not None):
             raise self._nameless(0)
         return self._live_versions(stored, keys, named)
 
@@ -152,9 +154,10 @@ class Targets:
 def parse_versions(values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Uuids and sequence numbers of ``_version`` values; ``InvalidVersion`` names the first that is none."""
     try:
+        values = values.cast(pa.string()) if pa.types.is_null(values.type) else values
         text = pc.utf8_slice_codeunits(values, 0, 36)
         number = pc.utf8_slice_codeunits(values, 37)
-        if not pc.all(pc.equal(pc.utf8_slice_codeunits(values, 36, 37), ":"), min_count=0).as_py():
+        if not pc.all(pc.match_substring_regex(values, _VERSION), min_count=0).as_py():
             raise ValueError("a version is a uuid, a colon and a number")
         return uuids.from_text(text), number.cast(pa.int32())
     except (ValueError, pa.ArrowException) as error:

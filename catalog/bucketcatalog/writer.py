@@ -20,7 +20,7 @@ from .drafts import Draft, Rows
 from .errors import ClosedWriter, CommitUnknown, ForeignBranch, InvalidOption
 from .events import EventKind
 from .log.owner import Limits, OwnTimeline
-from .paths import uuid_text
+from .paths import uuid_bytes, uuid_text
 from .snapshot import Snapshot
 from .tables import Table
 
@@ -116,7 +116,11 @@ class Writer:
         if (app_id is None) != (app_version is None):
             raise InvalidOption("app_id and app_version go together.", next_step="Give both or neither.")
         application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
-        return WriteTransaction(self, operation, metadata or {}, application)
+        metadata = {} if metadata is None else metadata
+        _check_words(operation=operation, metadata=metadata, app_id=app_id)
+        if not (app_version is None or (type(app_version) is int and abs(app_version) < 1 << 63)):
+            raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")
+        return WriteTransaction(self, operation, metadata, application)
 
     def find_table(self, name: str) -> Table:
         """The definition that rows of a table are checked against."""
@@ -203,13 +207,12 @@ class Writer:
             raise
         return write_checkpoint(self._catalog, self, timeline, everyone=scope == "all")
 
-    def note(self, operation: str, reads: Cut) -> Committed:
-        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
+    def note(self, operation: str, reads: Cut) -> Head:
+        """Commit a transaction without events that has read ``reads``."""
         self._catalog.remember(self.database, self._catalog.seen(self.database).joined(reads))
-        tx = WriteTransaction(self, operation, {}, None)
-        committed = self.commit(tx, Draft(self.find_table, self.look))
+        committed = self.commit(WriteTransaction(self, operation, {}, None), Draft(self.find_table, self.look))
         assert committed is not None
-        return committed
+        return Head(committed.revision, uuid_bytes(committed.uuid))
 
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing."""
@@ -229,3 +232,19 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _check_words(**options: object) -> None:
+    """``InvalidOption`` where an option is not made of text that has a UTF-8 form."""
+    for name, value in options.items():
+        words = [word for pair in value.items() for word in pair] if isinstance(value, Mapping) else [value]
+        for word in words if value is not None else ():
+            if not isinstance(word, str) or (isinstance(value, str) == (name == "metadata")) or not _is_unicode(word):
+                raise InvalidOption(f"{name} cannot be {value!r}.", next_step="Give text; metadata maps text to text.")
+
+
+def _is_unicode(word: str) -> bool:
+    try:
+        return bool(word.encode()) or not word
+    except UnicodeEncodeError:
+        return False

@@ -16,8 +16,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from ..declarations import problems
 from ..errors import CorruptionError, IncompatibleTable
-from ..tables import KEY_TYPES, Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
+from ..tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
 from ..v1 import log_pb2, options_pb2, tables_pb2
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -45,6 +46,12 @@ _LOGICAL = {
     options_pb2.LOGICAL_TYPE_TIMESTAMP_MICROS: DataType.TIMESTAMP,
     options_pb2.LOGICAL_TYPE_JSON: DataType.JSON,
     options_pb2.LOGICAL_TYPE_CUT: DataType.CUT,
+}
+_CARRIED_BY = {
+    options_pb2.LOGICAL_TYPE_UUID: _Field.TYPE_BYTES,
+    options_pb2.LOGICAL_TYPE_TIMESTAMP_MICROS: _Field.TYPE_INT64,
+    options_pb2.LOGICAL_TYPE_JSON: _Field.TYPE_STRING,
+    options_pb2.LOGICAL_TYPE_CUT: _Field.TYPE_STRING,
 }
 _DEFAULTS = {
     options_pb2.COLUMN_DEFAULT_UNSPECIFIED: Default.NONE,
@@ -79,7 +86,7 @@ def tables_of(source: Any) -> list[Table]:
     if isinstance(source, type) and issubclass(source, Message):
         descriptor: Any = source.DESCRIPTOR
         return [table_of(descriptor)]
-    if isinstance(source, Iterable):
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
         return [table for item in source for table in tables_of(item)]
     raise IncompatibleTable(f"{source!r} declares no tables.", next_step="Give a module that protoc generated, or its messages.")
 
@@ -103,9 +110,12 @@ def parse_definition(serialized: bytes) -> Table:
             next_step="Put the option (bucketcatalog.v1.table) with a name and a key on the row message.",
         )
     options = _options(message)
+    for file in definition.files.file:
+        if file.syntax != "proto3":
+            raise _cannot_be(options.name, f"{file.name!r} is written in {file.syntax or 'proto2'}, and only proto3 is read")
     table = Table(
         name=options.name,
-        columns=tuple(_column(field, types, options) for field in sorted(message.field, key=lambda field: field.number)),
+        columns=tuple(_column(field, types, options, (f".{definition.message}",)) for field in sorted(message.field, key=lambda field: field.number)),
         key=tuple(options.key),
         id=options.id or None,
         data_reference=tuple(options.data_reference),
@@ -137,32 +147,26 @@ def row_class(definition: bytes) -> type[Message]:
 
 
 def _check(table: Table) -> None:
-    problems = []
-    if not table.key:
-        problems.append("it has no key")
-    for name in (*table.key, *table.data_reference, *([table.id] if table.id else [])):
-        if name not in table.by_name:
-            problems.append(f"it names a field {name!r} that it has not")
-        elif name in table.key and (table.by_name[name].type not in KEY_TYPES or table.by_name[name].shape is not Shape.ONE):
-            problems.append(f"its key field {name!r} has no order")
-    problems.extend(
-        f"a column cannot be called {c.name!r}" for c in table.columns if c.name.startswith("_") or c.name == "deleted_at"
-    )
-    if problems:
-        raise IncompatibleTable(
-            f"Table {table.name!r} cannot be: {problems[0]}.", next_step="Mend the options of its row message."
-        )
+    for problem in problems(table):
+        raise _cannot_be(table.name, problem)
 
 
-def _column(field: Any, types: _Types, options: Any | None) -> Column:
+def _cannot_be(name: str, problem: str) -> IncompatibleTable:
+    return IncompatibleTable(f"Table {name!r} cannot be: {problem}.", next_step="Mend the declaration of its row message.")
+
+
+def _column(field: Any, types: _Types, options: Any, within: tuple[str, ...]) -> Column:
+    """The column of a field of the row message, or of a message that lies in it: ``within`` are the messages on the way there."""
     column = field.options.Extensions[options_pb2.column]
-    is_key = options is not None and field.name in options.key
+    is_key = len(within) == 1 and field.name in options.key
     message: Any = types.get(field.type_name.lstrip("."))
+    _check_field(field, column.type, options.name, within)
     is_map = field.type == _Field.TYPE_MESSAGE and message.options.map_entry
     repeated = field.label == _Field.LABEL_REPEATED
     children: tuple[Column, ...] = ()
     if field.type == _Field.TYPE_MESSAGE:
-        children = tuple(_column(child, types, None) for child in sorted(message.field, key=lambda child: child.number))
+        below = (*within, field.type_name)
+        children = tuple(_column(child, types, options, below) for child in sorted(message.field, key=lambda child: child.number))
     return Column(
         number=field.number,
         name=field.name,
@@ -175,6 +179,16 @@ def _column(field: Any, types: _Types, options: Any | None) -> Column:
         children=children,
         symbols=tuple((value.number, value.name) for value in message.value) if field.type == _Field.TYPE_ENUM else (),
     )
+
+
+def _check_field(field: Any, logical: int, table: str, within: tuple[str, ...]) -> None:
+    """``IncompatibleTable`` where a field is nothing that a column can be."""
+    if field.type == _Field.TYPE_MESSAGE and field.type_name in within:
+        raise _cannot_be(table, f"the message {field.type_name.lstrip('.')!r} lies within itself")
+    if field.HasField("oneof_index") and not field.proto3_optional:
+        raise _cannot_be(table, f"its field {field.name!r} is part of a oneof")
+    if logical in _CARRIED_BY and field.type != _CARRIED_BY[logical]:
+        raise _cannot_be(table, f"the type of its field {field.name!r} cannot hold a {_LOGICAL[logical].value}")
 
 
 def _options(message: Any) -> Any:

@@ -1,0 +1,48 @@
+"""What a table's declaration must not say, found before anything is written with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .tables import KEY_TYPES, Column, DataType, Default, Shape, Table
+
+_DEFAULT_TYPES = {
+    Default.CREATED: DataType.TIMESTAMP,
+    Default.MODIFIED: DataType.TIMESTAMP,
+    Default.INCARNATION: DataType.UUID,
+}
+_END_TIME = "deleted_at"
+
+
+def problems(table: Table) -> Iterator[str]:
+    """What contradicts itself in a declaration, each as the end of a sentence about the table."""
+    if not table.key:
+        yield "it has no key"
+    if len(set(table.key)) < len(table.key):
+        yield "its key has a field twice"
+    for name in _named(table):
+        if name not in table.by_name:
+            yield f"it names a field {name!r} that it has not"
+    for name in table.key:
+        column = table.by_name.get(name)
+        if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
+            yield f"its key field {name!r} has no order"
+    for column in table.columns:
+        yield from _of_column(column)
+
+
+def _named(table: Table) -> Iterator[str]:
+    yield from (*table.key, *table.data_reference)
+    yield from (name for name in (table.id, table.parent.column if table.parent else None) if name)
+    for total in table.sums:
+        yield from (*total.group, *([total.column] if total.column else []))
+    for order in table.orders:
+        yield from (name for name in order.columns if name != _END_TIME)
+
+
+def _of_column(column: Column) -> Iterator[str]:
+    if column.name.startswith("_") or column.name == _END_TIME:
+        yield f"a column cannot be called {column.name!r}"
+    wanted = _DEFAULT_TYPES.get(column.default)
+    if wanted is not None and (column.type is not wanted or column.shape is not Shape.ONE):
+        yield f"the default of its field {column.name!r} is for a {wanted.value}"
