@@ -9,7 +9,7 @@ from .codec.checkpoints import Checkpoint
 from .codec.segments import BlockPlace, SegmentReference, places_in, read_index
 from .facts import Facts
 from .keys import EVERYTHING, KeyRange
-from .planning import SortedTail
+from .planning import SLICE_ROWS, EventBlock, Slice, SortedTail, plan_slices
 from .store.base import Store
 from .tables import Table
 
@@ -33,18 +33,32 @@ class TableBase:
     """The blocks and the tail of one table."""
 
     def __init__(
-        self, store: Store, table: Table, checkpoints: Sequence[Checkpoint], indexes: IndexCache, tail: Facts | None
+        self,
+        store: Store,
+        table: Table,
+        checkpoints: Sequence[Checkpoint],
+        indexes: IndexCache,
+        tail: Facts | None,
+        events: Sequence[EventBlock],
     ) -> None:
         self.store = store
         self.table = table
         self._checkpoints = checkpoints
         self._indexes = indexes
         self._tail = tail
+        self.events = events
 
     @cached_property
     def tail(self) -> SortedTail | None:
-        """The uncovered events of the table, by key."""
+        """The uncovered events that transactions carry one by one, by key."""
         return SortedTail.of(self._tail, self.table) if self._tail is not None and len(self._tail) else None
+
+    def plan(
+        self, ranges: Iterable[KeyRange] = (EVERYTHING,), *, only_live: bool = False, target: int = SLICE_ROWS
+    ) -> list[Slice]:
+        """The slices that cover the ranges, in key order; see ``plan_slices``."""
+        ranges = list(ranges)
+        return plan_slices(self.blocks(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
 
     def blocks(self, ranges: Iterable[KeyRange] = (EVERYTHING,)) -> list[list[BlockPlace]]:
         """For each checkpoint its blocks of the table that can hold keys of the ranges; reads the indexes of such segments only."""

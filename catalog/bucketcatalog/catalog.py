@@ -17,7 +17,16 @@ from .changes import Changes, Diff
 from .codec.descriptors import core_tables, tables_of
 from .codec.transactions import Transaction
 from .cut import Cut, Head
-from .errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable, InvalidTime, InvalidVersion, UnknownTable
+from .errors import (
+    CatalogNotFound,
+    CatalogWarning,
+    DatabaseNotFound,
+    ForkDetected,
+    IncompatibleTable,
+    InvalidTime,
+    InvalidVersion,
+    UnknownTable,
+)
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, MAX_CLOCK_SKEW, Limits
 from .log.view import DEFAULT_LATENESS_BOUND, View, between, newest_view, version_view

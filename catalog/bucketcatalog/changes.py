@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from .codec.transactions import Transaction
 from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat, one_chunk
 from .keys import KeyRange, encode_keys
-from .planning import plan_slices
 from .reading import Part, empty_rows, read_slice
 from .render import output_schema, render, version_names
-from .replay.tail import tail_facts
+from .replay.tail import every_event
 from .snapshot import Snapshot
 from .store.base import Store
 from .tables import TIMESTAMP, Table
@@ -34,6 +33,7 @@ _EVENT_COLUMNS = [
     pa.field("_writer", pa.string(), False),
     pa.field("_revision", pa.int64(), False),
 ]
+_PORTION = 65_536
 _NUMBER = (1 << SEQUENCE_BITS) - 1
 
 
@@ -57,14 +57,29 @@ class Changes:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The events in order of their stamps."""
-        facts = tail_facts(self.store, self.transactions, self.definitions).get(self.table.name)
-        if facts is not None and len(facts):
-            order = pa.array(np.argsort(facts.stamps(), kind="stable"))
-            yield from _shown(facts.take(order), self.table).combine_chunks().to_batches()
+        for some in _portions(self.transactions):
+            facts = every_event(self.store, some, self.definitions, self.table.name)
+            if facts is not None and len(facts):
+                order = pa.array(np.argsort(facts.stamps(), kind="stable"))
+                yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)
 
     def to_arrow(self) -> pa.Table:
         """All of them as one table."""
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+def _portions(transactions: Sequence[Transaction]) -> Iterator[list[Transaction]]:
+    """Consecutive transactions with about as many events as are held at a time."""
+    portion: list[Transaction] = []
+    events = 0
+    for transaction in transactions:
+        portion.append(transaction)
+        events += transaction.events
+        if events >= _PORTION:
+            yield portion
+            portion, events = [], 0
+    if portion:
+        yield portion
 
 
 def changes_schema(table: Table) -> pa.Schema:
@@ -115,8 +130,8 @@ class Diff:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The differences in key order; memory does not grow with the table."""
         before, after = self.start.base(self.table.name), self.end.base(self.table.name)
-        pieces = plan_slices([*before.blocks(), *after.blocks()], after.tail, only_live=True)
-        stops = [piece.keys.start for piece in pieces[1:]]
+        starts = sorted({piece.keys.start for base in (before, after) for piece in base.plan(only_live=True)})
+        stops = [start for start in starts if start > b""]
         for start, stop in zip([b"", *stops], [*stops, None], strict=True):
             keys = KeyRange(start, stop)
             rows = _compare(_live(self.start, self.table, keys), _live(self.end, self.table, keys), self.table)
@@ -135,9 +150,7 @@ def diff_schema(table: Table) -> pa.Schema:
 
 def _live(snapshot: Snapshot, table: Table, keys: KeyRange) -> Facts:
     base = snapshot.base(table.name)
-    pieces = [
-        read_slice(base.store, table, p, Part.LIVE) for p in plan_slices(base.blocks([keys]), base.tail, [keys], only_live=True)
-    ]
+    pieces = [read_slice(base.store, table, p, Part.LIVE) for p in base.plan([keys], only_live=True)]
     return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
 
 

@@ -26,7 +26,6 @@ from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.owner import OwnTimeline
 from .log.view import View, newest_view
-from .planning import plan_slices
 from .reading import Part, read_slice
 from .snapshot import Snapshot
 from .tables import Table
@@ -147,7 +146,7 @@ def _table_blocks(snapshot: Snapshot, table: Table) -> Iterator[EncodedBlock]:
     """The state of a table as blocks; each class is a run of its own, in key order."""
     base = snapshot.base(table.name)
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
-    for piece in plan_slices(base.blocks(), base.tail, only_live=False):
+    for piece in base.plan():
         state = read_slice(base.store, table, piece, Part.EVERYTHING)
         for kind, rows in _by_class(state):
             yield from _full_blocks(waiting[kind], rows, table, kind)

@@ -146,7 +146,9 @@ def _as_list(table: Table, rows: Any) -> list[Any]:
     if isinstance(rows, Mapping):
         return [rows]
     if not isinstance(rows, Iterable):
-        raise InvalidRows(f"{rows!r} is no row for table {table.name!r}.", next_step="Give a dict, a list of dicts, or Arrow data.")
+        raise InvalidRows(
+            f"{rows!r} is no row for table {table.name!r}.", next_step="Give a dict, a list of dicts, or Arrow data."
+        )
     return list(rows)
 
 

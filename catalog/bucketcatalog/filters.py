@@ -49,7 +49,7 @@ def key_ranges(table: Table, where: Where) -> list[KeyRange]:
             break
         if condition is None:
             break
-        leading.append([_stored(table, column, value) for value in _listed(condition)])
+        leading.append([stored_condition(table, column, value) for value in _listed(condition)])
     combinations = 1
     for values in leading:
         combinations *= len(values)
@@ -70,7 +70,22 @@ def _listed(condition: Any) -> list[Any]:
     return list(condition) if isinstance(condition, (list, tuple, set, frozenset)) else [condition]
 
 
-def _stored(table: Table, column: Column, value: Any) -> Any:
+def raw_text(table: Table, column: Column, text: Any) -> bytes:
+    """What a prefix, marker or delimiter is compared as; ``InvalidOption`` where it cannot be a part of the column's values."""
+    try:
+        if isinstance(text, str):
+            return text.encode()
+        if isinstance(text, bytes) and column.type is DataType.BYTES:
+            return text
+    except UnicodeEncodeError:
+        pass
+    raise InvalidOption(
+        f"Column {column.name!r} of table {table.name!r} cannot hold {text!r}.", next_step=f"Give a {column.type.value}."
+    )
+
+
+def stored_condition(table: Table, column: Column, value: Any) -> Any:
+    """A value that a column is compared with in storage form, or ``InvalidOption``."""
     try:
         return storage_value(column, value)
     except (TypeError, ValueError) as error:
@@ -94,9 +109,10 @@ def check(table: Table, where: Where, schema: pa.Schema) -> None:
         if isinstance(condition, Prefix):
             if column.type not in (DataType.STRING, DataType.BYTES, DataType.JSON) or column.shape is not Shape.ONE:
                 raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
+            raw_text(table, column, condition.text)
         else:
             for value in _listed(condition):
-                _stored(table, column, value)
+                stored_condition(table, column, value)
 
 
 def matching(table: Table, rows: pa.Table, where: Where) -> pa.Table:
@@ -116,6 +132,6 @@ def _mask(table: Table, values: pa.ChunkedArray, name: str, condition: Any) -> p
     if column is None:
         allowed = pa.array(wanted, values.type)
     else:
-        stored = pa.array([_stored(table, column, value) for value in wanted], column.storage_type)
+        stored = pa.array([stored_condition(table, column, value) for value in wanted], column.storage_type)
         allowed = surface_array(column, stored)
     return pc.is_in(values, value_set=allowed)

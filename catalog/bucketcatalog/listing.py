@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 
 from .base import TableBase
 from .errors import InvalidOption
+from .filters import raw_text, stored_condition
 from .keys import KeyRange, after_prefix, prefix_range
-from .planning import plan_slices
 from .reading import Part, read_slice
 from .render import output_schema, render
-from .surface import storage_value
 from .tables import DataType
 
 _SLICE = 8_192
@@ -42,15 +41,16 @@ def list_page(
     name_column = table.key_columns[-1]
     if name_column.type not in (DataType.STRING, DataType.BYTES):
         raise InvalidOption(f"Table {table.name!r} is not keyed by names.", next_step="Scan it instead.")
-    if limit < 1 or delimiter == "":
+    if not isinstance(limit, int) or limit < 1 or delimiter in ("", b""):
         raise InvalidOption(
             "A listing needs a limit of at least 1 and a delimiter of at least one character.", next_step="Mend it."
         )
-    below = [storage_value(column, leading[column.name]) for column in table.key_columns[:-1]]
-    keys = prefix_range(table, below, prefix)
-    collector = _Collector(prefix.encode(), delimiter.encode() if delimiter else None, limit)
+    below = [stored_condition(table, column, leading[column.name]) for column in table.key_columns[:-1]]
+    raw_prefix, raw_delimiter, raw_marker = (raw_text(table, name_column, text) for text in (prefix or "", delimiter or "", marker or ""))
+    keys = prefix_range(table, below, raw_prefix)
+    collector = _Collector(raw_prefix, raw_delimiter or None, limit)
     start = prefix_range(table, below, None).start
-    skip = None if marker is None else _after_marker(marker.encode(), collector)
+    skip = None if marker is None else _after_marker(raw_marker, collector)
     position: bytes | None = keys.start if skip is None else max(keys.start, start + skip)
     parts: list[pa.Table] = []
     while position is not None and not collector.full:
@@ -59,7 +59,8 @@ def list_page(
             break
         position = _collect(base, rest, start, collector, parts)
     rows = pa.concat_tables(parts) if parts else output_schema(table).empty_table()
-    return Page(rows, [group.decode() for group in collector.groups], collector.next_marker())
+    shown = (lambda name: name) if name_column.type is DataType.BYTES else bytes.decode
+    return Page(rows, [shown(group) for group in collector.groups], shown(collector.last) if collector.has_more else None)
 
 
 def _after_marker(marker: bytes, collector: _Collector) -> bytes:
@@ -86,15 +87,16 @@ class _Collector:
         at = name.find(self.delimiter, len(self.prefix))
         return None if at < 0 else name[: at + len(self.delimiter)]
 
-    def next_marker(self) -> str | None:
-        """Where the next page begins."""
-        return self.last.decode() if self.full and self.last is not None else None
+    @property
+    def has_more(self) -> bool:
+        """Whether something lies behind the page, which then begins after ``last``."""
+        return self.full and self.last is not None
 
 
 def _collect(base: TableBase, keys: KeyRange, start: bytes, collector: _Collector, parts: list[pa.Table]) -> bytes | None:
     """Take from the first slices of a range until the page is full or a group is skipped; returns where to go on."""
     table = base.table
-    for piece in plan_slices(base.blocks([keys]), base.tail, [keys], only_live=True, target=_SLICE):
+    for piece in base.plan([keys], only_live=True, target=_SLICE):
         facts = read_slice(base.store, table, piece, Part.LIVE)
         if not len(facts):
             continue

@@ -14,7 +14,6 @@ from .cut import Cut
 from .errors import InvalidOption
 from .log.view import between, version_view
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
-from .planning import plan_slices
 from .reading import Part, read_slice
 from .replay.conflicts import CONFLICTS, conflicts
 from .tables import TIMESTAMP
@@ -240,9 +239,9 @@ def _conflicts(snapshot: Snapshot) -> pa.Table:
     found = []
     for name, table in sorted(snapshot.definitions.items()):
         base = snapshot.base(name)
-        for piece in plan_slices(base.blocks(), base.tail, only_live=False):
+        for piece in base.plan():
             places = (*piece.live, *piece.rest)
-            if piece.tail is not None or piece.combined or any(p.header.expectations or p.header.late_updates for p in places):
+            if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
                 found.append(conflicts(read_slice(base.store, table, piece, Part.EVERYTHING), table))
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
 

@@ -57,24 +57,40 @@ def lower_bound(keys: pa.Array, key: bytes) -> int:
     return low
 
 
+@dataclass(frozen=True, slots=True)
+class EventBlock:
+    """A block of events of an uncovered transaction, and what their stamps begin with."""
+
+    place: BlockPlace
+    stamp: tuple[int, str, int, bytes]
+
+
 @dataclass(frozen=True)
 class Slice:
     """A range of keys and what can hold their rows.
 
-    ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs. ``combined`` is set where the blocks come from several
-    checkpoints: then a row of one may be changed by what another holds, and all have to be folded together.
+    ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs; ``events`` and ``tail`` are what no checkpoint covers.
+    ``combined`` is set where the blocks come from several checkpoints: then a row of one may be changed by what another holds, and all
+    have to be folded together.
     """
 
     keys: KeyRange
     live: tuple[BlockPlace, ...]
     rest: tuple[BlockPlace, ...]
+    events: tuple[EventBlock, ...]
     tail: SortedTail | None
     combined: bool
 
     @property
     def rows(self) -> int:
         """An upper bound of the rows in the blocks and the tail."""
-        return sum(place.header.rows for place in (*self.live, *self.rest)) + (len(self.tail) if self.tail else 0)
+        places = (*self.live, *self.rest, *(block.place for block in self.events))
+        return sum(place.header.rows for place in places) + (len(self.tail) if self.tail else 0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the blocks hold the state as it is: nothing came after their checkpoint, and there is only one."""
+        return self.tail is None and not self.events and not self.combined
 
 
 BaseBlocks = Sequence[Sequence[BlockPlace]]
@@ -83,6 +99,7 @@ BaseBlocks = Sequence[Sequence[BlockPlace]]
 
 def plan_slices(
     base: BaseBlocks,
+    events: Sequence[EventBlock],
     tail: SortedTail | None,
     ranges: Iterable[KeyRange] = (EVERYTHING,),
     *,
@@ -94,10 +111,11 @@ def plan_slices(
     for keys in sorted(ranges, key=lambda r: r.start):
         parts = [[p for p in blocks if keys.overlaps(p.header.first_key, p.header.last_key)] for blocks in base]
         within = tail.within(keys) if tail is not None else None
+        new = [e for e in events if keys.overlaps(e.place.header.first_key, e.place.header.last_key)]
         weigh = [p for blocks in parts for p in blocks if not only_live or p.header.block_class is BlockClass.LIVE]
-        for piece in _split(keys, weigh, within, target):
-            slices.append(_slice(piece, parts, within))
-    return [s for s in slices if s.live or s.rest or (s.tail is not None and len(s.tail))]
+        for piece in _split(keys, [*weigh, *(e.place for e in new)], within, target):
+            slices.append(_slice(piece, parts, new, within))
+    return [s for s in slices if s.live or s.rest or s.events or s.tail is not None]
 
 
 def _split(keys: KeyRange, places: Sequence[BlockPlace], tail: SortedTail | None, target: int) -> list[KeyRange]:
@@ -117,7 +135,7 @@ def _every(target: int, weights: Iterable[tuple[bytes, int]]) -> Iterable[bytes]
         total += weight
 
 
-def _slice(keys: KeyRange, base: BaseBlocks, tail: SortedTail | None) -> Slice:
+def _slice(keys: KeyRange, base: BaseBlocks, events: Sequence[EventBlock], tail: SortedTail | None) -> Slice:
     parts = [[p for p in blocks if keys.overlaps(p.header.first_key, p.header.last_key)] for blocks in base]
     places = [p for blocks in parts for p in blocks]
     in_tail = tail.within(keys) if tail is not None else None
@@ -125,6 +143,7 @@ def _slice(keys: KeyRange, base: BaseBlocks, tail: SortedTail | None) -> Slice:
         keys=keys,
         live=tuple(p for p in places if p.header.block_class is BlockClass.LIVE),
         rest=tuple(p for p in places if p.header.block_class is not BlockClass.LIVE),
+        events=tuple(e for e in events if keys.overlaps(e.place.header.first_key, e.place.header.last_key)),
         tail=in_tail if in_tail is not None and len(in_tail) else None,
         combined=sum(1 for blocks in parts if blocks) > 1,
     )

@@ -8,6 +8,7 @@ versions or stubs holds: only such a PUT can be ended by, or updated by, what wa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -20,6 +21,7 @@ from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat, one_chunk
 from .keys import KeyRange, encode_keys
 from .planning import Slice, SortedTail, lower_bound
 from .replay.fold import fold
+from .replay.tail import read_events
 from .store.base import Store
 from .tables import Table
 
@@ -37,13 +39,27 @@ def read_slice(store: Store, table: Table, piece: Slice, part: Part, columns: Co
 
     ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block.
     """
-    if piece.tail is None and not piece.combined:
+    if piece.settled:
         places = [p for p in (*piece.live, *piece.rest) if _holds(p, part)]
         return _within(_read(store, table, places, _plus_one(columns, table)), table, piece.keys, places)
     needed = None if columns is None else {*columns, *FACT_COLUMNS, *(c.field_name for c in table.key_columns)}
-    places = _places(piece, part, table)
+    tail = _tail(store, table, piece, needed)
+    places = _places(piece, part, tail)
     base = _within(_read(store, table, places, needed), table, piece.keys, places)
-    return _pick(_merged(base, piece, table, needed), part)
+    return _pick(_merged(base, tail, table, combined=piece.combined), part)
+
+
+def _tail(store: Store, table: Table, piece: Slice, needed: Collection[str] | None) -> SortedTail | None:
+    """Everything of the slice that no checkpoint covers, by key."""
+    inline = piece.tail.facts if piece.tail is not None else None
+    if inline is not None and needed is not None:
+        inline = Facts(inline.transactions, inline.rows.select([name for name in inline.rows.column_names if name in needed]))
+    if not piece.events:
+        return replace(piece.tail, facts=inline) if piece.tail is not None and inline is not None else None
+    read = concat([read_events(store, block, table, needed) for block in piece.events])
+    read = _within(read, table, piece.keys, [block.place for block in piece.events])
+    every = read if inline is None else concat([inline, read])
+    return SortedTail.of(every, table) if len(every) else None
 
 
 def _plus_one(columns: Collection[str] | None, table: Table) -> Collection[str] | None:
@@ -56,10 +72,10 @@ def _holds(place: BlockPlace, part: Part) -> bool:
     return wanted is None or place.header.block_class is wanted
 
 
-def _places(piece: Slice, part: Part, table: Table) -> list[BlockPlace]:
-    if part is not Part.LIVE or piece.combined or piece.tail is None:
+def _places(piece: Slice, part: Part, tail: SortedTail | None) -> list[BlockPlace]:
+    if part is not Part.LIVE or piece.combined:
         return [*piece.live, *piece.rest]
-    return [*piece.live, *_waiting_for(piece.tail, piece.rest)]
+    return [*piece.live, *(_waiting_for(tail, piece.rest) if tail is not None else ())]
 
 
 def _waiting_for(tail: SortedTail, rest: Sequence[BlockPlace]) -> list[BlockPlace]:
@@ -102,28 +118,22 @@ def _within(facts: Facts, table: Table, keys: KeyRange, places: Sequence[BlockPl
     return facts.filter(mask)
 
 
-def _merged(base: Facts, piece: Slice, table: Table, needed: Collection[str] | None) -> Facts:
+def _merged(base: Facts, tail: SortedTail | None, table: Table, *, combined: bool) -> Facts:
     """Base and tail folded where they meet, in key order."""
-    tail = _selected(piece.tail.facts, needed) if piece.tail else None
-    if piece.combined:
-        return fold(concat([base, tail]) if tail else base, table)
-    assert tail is not None and piece.tail is not None
+    if combined:
+        return fold(base if tail is None else concat([base, tail.facts]), table)
+    if tail is None:
+        return base
     if not len(base):
-        return fold(tail, table)
+        return fold(tail.facts, table)
     keys = one_chunk(encode_keys(table, base.rows))
-    touched = pc.is_in(keys, value_set=piece.tail.keys)
-    folded = fold(concat([base.filter(touched), tail]), table)
+    touched = pc.is_in(keys, value_set=tail.keys)
+    folded = fold(concat([base.filter(touched), tail.facts]), table)
     untouched = pc.invert(touched)
     passed = base.filter(untouched)
     everything = concat([passed, folded])
     order = pc.sort_indices(pa.concat_arrays([keys.filter(untouched), one_chunk(encode_keys(table, folded.rows))]))
     return everything.take(order)
-
-
-def _selected(facts: Facts, needed: Collection[str] | None) -> Facts:
-    if needed is None:
-        return facts
-    return Facts(facts.transactions, facts.rows.select([name for name in facts.rows.column_names if name in needed]))
 
 
 def _pick(facts: Facts, part: Part) -> Facts:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from .base import TableBase
 from .codec.blocks import BlockClass
 from .filters import Where, check, key_ranges, matching
-from .planning import Slice, plan_slices
+from .planning import Slice
 from .reading import Part, read_slice
 from .render import DELETED_AT, output_schema, render, storage_columns
 from .store.base import Store
@@ -64,7 +64,7 @@ class Scan:
         """The slices to read, in key order."""
         ranges = key_ranges(self.task.table, dict(self.task.where))
         only_live = self.task.part is Part.LIVE
-        return plan_slices(self._base.blocks(ranges), self._base.tail, ranges, only_live=only_live)
+        return self._base.plan(ranges, only_live=only_live)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
@@ -87,11 +87,13 @@ class Scan:
         places = {p for piece in plan for p in (*piece.live, *(piece.rest if self._reads_rest(piece) else ()))}
         total = {p for blocks in every for p in blocks}
         tail = sum(len(piece.tail) for piece in plan if piece.tail is not None)
+        events = {block.place for piece in plan for block in piece.events}
         return "\n".join(
             [
                 f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices",
                 f"blocks: {len(places)} of {len(total)} ({sum(p.length for p in places):,} of {sum(p.length for p in total):,} bytes)",
                 f"tail: {tail} of {len(self._base.tail) if self._base.tail else 0} events",
+                f"blocks of events: {len(events)} of {len(self._base.events)}",
                 f"checkpoints: {len(every)}",
             ]
         )
@@ -99,7 +101,7 @@ class Scan:
     def _reads_rest(self, piece: Slice) -> bool:
         if self.task.part is Part.LIVE:
             return piece.combined
-        return piece.combined or piece.tail is not None or any(p.header.block_class is BlockClass.ENDED for p in piece.rest)
+        return not piece.settled or any(p.header.block_class is BlockClass.ENDED for p in piece.rest)
 
 
 _REQUESTABLE = ("_version", "_commit_timestamp", "_writer", "_revision")

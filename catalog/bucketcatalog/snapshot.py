@@ -24,10 +24,10 @@ from .listing import Page, list_page
 from .log.files import LogFiles
 from .log.view import View
 from .metadata import METADATA_TABLES, MetadataScan
-from .planning import plan_slices
+from .planning import EventBlock
 from .reading import Part, empty_rows, read_slice
 from .render import output_schema, render
-from .replay.tail import tail_facts
+from .replay.tail import event_blocks, inline_facts
 from .scan import Scan
 from .schema import merge_tables
 from .surface import storage_row
@@ -138,13 +138,22 @@ class Snapshot:
         """The blocks and the tail of a table."""
         if name not in self._bases:
             self._bases[name] = TableBase(
-                self._files.store, self.table(name), self.view.checkpoints, self._indexes, self._tail.get(name)
+                self._files.store,
+                self.table(name),
+                self.view.checkpoints,
+                self._indexes,
+                self._tail.get(name),
+                self._events.get(name, ()),
             )
         return self._bases[name]
 
     @cached_property
     def _tail(self) -> dict[str, Facts]:
-        return tail_facts(self._files.store, self.view.tail, self.definitions)
+        return inline_facts(self.view.tail, self.definitions)
+
+    @cached_property
+    def _events(self) -> Mapping[str, Sequence[EventBlock]]:
+        return event_blocks(self._files.store, self.view.tail, self.definitions)
 
     def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
         """The state rows of ``part`` under these encoded keys."""
@@ -155,7 +164,7 @@ class Snapshot:
             bounds = pc.min_max(keys).as_py()
             ranges = [KeyRange(bounds["min"], bounds["max"] + b"\x00")]
         pieces = []
-        for piece in plan_slices(base.blocks(ranges), base.tail, ranges, only_live=part is Part.LIVE):
+        for piece in base.plan(ranges, only_live=part is Part.LIVE):
             facts = read_slice(base.store, base.table, piece, part)
             pieces.append(
                 facts

@@ -38,8 +38,8 @@ def micros(value: datetime.datetime) -> int:
     return (aware - _EPOCH) // _MICROSECOND
 
 
-FIRST_TIME = micros(datetime.datetime.min)
-LAST_TIME = micros(datetime.datetime.max)
+FIRST_TIME = micros(datetime.datetime.min.replace(tzinfo=datetime.UTC))
+LAST_TIME = micros(datetime.datetime.max.replace(tzinfo=datetime.UTC))
 """What a datetime can be, in microseconds: a time that nobody could show is refused."""
 
 

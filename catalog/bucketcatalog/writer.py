@@ -117,9 +117,7 @@ class Writer:
             raise InvalidOption("app_id and app_version go together.", next_step="Give both or neither.")
         application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
         metadata = {} if metadata is None else metadata
-        _check_words(operation=operation, metadata=metadata, app_id=app_id)
-        if not (app_version is None or (type(app_version) is int and abs(app_version) < 1 << 63)):
-            raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")
+        _check_options(operation, metadata, app_id, app_version)
         return WriteTransaction(self, operation, metadata, application)
 
     def find_table(self, name: str) -> Table:
@@ -234,17 +232,13 @@ class Writer:
         self.close()
 
 
-def _check_words(**options: object) -> None:
-    """``InvalidOption`` where an option is not made of text that has a UTF-8 form."""
-    for name, value in options.items():
-        words = [word for pair in value.items() for word in pair] if isinstance(value, Mapping) else [value]
-        for word in words if value is not None else ():
-            if not isinstance(word, str) or (isinstance(value, str) == (name == "metadata")) or not _is_unicode(word):
-                raise InvalidOption(f"{name} cannot be {value!r}.", next_step="Give text; metadata maps text to text.")
-
-
-def _is_unicode(word: str) -> bool:
-    try:
-        return bool(word.encode()) or not word
-    except UnicodeEncodeError:
-        return False
+def _check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:
+    """``InvalidOption`` where an option cannot be written down: text has a UTF-8 form, numbers have 64 bits."""
+    pairs = metadata.items() if isinstance(metadata, Mapping) else [(metadata, "")]
+    words = [("operation", operation), ("app_id", "" if app_id is None else app_id)]
+    words += [("metadata", word) for pair in pairs for word in pair]
+    for name, word in words:
+        if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
+            raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")
+    if app_version is not None and (not isinstance(app_version, int) or not -(1 << 63) <= app_version < 1 << 63):
+        raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")

@@ -115,7 +115,10 @@ def parse_definition(serialized: bytes) -> Table:
             raise _cannot_be(options.name, f"{file.name!r} is written in {file.syntax or 'proto2'}, and only proto3 is read")
     table = Table(
         name=options.name,
-        columns=tuple(_column(field, types, options, (f".{definition.message}",)) for field in sorted(message.field, key=lambda field: field.number)),
+        columns=tuple(
+            _column(field, types, options, (f".{definition.message}",))
+            for field in sorted(message.field, key=lambda field: field.number)
+        ),
         key=tuple(options.key),
         id=options.id or None,
         data_reference=tuple(options.data_reference),
@@ -181,7 +184,7 @@ def _column(field: Any, types: _Types, options: Any, within: tuple[str, ...]) ->
     )
 
 
-def _check_field(field: Any, logical: int, table: str, within: tuple[str, ...]) -> None:
+def _check_field(field: Any, logical: Any, table: str, within: tuple[str, ...]) -> None:
     """``IncompatibleTable`` where a field is nothing that a column can be."""
     if field.type == _Field.TYPE_MESSAGE and field.type_name in within:
         raise _cannot_be(table, f"the message {field.type_name.lstrip('.')!r} lies within itself")

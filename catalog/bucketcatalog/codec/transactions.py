@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,11 @@ from .blocks import EncodedBlock, header_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
 from .seal import FORMAT_VERSION, KNOWN_FEATURES, digest, seal, unseal
-from .segments import SegmentReference, segment_message, segment_of
+from .segments import BlockPlace, SegmentReference, segment_message, segment_of
+from .wire import field_spans
 
 MAX_ACTIONS = 64
+_BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
 _WIRE_KINDS = {
     EventKind.PUT: log_pb2.EVENT_KIND_PUT,
     EventKind.UPDATE: log_pb2.EVENT_KIND_UPDATE,
@@ -46,19 +48,10 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBlock:
-    """A block within a transaction, still encoded."""
-
-    table: str
-    rows: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Transaction:
     """One commit as its file tells it.
 
-    Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks``, or segments;
+    Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
     ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field.
     """
 
@@ -76,7 +69,7 @@ class Transaction:
     reads: Cut = field(default_factory=Cut)
     tables: tuple[Table, ...] = ()
     actions: tuple[Any, ...] = ()
-    blocks: tuple[StoredBlock, ...] = ()
+    blocks: tuple[BlockPlace, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
     digest: bytes = b""
     size: int = 0
@@ -95,7 +88,7 @@ class Transaction:
     def events(self) -> int:
         """How many events it holds."""
         in_segments = sum(run.rows for segment in self.segments for run in segment.runs)
-        return len(self.actions) + sum(block.rows for block in self.blocks) + in_segments
+        return len(self.actions) + sum(place.header.rows for place in self.blocks) + in_segments
 
 
 def action_of(event: Event, table: Table) -> Any:
@@ -169,7 +162,8 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
     body = unseal(data, name, "a transaction")
     try:
         message = log_pb2.Transaction.FromString(body)
-    except DecodeError as error:
+        blocks = tuple(_block_places(body, message.blocks, name))
+    except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
     check_format(message, name)
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
@@ -188,16 +182,18 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         reads=cut_of(message.reads),
         tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
         actions=tuple(message.actions),
-        blocks=tuple(_stored(block) for block in message.blocks),
+        blocks=blocks,
         segments=tuple(segment_of(reference) for reference in message.segments),
         digest=digest(data),
         size=len(data),
     )
 
 
-def _stored(block: Any) -> StoredBlock:
-    header = header_of(block.header)
-    return StoredBlock(header.table, header.rows, block.SerializeToString(deterministic=True))
+def _block_places(body: bytes, blocks: Any, name: str) -> Iterator[BlockPlace]:
+    """Where the blocks lie in the file: their rows are read by range when they are needed, and not kept."""
+    for (offset, length), block in zip(field_spans(body, _BLOCKS_FIELD), blocks, strict=True):
+        checksum = int.from_bytes(body[offset + length - 4 : offset + length], "little")
+        yield BlockPlace(name, offset, length, checksum, header_of(block.header))
 
 
 def check_format(message: Any, name: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..facts import Facts, one_chunk
-from ..planning import lower_bound, plan_slices
+from ..planning import lower_bound
 from ..reading import Part, read_slice
 from ..render import version_names
 from ..snapshot import Snapshot
@@ -77,7 +77,7 @@ def live_sides(snapshot: Snapshot, bucket: Bucket, scope: Scope) -> Iterator[Sid
     """The bucket's live objects that are in scope, with their versions; reads names and ids alone."""
     base = snapshot.base(OBJECTS.name)
     ranges = [bucket.keys]
-    for piece in plan_slices(base.blocks(ranges), base.tail, ranges, only_live=True, target=SLICE_ROWS):
+    for piece in base.plan(ranges, only_live=True, target=SLICE_ROWS):
         facts = read_slice(base.store, base.table, piece, Part.LIVE, _COLUMNS)
         mask = scope.mask(one_chunk(facts.rows.column(_NAME))) if len(facts) else None
         if mask is not None:

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..snapshot import Snapshot
-from .local import covers
 from .scope import Scope
 from .source import EntryError
 
@@ -39,7 +38,7 @@ class Failures:
         )
         new = found.filter(pc.invert(_among(found, known)))
         over = known.filter(pc.invert(pc.is_in(known.column("path"), value_set=found.column("path"))))
-        in_scope = pa.array([covers(scope, path) for path in over.column("path").to_pylist()], pa.bool_())
+        in_scope = pa.array([scope.covers(path) for path in over.column("path").to_pylist()], pa.bool_())
         over = over.filter(in_scope).select(["path", "_version"])
         return _with_source(new, source), _with_source(over, source)
 

@@ -73,9 +73,9 @@ def find_bucket(snapshot: Snapshot, source: Source, name: str | None, owner: str
         id_: bytes = stored[BUCKETS.by_name["id"].field_name]
         return Bucket(**key, id=id_, source=source.url, row={**wanted, "id": str(uuid.UUID(bytes=id_))})
     if not live["external"] or not _same_place(live["source"], source.url):
+        holds = f"an inventory of {live['source']!r}" if live["external"] else "objects of its own"
         raise InvalidOption(
-            f"The bucket {key['name']!r} holds {'objects of its own' if not live['external'] else 'an inventory of ' + repr(live['source'])}, "
-            f"not an inventory of {source.url!r}.",
+            f"The bucket {key['name']!r} holds {holds}, not an inventory of {source.url!r}.",
             next_step="Name another bucket with --bucket.",
         )
     row = {**live, **wanted} if live["source"] != source.url else None
@@ -123,4 +123,4 @@ def deleted_keys(bucket: Bucket, names: pa.Array, versions: pa.Array) -> pa.Tabl
     """The keys of objects, each with the version that is to end."""
     owner = pa.repeat(pa.scalar(uuid.UUID(bucket.owner).bytes, UUID_STORAGE), len(names))
     bucket_ids = pa.repeat(pa.scalar(bucket.id, UUID_STORAGE), len(names))
-    return pa.table({"owner": owner, "bucket_id": bucket_ids, "name": names, "_version": versions})
+    return pa.table({"owner": owner, "bucket_id": bucket_ids, "name": names.cast(pa.string()), "_version": versions})

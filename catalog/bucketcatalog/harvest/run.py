@@ -24,7 +24,6 @@ from ..snapshot import Snapshot
 from ..writer import Committed, Writer
 from .compare import OutOfReach, Step, live_sides, merge, source_sides
 from .failures import Failures
-from .local import LocalSource
 from .mapping import Bucket, deleted_keys, find_bucket, object_rows
 from .open import open_source
 from .scope import Scope
@@ -112,8 +111,8 @@ def harvest(
         dry_run=dry_run,
     )
     with _Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
-        for state in _run(state, origin, scope, snapshot, target, chunks):
-            state = replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)
+        for counted in _run(state, origin, scope, snapshot, target, chunks):
+            state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
             if progress is not None:
                 progress(state)
     return replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)

@@ -55,6 +55,10 @@ class Scope:
         mask = self.mask(pa.array([name], pa.string()))
         return mask is None or bool(mask[0].as_py())
 
+    def covers(self, path: str) -> bool:
+        """Whether a path that cannot be catalogued is this harvest's business; one that ends in ``/`` stands for what is below."""
+        return self.enters(path) if path.endswith("/") else self.holds(path)
+
     def enters(self, directory: str) -> bool:
         """Whether names that begin with ``directory``, which ends in ``/``, can be in scope; False only where surely none is.
 

@@ -1,62 +1,65 @@
-"""The tail as facts: the events of transactions that no checkpoint covers, by table."""
+"""The tail: the events of transactions that no checkpoint covers, by table.
+
+Events that transactions carry one by one are decoded into facts at once. Those in blocks are only located: they are read by range, by
+whoever needs their keys, so that what a reader holds grows with the number of blocks and not with that of their rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-import pyarrow as pa
-
-from ..codec.blocks import decode_block, facts_of_blocks
-from ..codec.segments import SegmentReference, read_block, read_index
+from ..codec.blocks import facts_of_blocks
+from ..codec.segments import BlockPlace, read_block, read_index
 from ..codec.transactions import Transaction, event_of
 from ..errors import UnknownTable
 from ..events import Placed, facts_of_events
 from ..facts import Facts, concat, transaction_table
 from ..paths import transaction as transaction_path
+from ..planning import EventBlock
 from ..store.base import Store
 from ..tables import Table
 
 
-def tail_facts(store: Store, transactions: Sequence[Transaction], tables: Mapping[str, Table]) -> dict[str, Facts]:
-    """The facts of every event in the transactions, by table, in no particular order."""
-    stamps = transaction_table(t.stamp for t in transactions)
+def inline_facts(transactions: Sequence[Transaction], tables: Mapping[str, Table]) -> dict[str, Facts]:
+    """The facts of every event that the transactions carry one by one, by table, in no particular order."""
+    carrying = [t for t in transactions if t.actions]
+    stamps = transaction_table(t.stamp for t in carrying)
     position = {uuid: index for index, uuid in enumerate(stamps.column("uuid").to_pylist())}
     placed: dict[str, list[Placed]] = {}
-    pieces: dict[str, list[Facts]] = {}
-    for transaction in transactions:
-        name = _name(transaction)
+    for transaction in carrying:
+        name = transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
         for sequence, action in enumerate(transaction.actions):
             event = event_of(action, _known(tables, action.table, name), name)
             placed.setdefault(action.table, []).append((position[transaction.uuid], sequence, event))
-        for table, facts in _columnar(store, transaction, tables):
-            pieces.setdefault(table, []).append(facts)
-    for table, events in placed.items():
-        pieces.setdefault(table, []).append(facts_of_events(tables[table], events, stamps))
-    return {table: concat(facts) for table, facts in pieces.items()}
+    return {table: facts_of_events(tables[table], events, stamps) for table, events in placed.items()}
 
 
-def _columnar(store: Store, transaction: Transaction, tables: Mapping[str, Table]) -> Iterable[tuple[str, Facts]]:
-    name = _name(transaction)
-    if not transaction.blocks and not transaction.segments:
-        return
-    own = transaction_table([transaction.stamp])
-    for block in transaction.blocks:
-        table = _known(tables, block.table, name)
-        yield block.table, facts_of_blocks(decode_block(block.data, table, name), own)
+def event_blocks(store: Store, transactions: Sequence[Transaction], tables: Mapping[str, Table]) -> dict[str, list[EventBlock]]:
+    """The blocks of events that the transactions hold or refer to, by table."""
+    found: dict[str, list[EventBlock]] = {}
+    for transaction in transactions:
+        for place in _places(store, transaction):
+            table = _known(tables, place.header.table, place.name)
+            found.setdefault(table.name, []).append(EventBlock(place, transaction.stamp))
+    return found
+
+
+def _places(store: Store, transaction: Transaction) -> Iterator[BlockPlace]:
+    yield from transaction.blocks
     for segment in transaction.segments:
-        yield from _segment_events(store, transaction, segment, own, tables)
+        yield from read_index(store, transaction.database, segment)
 
 
-def _segment_events(
-    store: Store, transaction: Transaction, segment: SegmentReference, own: pa.Table, tables: Mapping[str, Table]
-) -> Iterable[tuple[str, Facts]]:
-    for place in read_index(store, transaction.database, segment):
-        table = _known(tables, place.header.table, place.name)
-        yield table.name, facts_of_blocks(read_block(store, place, table), own)
+def read_events(store: Store, block: EventBlock, table: Table, columns: object = None) -> Facts:
+    """The facts of a block of events: one range read."""
+    return facts_of_blocks(read_block(store, block.place, table, columns), transaction_table([block.stamp]))
 
 
-def _name(transaction: Transaction) -> str:
-    return transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
+def every_event(store: Store, transactions: Sequence[Transaction], tables: Mapping[str, Table], table: str) -> Facts | None:
+    """The facts of all events of one table in the transactions, or None."""
+    pieces = [facts for name, facts in inline_facts(transactions, tables).items() if name == table]
+    pieces += [read_events(store, block, tables[table]) for block in event_blocks(store, transactions, tables).get(table, ())]
+    return concat(pieces) if pieces else None
 
 
 def _known(tables: Mapping[str, Table], name: str, file: str) -> Table:

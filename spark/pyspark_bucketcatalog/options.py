@@ -1,0 +1,181 @@
+"""What a user may say about a read, from the strings that Spark passes on to values.
+
+Option names are case-insensitive and arrive in lower case; values are always strings. Everything that is not known is an error. Values of
+``storage.*`` options may be credentials: no error, ``repr`` or plan shows them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bucketcatalog import InvalidOption
+
+STORAGE = "storage."
+MAX_PARTITION_ROWS = 1 << 20
+_NAMES = (
+    "path",
+    "database",
+    "table",
+    "timestampAsOf",
+    "versionAsOf",
+    "bucket",
+    "owner",
+    "prefix",
+    "strict",
+    "filterPushdown",
+    "maxPartitionRows",
+    "readChangeFeed",
+    "startingVersion",
+    "startingTimestamp",
+    "endingVersion",
+    "endingTimestamp",
+)
+_KNOWN = {name.lower(): name for name in _NAMES}
+_EXCLUDE = [
+    ("timestampAsOf", "versionAsOf"),
+    ("startingVersion", "startingTimestamp"),
+    ("endingVersion", "endingTimestamp"),
+    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix")),
+]
+_OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A version or a time, as the user wrote it; neither means now, or as a start the beginning."""
+
+    version: str | None = None
+    timestamp: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether either is set."""
+        return self.version is not None or self.timestamp is not None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """A read, as the user asked for it.
+
+    ``at`` is the state to read, or with ``changes`` the end of the events; ``start`` is meant only there.
+    """
+
+    path: str
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    database: str | None = None
+    table: str = "objects"
+    at: Moment = Moment()
+    start: Moment = Moment()
+    changes: bool = False
+    bucket: str | None = None
+    owner: str | None = None
+    prefix: str | None = None
+    strict: bool = False
+    filter_pushdown: bool = False
+    max_partition_rows: int = MAX_PARTITION_ROWS
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
+        """The read that these options ask for; ``InvalidOption`` names the one that cannot be."""
+        given: dict[str, str] = {}
+        storage: dict[str, Any] = {}
+        for key, value in options.items():
+            if key.lower().startswith(STORAGE):
+                storage[key[len(STORAGE) :]] = _storage_value(value)
+            else:
+                given[_known(key)] = value
+        _check_combination(given)
+        changes = _flag(given, "readChangeFeed")
+        end = "ending{}" if changes else "{}AsOf"
+        return cls(
+            path=_path(given),
+            storage=storage,
+            database=given.get("database"),
+            table=given.get("table", "objects"),
+            at=_moment(given, end),
+            start=_moment(given, "starting{}"),
+            changes=changes,
+            bucket=given.get("bucket"),
+            owner=given.get("owner"),
+            prefix=given.get("prefix"),
+            strict=_flag(given, "strict"),
+            filter_pushdown=_flag(given, "filterPushdown"),
+            max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
+        )
+
+
+def _known(key: str) -> str:
+    if key.lower() == "paths":
+        raise InvalidOption("A read is of one catalog.", next_step="Give load() one path, and unite the DataFrames.")
+    name = _KNOWN.get(key.lower())
+    if name is None:
+        near = difflib.get_close_matches(key.lower(), _KNOWN, n=1)
+        meant = f"Did you mean {_KNOWN[near[0]]}? " if near else ""
+        raise InvalidOption(
+            f"There is no option {key!r}.", next_step=f"{meant}The options are {', '.join(_NAMES)} and {STORAGE}* for the store."
+        )
+    return name
+
+
+def _check_combination(given: Mapping[str, str]) -> None:
+    changes = _flag(given, "readChangeFeed")
+    present = {name for name in given if name != "readChangeFeed" or changes}
+    for one, other in _EXCLUDE:
+        if one in present and other in present:
+            step = f"Leave one of them out{'; endingVersion ends the events' if one == 'readChangeFeed' else ''}."
+            if one == "readChangeFeed" and other in ("bucket", "owner", "prefix"):
+                step = "Leave it out, and filter the DataFrame."
+            raise InvalidOption(f"The options {one} and {other} exclude each other.", next_step=step)
+    if not changes:
+        for name in _OF_CHANGES:
+            if name in present:
+                raise InvalidOption(
+                    f"The option {name} is about events.", next_step="Set readChangeFeed to true, or leave it out."
+                )
+
+
+def _path(given: Mapping[str, str]) -> str:
+    if not given.get("path"):
+        raise InvalidOption(
+            "No catalog is named.",
+            next_step="Give load() its path or url. In SQL give the option path, and leave the columns out of CREATE TABLE.",
+        )
+    return given["path"]
+
+
+def _moment(given: Mapping[str, str], pattern: str) -> Moment:
+    """The version and time that options named like ``pattern`` give."""
+    if pattern.startswith("{}"):
+        return Moment(given.get(pattern.format("version")), given.get(pattern.format("timestamp")))
+    return Moment(given.get(pattern.format("Version")), given.get(pattern.format("Timestamp")))
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to true or false.")
+    return text == "true"
+
+
+def _positive(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name, str(default)).strip()
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to a whole number above 0.")
+    return int(text)
+
+
+def _storage_value(text: str) -> Any:
+    """The value that the store's library gets."""
+    lowered = text.strip().lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    if lowered[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text

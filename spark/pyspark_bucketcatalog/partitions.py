@@ -1,0 +1,165 @@
+"""What travels to a task: the slices that it reads and what it needs for them, nothing else.
+
+A partition says how to read itself from a catalog that the task opens. The part of the tail that a slice needs travels as blocks, the
+form that the log itself gives to events, so it is compressed and holds no row of another slice.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from bucketcatalog import Catalog
+from bucketcatalog.changes import Changes
+from bucketcatalog.codec.blocks import BlockClass, decode_block, encode_blocks
+from bucketcatalog.codec.transactions import Transaction
+from bucketcatalog.cut import Head
+from bucketcatalog.facts import concat
+from bucketcatalog.planning import SLICE_ROWS, Slice, SortedTail
+from bucketcatalog.reading import Part
+from bucketcatalog.scan import ScanTask
+from bucketcatalog.tables import Table
+
+_FEWEST_ROWS = 1 << 17
+"""Rows below which a further partition costs more than a further core saves."""
+
+
+class CatalogPartition(InputPartition):
+    """A part of a read that one task does."""
+
+    @abstractmethod
+    def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows, as tables with at least these columns."""
+
+
+@dataclass(frozen=True)
+class PackedSlice:
+    """A slice whose tail is encoded."""
+
+    piece: Slice
+    tail: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, piece: Slice, table: Table, part: Part) -> PackedSlice:
+        """The slice with the blocks that reading ``part`` may need."""
+        if piece.tail is not None:
+            blocks = encode_blocks(piece.tail.facts, table, BlockClass.STUBS)
+            return cls(replace(piece, tail=None), tuple(block.data for block in blocks))
+        if not piece.combined and part is Part.LIVE:
+            return cls(replace(piece, rest=()), ())
+        if not piece.combined and part is Part.TOMBSTONES:
+            return cls(replace(piece, live=()), ())
+        return cls(piece, ())
+
+    def unpacked(self, table: Table) -> Slice:
+        """The slice as it was."""
+        if not self.tail:
+            return self.piece
+        facts = concat([decode_block(data, table, "the tail of a partition") for data in self.tail])
+        return replace(self.piece, tail=SortedTail.of(facts, table))
+
+
+@dataclass
+class SlicesPartition(CatalogPartition):
+    """Slices of a scan, next to each other in key order."""
+
+    task: ScanTask
+    slices: tuple[PackedSlice, ...]
+
+    def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """One table a slice; its blocks and nothing else are read."""
+        for packed in self.slices:
+            yield self.task.read(catalog.store, packed.unpacked(self.task.table))
+
+
+@dataclass
+class MetadataPartition(CatalogPartition):
+    """A table about the catalog, whole: what it is made from is read by the task, not by the driver."""
+
+    database: str
+    version: str
+    table: str
+
+    def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The whole table."""
+        yield catalog.snapshot(database=self.database, version=self.version).scan(self.table, columns=columns).to_arrow()
+
+
+@dataclass
+class ChangesPartition(CatalogPartition):
+    """The events of a table in some transactions, which the task reads again by name."""
+
+    database: str
+    table: Table
+    definitions: Mapping[str, Table]
+    groups: tuple[tuple[tuple[str, Head], ...], ...]
+
+    def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """One table a group of transactions, in the order of their stamps."""
+        files = catalog.files(self.database)
+        for group in self.groups:
+            transactions = [files.transaction(writer, head) for writer, head in group]
+            yield Changes(catalog.store, self.table, transactions, dict(self.definitions)).to_arrow()
+
+
+def slice_partitions(task: ScanTask, slices: Sequence[Slice], max_rows: int) -> list[InputPartition]:
+    """Partitions of about equal weight, known from the indexes alone."""
+    packed = [PackedSlice.of(piece, task.table, task.part) for piece in slices]
+    weighted = [(one, _weight(one, whole)) for one, whole in zip(packed, slices, strict=True)]
+    useful = [(one, weight) for one, weight in weighted if weight]
+    groups = grouped([weight for _, weight in useful], partition_count(sum(weight for _, weight in useful), max_rows))
+    return [SlicesPartition(task, tuple(useful[at][0] for at in group)) for group in groups]
+
+
+def _weight(packed: PackedSlice, whole: Slice) -> int:
+    return packed.piece.rows + (len(whole.tail) if whole.tail is not None else 0)
+
+
+def change_partitions(changes: Changes, database: str, max_rows: int) -> list[InputPartition]:
+    """Partitions of the transactions that hold events of the table."""
+    concerned = [t for t in changes.transactions if _concerns(t, changes.table.name)]
+    weights = [max(t.events, 1) for t in concerned]
+    partitions: list[InputPartition] = []
+    for group in grouped(weights, partition_count(sum(weights), max_rows)):
+        parts = grouped([weights[at] for at in group], -(-sum(weights[at] for at in group) // SLICE_ROWS))
+        refs = [[concerned[group[at]] for at in part] for part in parts]
+        groups = tuple(tuple((t.writer, t.head) for t in part) for part in refs)
+        partitions.append(ChangesPartition(database, changes.table, changes.definitions, groups))
+    return partitions
+
+
+def _concerns(transaction: Transaction, table: str) -> bool:
+    named = (
+        {action.table for action in transaction.actions}
+        | {block.table for block in transaction.blocks}
+        | {run.table for segment in transaction.segments for run in segment.runs}
+    )
+    return table in named
+
+
+def partition_count(rows: int, max_rows: int) -> int:
+    """How many partitions to make of so many rows.
+
+    As many as ``max_rows`` demands, and where rows are few as many as this machine has cores, unless they would get too small. How many
+    cores the executors have is not known where partitions are planned.
+    """
+    return max(-(-rows // max_rows), min(os.cpu_count() or 1, rows // _FEWEST_ROWS), 1)
+
+
+def grouped(weights: Iterable[int], count: int) -> list[range]:
+    """Positions of the weights in at most ``count`` groups of neighbours whose sums are about equal."""
+    weights = list(weights)
+    total = sum(weights)
+    starts, seen, group = [], 0, -1
+    for position, weight in enumerate(weights):
+        own = min((2 * seen + weight) * count // (2 * total), count - 1) if total else 0
+        if own != group:
+            starts.append(position)
+            group = own
+        seen += weight
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(weights)], strict=True)]

@@ -1,0 +1,187 @@
+"""What a read is of: one table at one cut, or the events of a table between two.
+
+A relation is opened from options at ``load()``, where its cuts are fixed. It pickles as what it was opened from, with the cuts; a copy
+opens the store anew and reads the same.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from bucketcatalog import Catalog
+from bucketcatalog.changes import Changes, changes_schema
+from bucketcatalog.cut import Cut
+from bucketcatalog.metadata import METADATA_TABLES, metadata_schema
+from bucketcatalog.render import REQUESTED
+from bucketcatalog.scan import Scan
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.tables import Table
+
+from .conditions import conditions, refuse_conditions
+from .options import Moment, ReadOptions
+from .partitions import MetadataPartition, change_partitions, slice_partitions
+
+Where = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Options with everything resolved that could change: the database, the cuts, the bucket's ids."""
+
+    options: ReadOptions
+    database: str
+    version: str
+    start: str
+    where: Where
+
+
+class Relation(ABC):
+    """The base of what can be read. ``where`` are the conditions that the options set."""
+
+    def __init__(self, pinned: Pinned) -> None:
+        self.options = pinned.options
+        self.where = dict(pinned.where)
+        self._pinned = pinned
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._pinned,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options.table!r}, {self._pinned.version!r})"
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalog, opened in this process."""
+        return Catalog(self.options.path, storage_options=self.options.storage)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The cut that was pinned."""
+        return self.catalog.snapshot(database=self._pinned.database, version=self._pinned.version)
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns that are shown without being asked for."""
+
+    @property
+    def available(self) -> pa.Schema:
+        """The columns that can be asked for."""
+        return self.schema
+
+    @property
+    def filterable(self) -> Table | None:
+        """The definition of the table if its rows can be filtered while they are read."""
+        return None
+
+    def check(self) -> None:
+        """An error where there is no such table, or it does not take what is asked of it."""
+        refuse_conditions(self.options)
+
+    @abstractmethod
+    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+        """What tasks read of these columns, where the conditions hold."""
+
+
+class TableRelation(Relation):
+    """Live rows or tombstones."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, and ``deleted_at`` of tombstones."""
+        return self._scan(None, {}).schema
+
+    @property
+    def available(self) -> pa.Schema:
+        """What every table shows on request, too."""
+        return self._scan([*self.schema.names, *REQUESTED], {}).schema
+
+    @property
+    def filterable(self) -> Table | None:
+        """The table."""
+        return self._scan(None, {}).task.table
+
+    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+        """Key ranges, planned from indexes."""
+        scan = self._scan(columns, where)
+        return slice_partitions(scan.task, scan.plan(), self.options.max_partition_rows)
+
+    def check(self) -> None:
+        """An error where there is no such table, or a condition does not fit it."""
+        self._scan(None, self.where)
+
+    def _scan(self, columns: Sequence[str] | None, where: Where) -> Scan:
+        scan = self.snapshot.scan(self.options.table, columns=columns, where=where)
+        assert isinstance(scan, Scan)
+        return scan
+
+
+class MetadataRelation(Relation):
+    """A table about the catalog."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return metadata_schema(self.options.table)
+
+    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+        """One: these tables are small."""
+        return [MetadataPartition(self._pinned.database, self._pinned.version, self.options.table)]
+
+
+class ChangesRelation(Relation):
+    """The events of a table after ``start`` and up to the version."""
+
+    def check(self) -> None:
+        """An error where there is no such table."""
+        self.snapshot.table(self.options.table)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What tells of the event, then the table's columns."""
+        return changes_schema(self.snapshot.table(self.options.table))
+
+    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+        """Groups of transactions."""
+        return change_partitions(self._changes, self._pinned.database, self.options.max_partition_rows)
+
+    @cached_property
+    def _changes(self) -> Changes:
+        pinned = self._pinned
+        return self.catalog.changes(database=pinned.database, table=self.options.table, start=pinned.start, end=pinned.version)
+
+
+def open_relation(options: Mapping[str, str]) -> Relation:
+    """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing."""
+    asked = ReadOptions.parse(options)
+    catalog = Catalog(asked.path, storage_options=asked.storage)
+    snapshot = _snapshot(catalog, asked, asked.at)
+    start = str(Cut()) if not asked.start.given else _snapshot(catalog, asked, asked.start, snapshot.database).version
+    where = {} if asked.table in METADATA_TABLES or asked.changes else conditions(snapshot, asked)
+    pinned = Pinned(asked, snapshot.database, snapshot.version, start, where)
+    relation = _kind(asked)(pinned)
+    # This process has just read both; only copies have to open them again.
+    relation.catalog, relation.snapshot = catalog, snapshot
+    relation.check()
+    return relation
+
+
+def _kind(asked: ReadOptions) -> type[Relation]:
+    if asked.changes:
+        return ChangesRelation
+    return MetadataRelation if asked.table in METADATA_TABLES else TableRelation
+
+
+def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str | None = None) -> Snapshot:
+    found = catalog.snapshot(database=database or asked.database, timestamp=at.timestamp, version=at.version, strict=asked.strict)
+    if not found.cut.heads:
+        # Nothing at that time, or nothing at all? The latter is an error.
+        catalog.snapshot(database=found.database)
+    return found

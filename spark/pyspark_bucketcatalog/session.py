@@ -1,0 +1,69 @@
+"""What a user calls with a SparkSession in hand: make the format known, or show a whole database at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bucketcatalog import InvalidOption
+
+from .options import STORAGE
+from .relation import open_relation
+from .source import DefaultSource
+
+_OF_ONE_TABLE = frozenset({"table", "bucket", "owner", "prefix", "readchangefeed"})
+_OF_TIME = frozenset({"timestampasof", "versionasof"})
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("bucketcatalog")`` known to a session.
+
+    Spark finds it by itself, unless the import of some other installed ``pyspark_*`` package fails; this works then too.
+    """
+    spark.dataSource.register(DefaultSource)
+
+
+def attach(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    view_prefix: str = "",
+    **options: Any,
+) -> list[str]:
+    """Show every table of a database as a temporary view, all at the same cut; returns the views' names.
+
+    Attach again to see later commits. A view is called ``view_prefix`` and the table's name, with ``_`` for each dot, and replaces one
+    of that name. ``options`` are those of a read that are not about one table, such as ``timestampAsOf``.
+    """
+    register(spark)
+    given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
+    given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
+    given |= {name: _text(value) for name, value in options.items()}
+    for name in given:
+        if name.lower() in _OF_ONE_TABLE:
+            raise InvalidOption(f"The option {name} is about one table.", next_step="Use spark.read for that table.")
+    relation = open_relation({**given, "table": "tables"})
+    fixed = {name: value for name, value in given.items() if name.lower() not in _OF_TIME}
+    fixed |= {"database": relation.snapshot.database, "versionAsOf": relation.snapshot.version}
+    return [_show(spark, fixed, table, view_prefix) for table in relation.snapshot.tables]
+
+
+def _show(spark: SparkSession, options: Mapping[str, str], table: str, view_prefix: str) -> str:
+    view = f"{view_prefix}{table.replace('.', '_')}"
+    path = options["path"]
+    rest = {name: value for name, value in options.items() if name != "path"}
+    spark.read.format("bucketcatalog").options(**rest, table=table).load(path).createOrReplaceTempView(f"`{view}`")
+    return view
+
+
+def _text(value: Any) -> str:
+    """An option's value as Spark carries it."""
+    if isinstance(value, (bool, Mapping, list)):
+        return json.dumps(value)
+    return str(value)

@@ -1,0 +1,104 @@
+"""The data source that Spark calls by the name ``bucketcatalog``.
+
+Spark makes it in one process at ``load()``, pickles it, and asks the copy for a reader in another process at the first action. The cut is
+fixed in the constructor, since ``schema()`` is not called where the user gives a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING, NoReturn
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from .relation import Relation
+
+# The engine is imported in the methods: finding data sources must neither take its time nor fail where it cannot be imported.
+
+
+class DefaultSource(DataSource):
+    """One table of a catalog at one cut, or its change events.
+
+    ====================  ==========================================================================================
+    option                meaning
+    ====================  ==========================================================================================
+    path                  the catalog; what ``load()`` is given
+    database              the database; by default the only one there is
+    table                 the table, its tombstones (``deleted_...``) or a table about the catalog; default ``objects``
+    timestampAsOf         the state at a time: ISO 8601 (without a zone: UTC), or ``@`` and microseconds
+    versionAsOf           the state at a version: a snapshot's, ``writer@N``, or a revision
+    bucket                only this bucket's rows; reads no other key range
+    owner                 only this owner's rows; needed where several owners have a bucket of that name
+    prefix                only names that begin so; with ``bucket`` it reads no other key range
+    strict                true: a forked timeline is an error instead of a warning
+    filterPushdown        true: filters are checked while reading, and those on key columns narrow what is read; needs
+                          the Spark setting ``spark.sql.python.filterPushdown.enabled``
+    maxPartitionRows      the most rows a partition should read, as far as indexes tell; default 1,048,576
+    readChangeFeed        true: the events of the table instead of its rows
+    startingVersion       events after this version; without a start, all events
+    startingTimestamp     events after this time
+    endingVersion         events up to this version; without an end, up to now
+    endingTimestamp       events up to this time
+    storage.*             reaches the store. ``true``, ``false`` and JSON objects or lists are read as such; all else is text
+    ====================  ==========================================================================================
+
+    Names are case-insensitive; unknown ones are errors. What ``load()`` returns shows the cut of that moment for good, and so does a
+    view made by CREATE TEMPORARY VIEW; a table made by CREATE TABLE takes the cut at each query.
+
+    A schema given by the user chooses columns, and may ask for ``_version``, ``_commit_timestamp``, ``_writer`` and ``_revision``.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        from .relation import open_relation
+        from .sqltables import creates_table, table_options
+
+        super().__init__({})  # the base would keep them for all to read
+        self._of_table = table_options(options) if creates_table(options) else None
+        given = dict(options) if self._of_table is None else self._of_table
+        # Without a path this may be a query of a SQL table, whose options come with the columns.
+        self._relation = open_relation(given) if "path" in given else None
+        self._given = given if self._relation is None else {}
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "bucketcatalog"
+
+    def schema(self) -> StructType:
+        """Every column that is shown without being asked for."""
+        from .schema import spark_schema
+        from .sqltables import with_options
+
+        columns = spark_schema(self._open({}).schema)
+        return columns if self._of_table is None else with_options(columns, self._of_table)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of these columns; ``InvalidOption`` where the table does not have them so."""
+        from .reader import make_reader
+        from .sqltables import options_of
+
+        return make_reader(self._open(options_of(schema)), schema)
+
+    def _open(self, of_columns: Mapping[str, str]) -> Relation:
+        from .relation import open_relation
+
+        return self._relation if self._relation is not None else open_relation({**of_columns, **self._given})
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Always an error: Spark only reads."""
+        self._refuse("write to a catalog", "Write with bucketcatalog.Catalog(...).writer(...).")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Always an error: Spark only reads."""
+        self._refuse("write to a catalog", "Write in foreachBatch with bucketcatalog.Catalog(...).writer(...).")
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Always an error: Spark reads batches."""
+        self._refuse("read a catalog as a stream", "Read events in batches with readChangeFeed and startingVersion.")
+
+    def _refuse(self, what: str, next_step: str) -> NoReturn:
+        from bucketcatalog import UsageError
+
+        raise UsageError(f"This release cannot {what} with Spark.", next_step=next_step)

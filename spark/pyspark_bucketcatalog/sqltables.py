@@ -1,0 +1,57 @@
+"""Tables that SQL creates: ``CREATE TABLE ... USING bucketcatalog OPTIONS (...)``.
+
+Spark gives the options of such a table to the data source when the table is created, among the table's properties, and never again: a
+query sees only the stored columns, and the options of the query itself. So the options travel in the metadata of the first column. What
+is stored there can be read by everyone who can read the table, so it holds no credentials.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql.types import StructField, StructType
+
+from bucketcatalog import InvalidOption
+
+from .options import STORAGE
+
+_PROVIDER = "provider"
+_PROPERTY = "option."
+_METADATA = "bucketcatalog.options"
+_PUBLIC = frozenset({f"{STORAGE}{name}" for name in ("endpoint_url", "anon", "use_ssl")})
+
+
+def creates_table(options: Mapping[str, str]) -> bool:
+    """Whether these are the properties of a table that is being created."""
+    return _PROVIDER in options
+
+
+def table_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """The options among a table's properties; ``InvalidOption`` for what should not be stored with the table."""
+    found = {key.lower().removeprefix(_PROPERTY): text for key, text in properties.items() if key.lower().startswith(_PROPERTY)}
+    if "path" in properties:
+        found["path"] = properties["path"]
+    secret = sorted(key for key in found if key.startswith(STORAGE) and key not in _PUBLIC)
+    if secret:
+        raise InvalidOption(
+            f"The option {secret[0]} would be stored with the table, for all to see.",
+            next_step="Set it in the environment of the executors, at each query by WITH, or use CREATE TEMPORARY VIEW.",
+        )
+    return found
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """The columns with the options of their table."""
+    first, *rest = schema.fields
+    marked = StructField(first.name, first.dataType, first.nullable, {_METADATA: json.dumps(dict(options))})
+    return StructType([marked, *rest])
+
+
+def options_of(schema: StructType) -> dict[str, str]:
+    """The options that columns carry, none where they carry none."""
+    for field in schema.fields:
+        stored = (field.metadata or {}).get(_METADATA)
+        if stored is not None:
+            return {str(key): str(text) for key, text in json.loads(stored).items()}
+    return {}
