@@ -7,9 +7,8 @@ segments, the checkpoint, its marker under ``newest/``: until the marker is ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
 from .codec.checkpoints import ApplicationResult, Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.segments import SegmentBuilder, SegmentReference
 from .codec.transactions import Link
+from .contents import Contents
 from .cut import Cut, Head
 from .errors import OutcomeUnknown
 from .facts import Facts, Kind, concat
@@ -27,12 +27,7 @@ from .log.files import LogFiles
 from .log.owner import OwnTimeline
 from .log.view import View, newest_view
 from .reading import Part, read_slice
-from .snapshot import Snapshot
 from .tables import Table
-
-if TYPE_CHECKING:
-    from .catalog import Catalog
-    from .writer import Writer
 
 TARGET_SEGMENT_BYTES = 64 << 20
 _TRIES = 5
@@ -50,28 +45,26 @@ class CheckpointResult:
     segments: int
 
 
-def write_checkpoint(catalog: Catalog, writer: Writer, timeline: OwnTimeline, *, everyone: bool) -> CheckpointResult | None:
-    """See ``Writer.checkpoint``."""
-    files = catalog.files(writer.database)
+def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut], Head] | None) -> CheckpointResult | None:
+    """A checkpoint of the timeline, or with ``note`` of every writer's; None where there is nothing new to cover.
+
+    ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it.
+    """
+    writer = timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    view = newest_view(files, everything=True, ahead_of=limit, only=None if everyone else writer.id)
+    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None)
     if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
         return None
-    if everyone:
-        view = _with_note(view, writer)
-    return _write(files, writer.id, timeline, view)
+    if note is not None:
+        others = [(name, head) for name, heads in view.cut.heads.items() if name != writer for head in heads]
+        view = replace(view, cut=Cut.of([(writer, note(view.cut)), *others]))
+    return _write(files, timeline, view)
 
 
-def _with_note(view: View, writer: Writer) -> View:
-    """The view and a transaction without events that has read it: what a checkpoint of every writer's cut lies beside."""
-    note = writer.note("checkpoint", view.cut)
-    others = {name: heads for name, heads in view.cut.heads.items() if name != writer.id}
-    return replace(view, cut=Cut.of([(writer.id, note), *((name, head) for name, heads in others.items() for head in heads)]))
-
-
-def _write(files: LogFiles, writer: str, timeline: OwnTimeline, view: View) -> CheckpointResult:
-    snapshot = Snapshot(files, view)
-    segments, totals = _write_segments(files, writer, view.cut, snapshot)
+def _write(files: LogFiles, timeline: OwnTimeline, view: View) -> CheckpointResult:
+    writer = timeline.writer
+    contents = Contents(files, view)
+    segments, totals = _write_segments(files, writer, view.cut, contents)
     head = max(view.cut.of_writer(writer))
     bound = max(view.lateness_bound, timeline.limits.lateness_bound)
     checkpoint = Checkpoint(
@@ -83,7 +76,7 @@ def _write(files: LogFiles, writer: str, timeline: OwnTimeline, view: View) -> C
         coverage=_coverages(files, view, view.observed - 2 * bound),
         created=clock.now_us(),
         lateness_bound=bound,
-        tables=tuple(snapshot.definitions.values()),
+        tables=tuple(contents.definitions.values()),
         totals=totals,
         applications=_applications(view),
         segments=tuple(segments),
@@ -110,7 +103,7 @@ def _put(files: LogFiles, name: str, data: bytes) -> None:
 
 
 def _write_segments(
-    files: LogFiles, writer: str, cut: Cut, snapshot: Snapshot
+    files: LogFiles, writer: str, cut: Cut, contents: Contents
 ) -> tuple[list[SegmentReference], dict[str, Totals]]:
     references: list[SegmentReference] = []
     totals: dict[str, Totals] = {}
@@ -120,15 +113,15 @@ def _write_segments(
         nonlocal builder
         if builder.size:
             uuid = clock.uuid7(cut.newest_commit_time).bytes
-            tables = list(snapshot.definitions.values())
+            tables = list(contents.definitions.values())
             data, reference = builder.finish(writer=writer, database=files.database, uuid=uuid, cut=cut, tables=tables)
             _put(files, paths.segment(writer, files.database, uuid), data)
             references.append(reference)
         builder = SegmentBuilder()
 
-    for name, table in sorted(snapshot.definitions.items()):
+    for name, table in sorted(contents.definitions.items()):
         counts = dict.fromkeys(_CLASSES, 0)
-        for block in _table_blocks(snapshot, table):
+        for block in _table_blocks(contents, table):
             counts[block.header.block_class] += block.header.rows
             builder.add(block)
             if builder.size >= TARGET_SEGMENT_BYTES:
@@ -142,9 +135,9 @@ def _write_segments(
 _CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
 
 
-def _table_blocks(snapshot: Snapshot, table: Table) -> Iterator[EncodedBlock]:
+def _table_blocks(contents: Contents, table: Table) -> Iterator[EncodedBlock]:
     """The state of a table as blocks; each class is a run of its own, in key order."""
-    base = snapshot.base(table.name)
+    base = contents.base(table.name)
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
     for piece in base.plan():
         state = read_slice(base.store, table, piece, Part.EVERYTHING)

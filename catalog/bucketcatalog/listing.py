@@ -6,7 +6,7 @@ literally: there is no pattern in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,14 @@ _SLICE = 8_192
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a listing: rows and groups, each in byte order, and the marker of the next page if there is one."""
+    """A page of a listing: rows and groups, each in byte order, and the marker of the next page if there is one.
+
+    Groups and marker are of the listed column's type.
+    """
 
     rows: pa.Table
-    groups: list[str]
-    next_marker: str | None
+    groups: Sequence[str | bytes]
+    next_marker: str | bytes | None
 
 
 def list_page(
@@ -46,7 +49,9 @@ def list_page(
             "A listing needs a limit of at least 1 and a delimiter of at least one character.", next_step="Mend it."
         )
     below = [stored_condition(table, column, leading[column.name]) for column in table.key_columns[:-1]]
-    raw_prefix, raw_delimiter, raw_marker = (raw_text(table, name_column, text) for text in (prefix or "", delimiter or "", marker or ""))
+    raw_prefix, raw_delimiter, raw_marker = (
+        raw_text(table, name_column, text) for text in (prefix or "", delimiter or "", marker or "")
+    )
     keys = prefix_range(table, below, raw_prefix)
     collector = _Collector(raw_prefix, raw_delimiter or None, limit)
     start = prefix_range(table, below, None).start
@@ -59,8 +64,10 @@ def list_page(
             break
         position = _collect(base, rest, start, collector, parts)
     rows = pa.concat_tables(parts) if parts else output_schema(table).empty_table()
-    shown = (lambda name: name) if name_column.type is DataType.BYTES else bytes.decode
-    return Page(rows, [shown(group) for group in collector.groups], shown(collector.last) if collector.has_more else None)
+    last = collector.last if collector.has_more else None
+    if name_column.type is DataType.BYTES:
+        return Page(rows, collector.groups, last)
+    return Page(rows, [group.decode() for group in collector.groups], None if last is None else last.decode())
 
 
 def _after_marker(marker: bytes, collector: _Collector) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import paths
 from .codec.checkpoints import Checkpoint
+from .contents import Contents
 from .cut import Cut
 from .errors import InvalidOption
 from .log.view import between, version_view
@@ -17,9 +18,6 @@ from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from .reading import Part, read_slice
 from .replay.conflicts import CONFLICTS, conflicts
 from .tables import TIMESTAMP
-
-if TYPE_CHECKING:
-    from .snapshot import Snapshot
 
 _MAP = pa.map_(pa.string(), pa.string())
 _SCHEMAS = {
@@ -107,8 +105,8 @@ def metadata_schema(name: str) -> pa.Schema:
 class MetadataScan:
     """A read of a table about the catalog, with the methods of ``Scan``."""
 
-    def __init__(self, snapshot: Snapshot, name: str, *, columns: Sequence[str] | None, where: Any) -> None:
-        self._snapshot = snapshot
+    def __init__(self, contents: Contents, name: str, *, columns: Sequence[str] | None, where: Any) -> None:
+        self._contents = contents
         self._name = name
         self._where = dict(where)
         every = _SCHEMAS[name]
@@ -121,7 +119,7 @@ class MetadataScan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
-        rows = _READERS[self._name](self._snapshot)
+        rows = _READERS[self._name](self._contents)
         for column, condition in self._where.items():
             wanted = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
             rows = rows.filter(pc.is_in(rows.column(column), value_set=pa.array(wanted, rows.schema.field(column).type)))
@@ -144,8 +142,8 @@ def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMAS[name])
 
 
-def _log(snapshot: Snapshot) -> pa.Table:
-    nothing = version_view(snapshot.files, Cut())
+def _log(contents: Contents) -> pa.Table:
+    nothing = version_view(contents.files, Cut())
     rows = [
         {
             "writer": t.writer,
@@ -161,7 +159,7 @@ def _log(snapshot: Snapshot) -> pa.Table:
             "parents": [paths.uuid_text(link.uuid) for link in t.parents],
             "version": f"{t.writer}@{t.revision}",
         }
-        for t in between(snapshot.files, nothing, snapshot.cut)
+        for t in between(contents.files, nothing, contents.cut)
     ]
     return _table("log", rows)
 
@@ -172,8 +170,8 @@ def _role(writer: str) -> str:
     return "maintainer" if writer.startswith(MAINTAINER_PREFIX) else "writer"
 
 
-def _writers(snapshot: Snapshot) -> pa.Table:
-    tail = [t.writer for t in snapshot.view.tail]
+def _writers(contents: Contents) -> pa.Table:
+    tail = [t.writer for t in contents.view.tail]
     rows = [
         {
             "writer": writer,
@@ -183,21 +181,21 @@ def _writers(snapshot: Snapshot) -> pa.Table:
             "last_commit_timestamp": max(head.commit_time for head in heads),
             "uncovered": tail.count(writer),
         }
-        for writer, heads in snapshot.cut.heads.items()
+        for writer, heads in contents.cut.heads.items()
     ]
     return _table("writers", rows)
 
 
-def _stored_checkpoints(snapshot: Snapshot) -> Iterator[Checkpoint]:
-    """The checkpoints that lie within the snapshot's time."""
-    for writer in snapshot.cut.heads:
-        for head in snapshot.files.checkpoints(writer):
-            if head.commit_time <= snapshot.cut.newest_commit_time:
-                yield snapshot.files.checkpoint(writer, head)
+def _stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
+    """The checkpoints that lie within the contents's time."""
+    for writer in contents.cut.heads:
+        for head in contents.files.checkpoints(writer):
+            if head.commit_time <= contents.cut.newest_commit_time:
+                yield contents.files.checkpoint(writer, head)
 
 
-def _checkpoints(snapshot: Snapshot) -> pa.Table:
-    used = {c.uuid for c in snapshot.view.checkpoints}
+def _checkpoints(contents: Contents) -> pa.Table:
+    used = {c.uuid for c in contents.view.checkpoints}
     rows = [
         {
             "writer": c.writer,
@@ -212,33 +210,33 @@ def _checkpoints(snapshot: Snapshot) -> pa.Table:
             "in_use": c.uuid in used,
             "version": str(c.cut),
         }
-        for c in _stored_checkpoints(snapshot)
+        for c in _stored_checkpoints(contents)
     ]
     return _table("checkpoints", rows)
 
 
-def _segments(snapshot: Snapshot) -> pa.Table:
+def _segments(contents: Contents) -> pa.Table:
     rows = [
         {
             "checkpoint": paths.uuid_text(c.uuid),
-            "name": paths.segment(segment.writer, snapshot.database, segment.uuid),
+            "name": paths.segment(segment.writer, contents.database, segment.uuid),
             "table": run.table,
             "class": run.block_class.name.lower(),
             "rows": run.rows,
             "blocks": run.blocks,
             "bytes": segment.size,
         }
-        for c in _stored_checkpoints(snapshot)
+        for c in _stored_checkpoints(contents)
         for segment in c.segments
         for run in segment.runs
     ]
     return _table("segments", rows)
 
 
-def _conflicts(snapshot: Snapshot) -> pa.Table:
+def _conflicts(contents: Contents) -> pa.Table:
     found = []
-    for name, table in sorted(snapshot.definitions.items()):
-        base = snapshot.base(name)
+    for name, table in sorted(contents.definitions.items()):
+        base = contents.base(name)
         for piece in base.plan():
             places = (*piece.live, *piece.rest)
             if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
@@ -246,15 +244,15 @@ def _conflicts(snapshot: Snapshot) -> pa.Table:
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
 
 
-def _forks(snapshot: Snapshot) -> pa.Table:
+def _forks(contents: Contents) -> pa.Table:
     rows = [
         {"writer": f.writer, "revision": f.revision, "uuids": [paths.uuid_text(u) for u in f.uuids], "open": f.open}
-        for f in snapshot.view.forks
+        for f in contents.view.forks
     ]
     return _table("forks", rows)
 
 
-def _tables(snapshot: Snapshot) -> pa.Table:
+def _tables(contents: Contents) -> pa.Table:
     rows = [
         {
             "table": table.name,
@@ -265,12 +263,12 @@ def _tables(snapshot: Snapshot) -> pa.Table:
             "columns": [column.name for column in table.columns],
             "tombstones": table.keeps_tombstones,
         }
-        for _, table in sorted(snapshot.definitions.items())
+        for _, table in sorted(contents.definitions.items())
     ]
     return _table("tables", rows)
 
 
-_READERS: dict[str, Callable[[Snapshot], pa.Table]] = {
+_READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "log": _log,
     "writers": _writers,
     "checkpoints": _checkpoints,

@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from . import clock
 from .checkpoint import CheckpointResult, write_checkpoint
 from .codec.checkpoints import ApplicationResult
 from .codec.transactions import Application, Link, Transaction, encode_transaction
 from .cut import Cut, Head
+from .database import Database
 from .drafts import Draft, Rows
 from .errors import ClosedWriter, CommitUnknown, ForeignBranch, InvalidOption
 from .events import EventKind
 from .log.owner import Limits, OwnTimeline
 from .paths import uuid_bytes, uuid_text
-from .snapshot import Snapshot
-from .tables import Table
-
-if TYPE_CHECKING:
-    from .catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class WriteTransaction:
         self.metrics: dict[str, int] = {}
         self.application = application
         self._writer = writer
-        self._draft: Draft | None = Draft(writer.find_table, writer.look)
+        self._draft: Draft | None = writer.draft()
 
     def put(self, table: str, rows: Rows, *, expect: str | None = None) -> None:
         """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it."""
@@ -91,13 +87,10 @@ class WriteTransaction:
 class Writer:
     """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it."""
 
-    def __init__(self, catalog: Catalog, writer: str, database: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
         self.id = writer
-        self.database = database
-        self._catalog = catalog
-        self._now = now
-        self._files = catalog.files(database)
-        self._timeline: OwnTimeline | None = OwnTimeline(self._files, writer, now, limits)
+        self._database = database
+        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
@@ -120,13 +113,14 @@ class Writer:
         _check_options(operation, metadata, app_id, app_version)
         return WriteTransaction(self, operation, metadata, application)
 
-    def find_table(self, name: str) -> Table:
-        """The definition that rows of a table are checked against."""
-        return self._catalog.definition(name, self.database)
+    @property
+    def database(self) -> str:
+        """The name of the database that the writer commits to."""
+        return self._database.name
 
-    def look(self) -> Snapshot:
-        """A snapshot of now; what is committed afterwards comes after everything in it."""
-        return self._catalog.look(self.database)
+    def draft(self) -> Draft:
+        """An empty draft of a transaction."""
+        return Draft(self._database.definition, self._database.look)
 
     def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
         """Publish a transaction; see ``WriteTransaction``."""
@@ -135,18 +129,18 @@ class Writer:
             last = self._application_results().get(tx.application.id)
             if last is not None and tx.application.version <= last.version:
                 return self._committed(last.link, last.commit_time) if tx.application.version == last.version else None
-        if draft.named_after and not self._catalog.has_seen(self.database, draft.named_after):
-            self.look()
+        if draft.named_after and not self._database.has_seen(draft.named_after):
+            self._database.look()
         try:
             timeline.look()
-            timeline.meet(self._catalog.seen(self.database).of_writer(self.id))
+            timeline.meet(self._database.seen.of_writer(self.id))
             return self._publish(timeline, tx, draft)
         except (CommitUnknown, ForeignBranch) as error:
             self._end(error.message)
             raise
 
     def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> Committed:
-        seen = self._catalog.seen(self.database)
+        seen = self._database.seen
         actions, blocks = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         commit_time = timeline.commit_time(max(seen.newest_commit_time, draft.named_after))
@@ -182,7 +176,7 @@ class Writer:
     def _application_results(self) -> dict[str, ApplicationResult]:
         """The last version of each application on this timeline, from its newest checkpoint and what came after."""
         if self._applications is None:
-            view = self._catalog.own_view(self.database, self.id)
+            view = self._database.own_view(self.id)
             known = [r for c in view.checkpoints for r in c.applications if r.writer == self.id]
             for t in view.tail:
                 if t.writer == self.id and t.application is not None:
@@ -203,12 +197,12 @@ class Writer:
         except ForeignBranch as error:
             self._end(error.message)
             raise
-        return write_checkpoint(self._catalog, self, timeline, everyone=scope == "all")
+        return write_checkpoint(self._database.files, timeline, self._note if scope == "all" else None)
 
-    def note(self, operation: str, reads: Cut) -> Head:
-        """Commit a transaction without events that has read ``reads``."""
-        self._catalog.remember(self.database, self._catalog.seen(self.database).joined(reads))
-        committed = self.commit(WriteTransaction(self, operation, {}, None), Draft(self.find_table, self.look))
+    def _note(self, reads: Cut) -> Head:
+        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
+        self._database.remember(reads)
+        committed = self.commit(WriteTransaction(self, "checkpoint", {}, None), self.draft())
         assert committed is not None
         return Head(committed.revision, uuid_bytes(committed.uuid))
 

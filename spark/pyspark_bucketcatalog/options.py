@@ -20,6 +20,7 @@ _NAMES = (
     "path",
     "database",
     "table",
+    "columns",
     "timestampAsOf",
     "versionAsOf",
     "bucket",
@@ -61,13 +62,15 @@ class Moment:
 class ReadOptions:
     """A read, as the user asked for it.
 
-    ``at`` is the state to read, or with ``changes`` the end of the events; ``start`` is meant only there.
+    Without ``columns`` those are read that are shown unasked. ``at`` is the state to read, or with ``changes`` the end of the events;
+    ``start`` is meant only there.
     """
 
     path: str
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     database: str | None = None
     table: str = "objects"
+    columns: tuple[str, ...] | None = None
     at: Moment = Moment()
     start: Moment = Moment()
     changes: bool = False
@@ -96,6 +99,7 @@ class ReadOptions:
             storage=storage,
             database=given.get("database"),
             table=given.get("table", "objects"),
+            columns=_list(given, "columns"),
             at=_moment(given, end),
             start=_moment(given, "starting{}"),
             changes=changes,
@@ -152,6 +156,15 @@ def _moment(given: Mapping[str, str], pattern: str) -> Moment:
     if pattern.startswith("{}"):
         return Moment(given.get(pattern.format("version")), given.get(pattern.format("timestamp")))
     return Moment(given.get(pattern.format("Version")), given.get(pattern.format("Timestamp")))
+
+
+def _list(given: Mapping[str, str], name: str) -> tuple[str, ...] | None:
+    if name not in given:
+        return None
+    found = tuple(part.strip() for part in given[name].split(","))
+    if not all(found) or len(set(found)) < len(found):
+        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Name columns, each once, with commas between.")
+    return found
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool:

@@ -1,7 +1,8 @@
 """What travels to a task: the slices that it reads and what it needs for them, nothing else.
 
-A partition says how to read itself from a catalog that the task opens. The part of the tail that a slice needs travels as blocks, the
-form that the log itself gives to events, so it is compressed and holds no row of another slice.
+A partition says how to read itself from a catalog that the task opens. What lies in blocks, of checkpoints or of events, travels as their
+places. The part of the tail that transactions carry row by row has been read by the driver; it travels encoded as blocks itself, so it
+holds no row of another slice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bucketcatalog.codec.blocks import BlockClass, decode_block, encode_blocks
 from bucketcatalog.codec.transactions import Transaction
 from bucketcatalog.cut import Head
 from bucketcatalog.facts import concat
-from bucketcatalog.planning import SLICE_ROWS, Slice, SortedTail
+from bucketcatalog.planning import Slice, SortedTail
 from bucketcatalog.reading import Part
 from bucketcatalog.scan import ScanTask
 from bucketcatalog.tables import Table
@@ -39,7 +40,7 @@ class CatalogPartition(InputPartition):
 
 @dataclass(frozen=True)
 class PackedSlice:
-    """A slice whose tail is encoded."""
+    """A slice whose part of the tail is encoded."""
 
     piece: Slice
     tail: tuple[bytes, ...]
@@ -47,14 +48,14 @@ class PackedSlice:
     @classmethod
     def of(cls, piece: Slice, table: Table, part: Part) -> PackedSlice:
         """The slice with the blocks that reading ``part`` may need."""
-        if piece.tail is not None:
-            blocks = encode_blocks(piece.tail.facts, table, BlockClass.STUBS)
-            return cls(replace(piece, tail=None), tuple(block.data for block in blocks))
-        if not piece.combined and part is Part.LIVE:
+        if piece.settled and part is Part.LIVE:
             return cls(replace(piece, rest=()), ())
-        if not piece.combined and part is Part.TOMBSTONES:
+        if piece.settled and part is Part.TOMBSTONES:
             return cls(replace(piece, live=()), ())
-        return cls(piece, ())
+        if piece.tail is None:
+            return cls(piece, ())
+        blocks = encode_blocks(piece.tail.facts, table, BlockClass.STUBS)
+        return cls(replace(piece, tail=None), tuple(block.data for block in blocks))
 
     def unpacked(self, table: Table) -> Slice:
         """The slice as it was."""
@@ -97,14 +98,14 @@ class ChangesPartition(CatalogPartition):
     database: str
     table: Table
     definitions: Mapping[str, Table]
-    groups: tuple[tuple[tuple[str, Head], ...], ...]
+    transactions: tuple[tuple[str, Head], ...]
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """One table a group of transactions, in the order of their stamps."""
-        files = catalog.files(self.database)
-        for group in self.groups:
-            transactions = [files.transaction(writer, head) for writer, head in group]
-            yield Changes(catalog.store, self.table, transactions, dict(self.definitions)).to_arrow()
+        """The events in the order of their stamps."""
+        files = catalog.database(self.database).files
+        transactions = [files.transaction(writer, head) for writer, head in self.transactions]
+        for batch in Changes(catalog.store, self.table, transactions, dict(self.definitions)).to_batches():
+            yield pa.Table.from_batches([batch])
 
 
 def slice_partitions(task: ScanTask, slices: Sequence[Slice], max_rows: int) -> list[InputPartition]:
@@ -126,17 +127,15 @@ def change_partitions(changes: Changes, database: str, max_rows: int) -> list[In
     weights = [max(t.events, 1) for t in concerned]
     partitions: list[InputPartition] = []
     for group in grouped(weights, partition_count(sum(weights), max_rows)):
-        parts = grouped([weights[at] for at in group], -(-sum(weights[at] for at in group) // SLICE_ROWS))
-        refs = [[concerned[group[at]] for at in part] for part in parts]
-        groups = tuple(tuple((t.writer, t.head) for t in part) for part in refs)
-        partitions.append(ChangesPartition(database, changes.table, changes.definitions, groups))
+        refs = tuple((concerned[at].writer, concerned[at].head) for at in group)
+        partitions.append(ChangesPartition(database, changes.table, changes.definitions, refs))
     return partitions
 
 
 def _concerns(transaction: Transaction, table: str) -> bool:
     named = (
         {action.table for action in transaction.actions}
-        | {block.table for block in transaction.blocks}
+        | {place.header.table for place in transaction.blocks}
         | {run.table for segment in transaction.segments for run in segment.runs}
     )
     return table in named
@@ -162,4 +161,5 @@ def grouped(weights: Iterable[int], count: int) -> list[range]:
             starts.append(position)
             group = own
         seen += weight
-    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(weights)], strict=True)]
+    stops = [*starts[1:], len(weights)][: len(starts)]
+    return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.changes import Changes, changes_schema
 from bucketcatalog.cut import Cut
 from bucketcatalog.metadata import METADATA_TABLES, metadata_schema
@@ -67,14 +67,28 @@ class Relation(ABC):
         return self.catalog.snapshot(database=self._pinned.database, version=self._pinned.version)
 
     @property
-    @abstractmethod
     def schema(self) -> pa.Schema:
+        """The columns that the options ask for, else those that are shown without being asked for."""
+        if self.options.columns is None:
+            return self.shown
+        available = self.available
+        for name in self.options.columns:
+            if available.get_field_index(name) < 0:
+                raise InvalidOption(
+                    f"Table {self.options.table!r} has no column {name!r}.",
+                    next_step=f"Its columns are {', '.join(available.names)}.",
+                )
+        return pa.schema([available.field(name) for name in self.options.columns])
+
+    @property
+    @abstractmethod
+    def shown(self) -> pa.Schema:
         """The columns that are shown without being asked for."""
 
     @property
     def available(self) -> pa.Schema:
         """The columns that can be asked for."""
-        return self.schema
+        return self.shown
 
     @property
     def filterable(self) -> Table | None:
@@ -94,14 +108,14 @@ class TableRelation(Relation):
     """Live rows or tombstones."""
 
     @property
-    def schema(self) -> pa.Schema:
+    def shown(self) -> pa.Schema:
         """The table's columns, and ``deleted_at`` of tombstones."""
         return self._scan(None, {}).schema
 
     @property
     def available(self) -> pa.Schema:
         """What every table shows on request, too."""
-        return self._scan([*self.schema.names, *REQUESTED], {}).schema
+        return self._scan([*self.shown.names, *REQUESTED], {}).schema
 
     @property
     def filterable(self) -> Table | None:
@@ -115,7 +129,7 @@ class TableRelation(Relation):
 
     def check(self) -> None:
         """An error where there is no such table, or a condition does not fit it."""
-        self._scan(None, self.where)
+        self._scan(self.options.columns, self.where)
 
     def _scan(self, columns: Sequence[str] | None, where: Where) -> Scan:
         scan = self.snapshot.scan(self.options.table, columns=columns, where=where)
@@ -127,7 +141,7 @@ class MetadataRelation(Relation):
     """A table about the catalog."""
 
     @property
-    def schema(self) -> pa.Schema:
+    def shown(self) -> pa.Schema:
         """The table's columns."""
         return metadata_schema(self.options.table)
 
@@ -144,7 +158,7 @@ class ChangesRelation(Relation):
         self.snapshot.table(self.options.table)
 
     @property
-    def schema(self) -> pa.Schema:
+    def shown(self) -> pa.Schema:
         """What tells of the event, then the table's columns."""
         return changes_schema(self.snapshot.table(self.options.table))
 

@@ -15,7 +15,7 @@ from .options import STORAGE
 from .relation import open_relation
 from .source import DefaultSource
 
-_OF_ONE_TABLE = frozenset({"table", "bucket", "owner", "prefix", "readchangefeed"})
+_OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed"})
 _OF_TIME = frozenset({"timestampasof", "versionasof"})
 
 

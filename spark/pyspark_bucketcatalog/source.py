@@ -1,7 +1,7 @@
 """The data source that Spark calls by the name ``bucketcatalog``.
 
 Spark makes it in one process at ``load()``, pickles it, and asks the copy for a reader in another process at the first action. The cut is
-fixed in the constructor, since ``schema()`` is not called where the user gives a schema.
+fixed in the constructor: ``schema()`` is not called where the user gives a schema.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class DefaultSource(DataSource):
     path                  the catalog; what ``load()`` is given
     database              the database; by default the only one there is
     table                 the table, its tombstones (``deleted_...``) or a table about the catalog; default ``objects``
+    columns               only these columns, with commas between; the others are not read
     timestampAsOf         the state at a time: ISO 8601 (without a zone: UTC), or ``@`` and microseconds
     versionAsOf           the state at a version: a snapshot's, ``writer@N``, or a revision
     bucket                only this bucket's rows; reads no other key range
@@ -47,7 +48,8 @@ class DefaultSource(DataSource):
     Names are case-insensitive; unknown ones are errors. What ``load()`` returns shows the cut of that moment for good, and so does a
     view made by CREATE TEMPORARY VIEW; a table made by CREATE TABLE takes the cut at each query.
 
-    A schema given by the user chooses columns, and may ask for ``_version``, ``_commit_timestamp``, ``_writer`` and ``_revision``.
+    Columns are those of ``columns``, or of a schema given by the user, and may include ``_version``, ``_commit_timestamp``, ``_writer``
+    and ``_revision``. Where the user gives a schema Spark makes the data source, which takes the cut, only at the first action.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:

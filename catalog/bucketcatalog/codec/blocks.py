@@ -187,7 +187,7 @@ def decode_block(data: bytes, table: Table, name: str, columns: Collection[str] 
         header = header_of(message.header)
         transactions = _read_ipc(message.transactions) if message.transactions else None
         rows = _with_twins(_read_ipc(message.rows, _wanted(columns, header)), header)
-    except (DecodeError, pa.ArrowException, ValueError, KeyError) as error:
+    except (DecodeError, pa.ArrowException, ValueError, KeyError, OSError) as error:
         raise CorruptionError(
             f"{name} holds a block of table {table.name!r} that cannot be read: {error}.",
             next_step="Restore the file from a copy.",

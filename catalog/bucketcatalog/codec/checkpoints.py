@@ -12,9 +12,9 @@ from ..errors import CorruptionError
 from ..tables import Table
 from ..v1 import log_pb2
 from .descriptors import parse_definition
-from .seal import FORMAT_VERSION, digest, seal, unseal
+from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 from .segments import SegmentReference, segment_message, segment_of
-from .transactions import Link, check_format, cut_message, cut_of
+from .transactions import Link, cut_message, cut_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from typing import Any
 
-from ..errors import CorruptionError, TruncatedObject
+from ..errors import CorruptionError, TruncatedObject, UnsupportedFormat
 
 _SHA_TAG = b"\xfa\x7f\x20"
 _SHA_SIZE = len(_SHA_TAG) + 32
@@ -37,6 +38,21 @@ def unseal(sealed: bytes, name: str, holds: str) -> bytes:
     if trailer[:3] != _SHA_TAG or hashlib.sha256(body).digest() != trailer[3:]:
         raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.", next_step=_REMEDY)
     return body
+
+
+def check_format(message: Any, name: str) -> None:
+    """``UnsupportedFormat`` where the file needs more than this release knows."""
+    unknown = sorted(set(message.required_features) - KNOWN_FEATURES)
+    if unknown:
+        raise UnsupportedFormat(
+            f"{name} needs the feature {unknown[0]!r}, which this release does not know.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        )
+    if message.format_version > FORMAT_VERSION:
+        raise UnsupportedFormat(
+            f"{name} has format version {message.format_version}; this release reads up to {FORMAT_VERSION}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        )
 
 
 def seal_block(body: bytes) -> tuple[bytes, int]:

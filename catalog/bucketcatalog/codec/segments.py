@@ -23,7 +23,7 @@ from ..store.base import Store
 from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, decode_block, header_message, header_of
-from .seal import FORMAT_VERSION, digest, seal, unseal
+from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 
 MAX_SEGMENT_BYTES = 1 << 30
 _BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG = b"\x0a", b"\x12", b"\x19"
@@ -141,6 +141,7 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
         )
     try:
         message = log_pb2.SegmentIndex.FromString(body)
+        check_format(message, name)
         return tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None

@@ -16,7 +16,7 @@ from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
-from .seal import FORMAT_VERSION, KNOWN_FEATURES, digest, seal, unseal
+from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 from .segments import BlockPlace, SegmentReference, segment_message, segment_of
 from .wire import field_spans
 
@@ -194,21 +194,6 @@ def _block_places(body: bytes, blocks: Any, name: str) -> Iterator[BlockPlace]:
     for (offset, length), block in zip(field_spans(body, _BLOCKS_FIELD), blocks, strict=True):
         checksum = int.from_bytes(body[offset + length - 4 : offset + length], "little")
         yield BlockPlace(name, offset, length, checksum, header_of(block.header))
-
-
-def check_format(message: Any, name: str) -> None:
-    """``UnsupportedFormat`` where the file needs more than this release knows."""
-    unknown = sorted(set(message.required_features) - KNOWN_FEATURES)
-    if unknown:
-        raise UnsupportedFormat(
-            f"{name} needs the feature {unknown[0]!r}, which this release does not know.",
-            next_step="Read it with a newer release of bucketcatalog.",
-        )
-    if message.format_version > FORMAT_VERSION:
-        raise UnsupportedFormat(
-            f"{name} has format version {message.format_version}; this release reads up to {FORMAT_VERSION}.",
-            next_step="Read it with a newer release of bucketcatalog.",
-        )
 
 
 def cut_message(cut: Cut) -> Any:

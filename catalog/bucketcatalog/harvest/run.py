@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..names import database_name, writer_id
+from ..names import writer_id
 from ..snapshot import Snapshot
 from ..writer import Committed, Writer
 from .compare import OutOfReach, Step, live_sides, merge, source_sides
@@ -99,7 +99,7 @@ def harvest(
     scope = Scope(tuple(include), tuple(exclude))
     name = writer_id(writer) if writer is not None else default_writer(origin)
     opened = None if dry_run else catalog.writer(name, database=database)
-    snapshot = catalog.look(database_name(database))
+    snapshot = catalog.database(database).look()
     target = find_bucket(snapshot, origin, bucket, owner)
     state = Harvested(
         source=origin.url,

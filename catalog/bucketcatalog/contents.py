@@ -1,0 +1,97 @@
+"""The contents of a database at one cut: its tables' definitions, and for each what its state is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .base import IndexCache, TableBase
+from .codec.descriptors import core_tables
+from .cut import Cut
+from .errors import UnknownTable
+from .facts import NO_TRANSACTIONS, Facts, concat, one_chunk
+from .keys import KeyRange, encode_keys
+from .log.files import LogFiles
+from .log.view import View
+from .planning import EventBlock
+from .reading import Part, empty_rows, read_slice
+from .replay.tail import event_blocks, inline_facts
+from .schema import merge_tables
+from .tables import Table
+
+_FEW_KEYS = 64
+
+
+class Contents:
+    """What a view of the log holds. Nothing is read before it is asked for, and everything once."""
+
+    def __init__(self, files: LogFiles, view: View) -> None:
+        self.files = files
+        self.view = view
+        self._indexes = IndexCache(files.store, files.database)
+        self._bases: dict[str, TableBase] = {}
+
+    @property
+    def database(self) -> str:
+        """The database's name."""
+        return self.view.database
+
+    @property
+    def cut(self) -> Cut:
+        """The cut."""
+        return self.view.cut
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Table]:
+        """The tables by name: the core's, and those that the log and the checkpoints define."""
+        stored = [table for checkpoint in self.view.checkpoints for table in checkpoint.tables]
+        stored += [table for transaction in self.view.tail for table in transaction.tables]
+        return merge_tables([*core_tables().values(), *stored])
+
+    def table(self, name: str) -> Table:
+        """The definition of a table, or ``UnknownTable``."""
+        table = self.definitions.get(name)
+        if table is None:
+            raise UnknownTable(
+                f"There is no table {name!r} in database {self.database!r}.",
+                next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
+            )
+        return table
+
+    def base(self, name: str) -> TableBase:
+        """The blocks and the tail of a table."""
+        if name not in self._bases:
+            self._bases[name] = TableBase(
+                self.files.store,
+                self.table(name),
+                self.view.checkpoints,
+                self._indexes,
+                self._tail.get(name),
+                self._events.get(name, ()),
+            )
+        return self._bases[name]
+
+    @cached_property
+    def _tail(self) -> dict[str, Facts]:
+        return inline_facts(self.view.tail, self.definitions)
+
+    @cached_property
+    def _events(self) -> Mapping[str, Sequence[EventBlock]]:
+        return event_blocks(self.files.store, self.view.tail, self.definitions)
+
+    def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
+        """The state rows of ``part`` under these encoded keys."""
+        base = self.base(table)
+        if len(keys) <= _FEW_KEYS:
+            ranges = [KeyRange(key, key + b"\x00") for key in sorted(set(keys.to_pylist()))]
+        else:
+            bounds = pc.min_max(keys).as_py()
+            ranges = [KeyRange(bounds["min"], bounds["max"] + b"\x00")]
+        plan = base.plan(ranges, only_live=part is Part.LIVE)
+        pieces = [read_slice(base.store, base.table, piece, part) for piece in plan]
+        if len(keys) > _FEW_KEYS:
+            pieces = [facts.filter(pc.is_in(one_chunk(encode_keys(base.table, facts.rows)), value_set=keys)) for facts in pieces]
+        return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))

@@ -1,0 +1,88 @@
+"""A database as one process knows it: its log, and what the process has read of it.
+
+What a process has read decides what its commits come after: the newest cut that it has seen is what its writers name in their
+transactions. So a reader that sees a transaction sees all that its writer had seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from .codec.descriptors import core_tables
+from .cut import Cut
+from .errors import CatalogWarning, ForkDetected
+from .log.files import LogFiles
+from .log.owner import MAX_CLOCK_SKEW
+from .log.view import DEFAULT_LATENESS_BOUND, View, newest_view
+from .snapshot import Snapshot
+from .store.base import Store
+from .tables import Table
+from .times import Time
+from .versions import Version, find_view
+
+
+class Database:
+    """One database of a catalog. ``registered`` are the tables that the catalog's user has made known."""
+
+    def __init__(self, store: Store, name: str, registered: dict[str, Table]) -> None:
+        self.name = name
+        self.files = LogFiles(store, name)
+        self.seen = Cut()
+        self._registered = registered
+        self._observed = 0
+        self._found: dict[str, Table] = {}
+
+    def look(self) -> Snapshot:
+        """A snapshot of now, also of a database that has nothing in it yet."""
+        return self._now(newest_view(self.files))
+
+    def snapshot(self, timestamp: Time | None, version: Version | None, *, strict: bool) -> Snapshot:
+        """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning."""
+        view = find_view(self.files, timestamp, version)
+        _warn(view, strict=strict)
+        if timestamp is None and version is None:
+            return self._now(view)
+        self.remember(view.cut)
+        return Snapshot(self.files, view)
+
+    def _now(self, view: View) -> Snapshot:
+        self._observed = view.observed
+        self._add(view.cut)
+        return Snapshot(self.files, view)
+
+    def remember(self, cut: Cut) -> None:
+        """The cut has been read too."""
+        self._add(self.seen.joined(cut))
+
+    def _add(self, cut: Cut) -> None:
+        """``cut`` holds all that was seen before of its writers; what lies in the future is not counted."""
+        limit = self.files.store.now_us() + MAX_CLOCK_SKEW
+        settled = {w: heads for w, heads in cut.heads.items() if all(head.commit_time <= limit for head in heads)}
+        self.seen = Cut(dict(sorted({**self.seen.heads, **settled}.items())))
+
+    def has_seen(self, commit_time: int) -> bool:
+        """Whether every transaction of that commit time has certainly been listed."""
+        return commit_time + DEFAULT_LATENESS_BOUND < self._observed
+
+    def own_view(self, writer: str) -> View:
+        """A view of one writer's own timeline."""
+        return newest_view(self.files, only=writer)
+
+    def definition(self, name: str) -> Table:
+        """The definition to check rows of a table against: registered, the core's, or what the database holds."""
+        known = self._registered.get(name) or core_tables().get(name) or self._found.get(name)
+        if known is None:
+            known = self._found[name] = self.look().table(name)
+        return known
+
+
+def _warn(view: View, *, strict: bool) -> None:
+    forked = [fork for fork in view.forks if fork.open]
+    if forked:
+        text = f"The timeline of writer {forked[0].writer!r} is forked at revision {forked[0].revision}; both branches are read."
+        if strict:
+            raise ForkDetected(text, next_step="Join the branches with bucketcatalog repair, or read without strict.")
+        warnings.warn(text, CatalogWarning, stacklevel=4)
+    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > view.observed + MAX_CLOCK_SKEW for h in heads)]
+    if ahead:
+        warnings.warn(f"Writer {ahead[0]!r} has committed with a time in the future.", CatalogWarning, stacklevel=4)
