@@ -196,6 +196,7 @@ def _known(files: LogFiles, view: View, writer: str) -> set[Head]:
     covered = Covered(files, view.checkpoints)
     tail = {t.head for t in view.tail if t.writer == writer}
     listed = set(files.transactions(writer))
+    covered.know(writer, listed)
     named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
     return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
 
