@@ -86,7 +86,7 @@ class Catalog:
         """The database now, at a time, or at a version. ``strict`` makes an open fork an error instead of a warning."""
         name = self.resolve_database(database)
         snapshot = self.database(name).snapshot(timestamp, version, strict=strict)
-        if not snapshot.cut.heads and timestamp is None and version is None:
+        if not snapshot.cut.heads:
             self._require(name)
         return snapshot
 

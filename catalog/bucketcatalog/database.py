@@ -14,6 +14,7 @@ from .errors import CatalogWarning, ForkDetected
 from .log.files import LogFiles
 from .log.owner import MAX_CLOCK_SKEW
 from .log.view import DEFAULT_LATENESS_BOUND, View, newest_view
+from .schema import merge
 from .snapshot import Snapshot
 from .store.base import Store
 from .tables import Table
@@ -69,10 +70,19 @@ class Database:
         return newest_view(self.files, only=writer)
 
     def definition(self, name: str) -> Table:
-        """The definition to check rows of a table against: registered, the core's, or what the database holds."""
-        known = self._registered.get(name) or core_tables().get(name) or self._found.get(name)
-        if known is None:
-            known = self._found[name] = self.look().table(name)
+        """The definition to check rows of a table against: registered, the core's, or what the database holds.
+
+        For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where it contradicts what is registered.
+        """
+        registered = self._registered.get(name)
+        if registered is None and name in core_tables():
+            return core_tables()[name]
+        known = self._found.get(name)
+        if known is None or registered not in (None, known):
+            seen = self.look()
+            if registered is not None and name in seen.definitions:
+                merge(seen.definitions[name], registered)
+            known = self._found[name] = registered or seen.table(name)
         return known
 
 

@@ -97,6 +97,8 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
 
 def check(table: Table, where: Where, schema: pa.Schema) -> None:
     """``InvalidOption`` where a condition names a column that there is not, or does not fit it."""
+    if not isinstance(where, Mapping):
+        raise InvalidOption(f"{where!r} is no condition.", next_step="Map columns to values, lists of values, or prefix(...).")
     for name, condition in where.items():
         if schema.get_field_index(name) < 0:
             raise InvalidOption(
@@ -104,8 +106,13 @@ def check(table: Table, where: Where, schema: pa.Schema) -> None:
                 next_step=f"Its columns are {', '.join(schema.names)}.",
             )
         column = table.by_name.get(name)
-        if column is None or condition is None:
+        if condition is None:
             continue
+        if column is None:
+            _check_requested(name, condition, schema.field(name).type)
+            continue
+        if column.shape is not Shape.ONE or column.type is DataType.MESSAGE:
+            raise InvalidOption(f"Column {name!r} cannot be compared with a value.", next_step="Compare it with None, or filter the rows.")
         if isinstance(condition, Prefix):
             if column.type not in (DataType.STRING, DataType.BYTES, DataType.JSON) or column.shape is not Shape.ONE:
                 raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
@@ -113,6 +120,16 @@ def check(table: Table, where: Where, schema: pa.Schema) -> None:
         else:
             for value in _listed(condition):
                 stored_condition(table, column, value)
+
+
+def _check_requested(name: str, condition: Any, kind: pa.DataType) -> None:
+    """The same for a column that is not the table's own."""
+    try:
+        if isinstance(condition, Prefix) and (kind != pa.string() or not isinstance(condition.text, str)):
+            raise TypeError("it has no prefixes")
+        pa.array([condition.text] if isinstance(condition, Prefix) else _listed(condition), kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidOption(f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a {kind}.") from None
 
 
 def matching(table: Table, rows: pa.Table, where: Where) -> pa.Table:

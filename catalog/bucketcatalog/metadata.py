@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from . import paths
 from .codec.checkpoints import Checkpoint
 from .contents import Contents
 from .cut import Cut
 from .errors import InvalidOption
+from .filters import Where, check, matching
 from .log.view import between, version_view
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from .reading import Part, read_slice
 from .replay.conflicts import CONFLICTS, conflicts
-from .tables import TIMESTAMP
+from .tables import TIMESTAMP, Table
 
 _MAP = pa.map_(pa.string(), pa.string())
 _SCHEMAS = {
@@ -105,25 +105,26 @@ def metadata_schema(name: str) -> pa.Schema:
 class MetadataScan:
     """A read of a table about the catalog, with the methods of ``Scan``."""
 
-    def __init__(self, contents: Contents, name: str, *, columns: Sequence[str] | None, where: Any) -> None:
+    def __init__(self, contents: Contents, name: str, *, columns: Sequence[str] | None, where: Where) -> None:
         self._contents = contents
         self._name = name
-        self._where = dict(where)
+        self._where = where
+        self._shape = Table(name, (), ())
         every = _SCHEMAS[name]
-        unknown = [c for c in (*(columns or ()), *self._where) if every.get_field_index(c) < 0]
+        check(self._shape, where, every)
+        wanted = every.names if columns is None else list(columns)
+        unknown = [c for c in wanted if every.get_field_index(c) < 0 or wanted.count(c) > 1]
         if unknown:
             raise InvalidOption(
-                f"Table {name!r} has no column {unknown[0]!r}.", next_step=f"Its columns are {', '.join(every.names)}."
+                f"Table {name!r} has no column {unknown[0]!r}, or it is asked for twice.",
+                next_step=f"Its columns are {', '.join(every.names)}.",
             )
-        self.schema = every if columns is None else pa.schema([every.field(c) for c in columns])
+        self.schema = pa.schema([every.field(c) for c in wanted])
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
         rows = _READERS[self._name](self._contents)
-        for column, condition in self._where.items():
-            wanted = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
-            rows = rows.filter(pc.is_in(rows.column(column), value_set=pa.array(wanted, rows.schema.field(column).type)))
-        return rows.select(self.schema.names)
+        return matching(self._shape, rows, self._where).select(self.schema.names)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches."""

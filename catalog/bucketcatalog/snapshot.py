@@ -55,7 +55,7 @@ class Snapshot(Contents):
         definition = self.table(table.removeprefix(DELETED_PREFIX) if tombstones else table)
         return Scan(self.base(definition.name), tombstones=tombstones, columns=columns, where=where or {})
 
-    def get(self, table: str, **key: Any) -> dict[str, Any] | None:
+    def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key, given by its key columns, or None."""
         definition = self.table(table)
         row = storage_row(definition, key, key_only=True)
@@ -69,6 +69,7 @@ class Snapshot(Contents):
     def list(
         self,
         table: str,
+        /,
         *,
         prefix: str = "",
         delimiter: str | None = None,

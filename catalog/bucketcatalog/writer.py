@@ -228,9 +228,10 @@ class Writer:
 
 def _check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:
     """``InvalidOption`` where an option cannot be written down: text has a UTF-8 form, numbers have 64 bits."""
-    pairs = metadata.items() if isinstance(metadata, Mapping) else [(metadata, "")]
+    if not isinstance(metadata, Mapping):
+        raise InvalidOption(f"metadata cannot be {metadata!r}.", next_step="Give a mapping of text to text.")
     words = [("operation", operation), ("app_id", "" if app_id is None else app_id)]
-    words += [("metadata", word) for pair in pairs for word in pair]
+    words += [("metadata", word) for pair in metadata.items() for word in pair]
     for name, word in words:
         if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
             raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")

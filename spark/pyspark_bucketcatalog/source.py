@@ -36,7 +36,7 @@ class DefaultSource(DataSource):
     strict                true: a forked timeline is an error instead of a warning
     filterPushdown        true: filters are checked while reading, and those on key columns narrow what is read; needs
                           the Spark setting ``spark.sql.python.filterPushdown.enabled``
-    maxPartitionRows      the most rows a partition should read, as far as indexes tell; default 1,048,576
+    maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576, not below 65,536
     readChangeFeed        true: the events of the table instead of its rows
     startingVersion       events after this version; without a start, all events
     startingTimestamp     events after this time

@@ -114,8 +114,8 @@ def _state(versions: Versions, named: Versions, deletes: Deletes) -> _State:
 
 
 def _row_columns(facts: Facts, table: Table, state: _State) -> Iterator[tuple[str, pa.Array]]:
-    """The rows: what no UPDATE changes from the PUT, the rest from the latest row; of what is forgotten only the fixed part."""
-    forgotten = state.purged & (state.kind == Kind.VERSION) & (state.end != NEVER)
+    """The rows: what no UPDATE changes from the PUT, the rest from the latest row; of what is forgotten, and of stubs, the fixed part."""
+    forgotten = (state.kind == Kind.DELETE) | (state.purged & (state.kind == Kind.VERSION) & (state.end != NEVER))
     origin = pa.array(state.source)
     latest = origin
     if forgotten.any() or not np.array_equal(state.source, state.row_source):

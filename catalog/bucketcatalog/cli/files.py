@@ -1,0 +1,101 @@
+"""``dump`` and ``export``: a file of the catalog for people to look at, a table of it for other programs to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow.parquet as pq
+import typer
+
+from .. import clock
+from ..codec.inspection import inspect
+from .options import AsOf, CatalogArgument, Database, Json, StorageOption, open_catalog, snapshot_at
+from .output import finish, number, plain, print_facts, size, to_json, visible, write
+from .progress import Tell, progress_line
+
+_LONGEST = 200
+
+
+def dump(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A .txn, .ckpt or .seg, by path or URL.", show_default=False)],
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="Show the first N rows of each block.")] = 0,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a file of a catalog holds, and what is wrong with it.
+
+    A damaged file is no error: what can be read is shown, with a list of problems.
+
+    Example: bucketcatalog dump ./catalog/w/default/transactions/00000000000000000000/*.txn
+    """
+    data = _read(file, storage_option)
+    found = inspect(data, file, rows=rows)
+    facts = {"file": file, "kind": found.kind, "bytes": len(data), "intact": not found.problems, "problems": found.problems}
+    if as_json:
+        print_facts({**facts, "content": plain(found.content)}, as_json=True)
+        return
+    write(f"{visible(file)}: {found.kind}, {size(len(data))}, {'intact' if not found.problems else 'DAMAGED'}")
+    for problem in found.problems:
+        write(f"problem: {visible(problem)}")
+    for name, value in found.content.items():
+        _show(name, value)
+    finish()
+
+
+def _read(file: str, storage_option: list[str] | None) -> bytes:
+    if "://" not in file:
+        return Path(file).read_bytes()
+    folder, _, name = file.rpartition("/")
+    return open_catalog(folder, storage_option).store.get(name)
+
+
+def _show(name: str, value: Any) -> None:
+    """A line for a value, or for each of several."""
+    for item in value if isinstance(value, list) else [value]:
+        line = to_json(item) if isinstance(item, (dict, list, bool)) else str(item)
+        write(f"{name}: {visible(line if len(line) <= _LONGEST else line[:_LONGEST] + ' ...')}")
+
+
+def export(
+    catalog: CatalogArgument,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, deleted_..., or a table about the catalog.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The file to write; one that is there is replaced.")],
+    as_of: AsOf = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Write a table, in the order of its keys, as a Parquet file.
+
+    Example: bucketcatalog export ./catalog objects objects.parquet --as-of 2024-05-01
+    """
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+    with progress_line(f"exporting {visible(table)}") as tell:
+        rows = _write_parquet(snapshot.scan(table), file, tell)
+    written = file.stat().st_size
+    if as_json:
+        facts = {"file": str(file), "table": table, "rows": rows, "bytes": written, "version": snapshot.version}
+        print_facts(facts, as_json=True)
+        return
+    write(f"{number(rows, 'row')}, {size(written)}: {visible(str(file))}")
+    finish()
+
+
+def _write_parquet(scan: Any, file: Path, tell: Tell) -> int:
+    """All rows of a scan; the file appears when it is complete."""
+    waiting = file.with_name(f".{file.name}.{clock.random_token()}")
+    rows = 0
+    try:
+        with pq.ParquetWriter(waiting, scan.schema, compression="zstd") as writer:
+            for batch in scan.to_batches():
+                writer.write_batch(batch)
+                rows += len(batch)
+                tell(number(rows, "row"))
+        waiting.replace(file)
+    finally:
+        waiting.unlink(missing_ok=True)
+    return rows
+
+
+COMMANDS = {"dump": dump, "export": export}

@@ -1,0 +1,149 @@
+"""``ls`` and ``stat``: buckets, objects, tombstones, and all versions of one object."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InvalidOption, NotFound
+from ..filters import prefix as begins_with
+from ..snapshot import Snapshot
+from .options import AsOf, CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
+from .output import print_facts, print_rows, rows_of
+
+_PAGE = 1_000
+_STAMPS = ["_version", "_commit_timestamp", "_writer", "_revision"]
+Owner = Annotated[str | None, typer.Option("--owner", metavar="UUID", help="Whose bucket, where several have one of that name.")]
+BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket's name or id.", show_default=False)]
+
+
+def ls(
+    catalog: CatalogArgument,
+    bucket: Annotated[str | None, typer.Argument(metavar="[BUCKET", help="The bucket's name or id.", show_default=False)] = None,
+    prefix: Annotated[str, typer.Argument(metavar="[PREFIX]]", help="What the names begin with.", show_default=False)] = "",
+    delimiter: Annotated[str | None, typer.Option("--delimiter", metavar="C", help="Show as one what is equal up to it.")] = None,
+    as_of: AsOf = None,
+    deleted: Annotated[bool, typer.Option("--deleted", help="List tombstones: what was there.")] = False,
+    limit: Limit = None,
+    owner: Owner = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """List buckets, or the objects of a bucket, in byte order of their names.
+
+    Example: bucketcatalog ls ./catalog /usr share/ --delimiter /
+    """
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+    ended = ["deleted_at"] if deleted else []
+    if bucket is None:
+        rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets").to_batches())
+        print_rows(islice(rows, limit), [*ended, "created", "owner", "id", "name"], as_json=as_json, nothing="No bucket.")
+        return
+    found = find_bucket(snapshot, bucket, owner, also_deleted=deleted)
+    if deleted and delimiter is not None:
+        raise InvalidOption("Tombstones are not grouped.", next_step="Leave out --delimiter or --deleted.")
+    rows = _tombstones(snapshot, found, prefix) if deleted else _listing(snapshot, found, prefix, delimiter, limit)
+    print_rows(islice(rows, limit), [*ended, "modified", "content_length", "name"], as_json=as_json, nothing="No object.")
+
+
+def _tombstones(snapshot: Snapshot, bucket: dict[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
+    where = {"owner": bucket["owner"], "bucket_id": bucket["id"], "name": begins_with(prefix)}
+    return rows_of(snapshot.scan("deleted_objects", where=where).to_batches())
+
+
+def _listing(
+    snapshot: Snapshot, bucket: dict[str, Any], prefix: str, delimiter: str | None, limit: int | None
+) -> Iterator[dict[str, Any]]:
+    """Objects, and groups as rows with only a name, page by page; a group's name ends in the delimiter and has no id."""
+    marker: Any = None
+    while True:
+        page = snapshot.list(
+            "objects",
+            prefix=prefix,
+            delimiter=delimiter,
+            marker=marker,
+            limit=min(limit or _PAGE, _PAGE),
+            owner=bucket["owner"],
+            bucket_id=bucket["id"],
+        )
+        yield from _merged(rows_of([page.rows]), ({"name": group, "is_prefix": True} for group in page.groups))
+        marker = page.next_marker
+        if marker is None:
+            return
+
+
+def _merged(rows: Iterable[dict[str, Any]], groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted([*rows, *groups], key=lambda row: row["name"].encode())
+
+
+def find_bucket(snapshot: Snapshot, bucket: str, owner: str | None, *, also_deleted: bool = False) -> dict[str, Any]:
+    """The bucket of that name or id; of several with one name it takes the owner's."""
+    by_id = _is_uuid(bucket)
+    tables = ["buckets", "deleted_buckets"] if also_deleted else ["buckets"]
+    for column in ("name", "id") if by_id else ("name",):
+        for table in tables:
+            where = {column: bucket} | ({"owner": owner} if owner is not None else {})
+            rows = snapshot.scan(table, columns=["owner", "id", "name"], where=where).to_arrow().to_pylist()
+            distinct = {row["id"]: row for row in rows}
+            if len(distinct) == 1:
+                return dict(next(iter(distinct.values())))
+            if distinct:
+                raise InvalidOption(
+                    f"There are {len(distinct)} buckets {bucket!r}: {', '.join(sorted(distinct))}.",
+                    next_step="Give the id of one, or --owner.",
+                )
+    raise NotFound(f"There is no bucket {bucket!r} in database {snapshot.database!r}.", next_step="See bucketcatalog ls CATALOG.")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def stat(
+    catalog: CatalogArgument,
+    bucket: BucketArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The object's name.", show_default=False)],
+    as_of: AsOf = None,
+    history: Annotated[bool, typer.Option("--history", help="Every version there was, oldest first.")] = False,
+    owner: Owner = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Everything about one object, or about all of its versions.
+
+    Example: bucketcatalog stat ./catalog /usr bin/env --history
+    """
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+    found = find_bucket(snapshot, bucket, owner, also_deleted=history)
+    where = {"owner": found["owner"], "bucket_id": found["id"], "name": name}
+    live = list(_versions(snapshot, "objects", where))
+    ended = list(_versions(snapshot, "deleted_objects", where)) if history else []
+    if not live and not ended:
+        raise NotFound(
+            f"There is no object {name!r} in bucket {bucket!r}.",
+            next_step="See its past with --history." if not history else "See bucketcatalog ls CATALOG BUCKET.",
+        )
+    if not history:
+        print_facts(live[0], as_json=as_json)
+        return
+    rows = sorted([*ended, *live], key=lambda row: (row["_commit_timestamp"], row["_version"]))
+    shown = ["_commit_timestamp", "deleted_at", "content_length", "modified", "_writer", "_revision", "_version"]
+    print_rows(({"deleted_at": None, **row} for row in rows), shown, as_json=as_json, nothing="")
+
+
+def _versions(snapshot: Snapshot, table: str, where: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    names = snapshot.scan(table).schema.names
+    return rows_of(snapshot.scan(table, columns=[*names, *_STAMPS], where=where).to_batches())
+
+
+COMMANDS = {"ls": ls, "stat": stat}

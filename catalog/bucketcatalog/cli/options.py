@@ -1,0 +1,48 @@
+"""What commands share: their arguments and options, and how these become catalogs and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ..catalog import Catalog
+from ..errors import InvalidOption
+from ..snapshot import Snapshot
+from ..times import looks_like_time
+
+CatalogArgument = Annotated[
+    str, typer.Argument(metavar="CATALOG", help="A path, or any URL that fsspec knows.", show_default=False)
+]
+Database = Annotated[
+    str | None, typer.Option("--database", "-d", metavar="D", help="The database; not needed where there is one.")
+]
+WrittenDatabase = Annotated[str, typer.Option("--database", "-d", metavar="D", help="The database to write to.")]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option("--storage-option", metavar="K=V", help="An option of the store, such as endpoint_url=...; repeat it."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="T|V", help="A time or a version, instead of now.")]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N lines.")]
+
+
+def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
+    """The catalog at a path or url, with ``k=v`` options of its store."""
+    options = {}
+    for given in storage_options or ():
+        key, equals, value = given.partition("=")
+        if not key or not equals:
+            raise InvalidOption(f"The storage option {given!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE.")
+        options[key] = value
+    return Catalog(url, storage_options=options or None)
+
+
+def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None) -> Snapshot:
+    """The database now, or at a time or version as users write them."""
+    if as_of is None:
+        return catalog.snapshot(database=database)
+    if looks_like_time(as_of):
+        return catalog.snapshot(database=database, timestamp=as_of)
+    return catalog.snapshot(database=database, version=as_of)

@@ -1,0 +1,69 @@
+"""``checkpoint``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from .. import clock
+from ..catalog import Catalog
+from ..errors import InvalidOption
+from ..names import COMPACTOR_PREFIX, is_data_writer
+from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
+from .output import finish, number, print_facts, size, write
+from .progress import progress_line
+
+
+def checkpoint(
+    catalog: CatalogArgument,
+    all_writers: Annotated[bool, typer.Option("--all-writers", help="Cover every writer, not one alone.")] = False,
+    writer: Annotated[
+        str | None,
+        typer.Option(
+            "--writer",
+            "-w",
+            metavar="W",
+            help="The writer whose timeline is covered; with --all-writers, who writes.  [default: the only one; compactor-HOST]",
+        ),
+    ] = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Write the state as a checkpoint, so that readers need not replay what led there.
+
+    Example: bucketcatalog checkpoint ./catalog --all-writers
+    """
+    opened = open_catalog(catalog, storage_option)
+    name = opened.snapshot(database=database).database
+    chosen = writer or (_host_id(COMPACTOR_PREFIX) if all_writers else _only_writer(opened, name))
+    with progress_line("writing a checkpoint"), opened.writer(chosen, database=name) as held:
+        written = held.checkpoint(scope="all" if all_writers else "own")
+    if as_json:
+        print_facts({"written": written is not None, "writer": chosen, **(asdict(written) if written else {})}, as_json=True)
+        return
+    if written is None:
+        write("Nothing has been committed since the last checkpoint.")
+    else:
+        write(f"{number(written.rows, 'row')} in {number(written.segments, 'segment')}, {size(written.bytes)}: {written.name}")
+    finish()
+
+
+def _only_writer(catalog: Catalog, database: str) -> str:
+    writers = [writer for writer in catalog.snapshot(database=database).cut.heads if is_data_writer(writer)]
+    if len(writers) != 1:
+        raise InvalidOption(
+            f"The database {database!r} has {number(len(writers), 'writer')}: {', '.join(writers)}.",
+            next_step="Name one with --writer, or cover all with --all-writers.",
+        )
+    return writers[0]
+
+
+def _host_id(prefix: str) -> str:
+    return prefix + re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64]
+
+
+COMMANDS = {"checkpoint": checkpoint}

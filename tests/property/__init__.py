@@ -1,0 +1,1 @@
+"""Random histories of several writers, driven through the engine and through a plain model, and compared."""

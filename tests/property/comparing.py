@@ -1,0 +1,178 @@
+"""Asks the engine everything that the model can answer, and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bucketcatalog.store.base import Store
+
+from .driver import COLUMNS, CREATED, MODIFIED, EngineReader, EngineSnapshot
+from .histories import AtCommit, AtTime, AtVersion, Between, Compare, Listing, LookUp, Now, Part
+from .model import Event, Key, ListRequest, Op, Version, VersionName, changes, diff
+from .timelines import Cut
+from .world import BUCKETS, OWNER, START, World
+
+TABLES = ("objects", "buckets")
+
+
+class Comparer:
+    """Compares through a catalog opened just for that, or through one that has been open all the time."""
+
+    def __init__(self, world: World, store: Store) -> None:
+        self._world = world
+        self._store = store
+        self._follower = EngineReader(store, now=world.time.now)
+
+    def remember(self) -> None:
+        """Note down the version that the catalog shows now."""
+        self._world.remember(self._follower.snapshot().version)
+
+    def compare(self, step: Compare) -> None:
+        """Take every look that the step asks for."""
+        reader = EngineReader(self._store, now=self._world.time.now) if step.fresh else self._follower
+        newest = reader.snapshot()
+        self._world.remember(newest.version)
+        visible = self._world.timelines.visible()
+        self._check_cut("now", newest, visible)
+        for look in step.looks:
+            match look:
+                case Now(part):
+                    self._part("now", part, newest, visible)
+                case Listing():
+                    self._listing(newest, look)
+                case LookUp(number):
+                    self._look_up(newest, number)
+                case AtTime():
+                    self._at_time(reader, look)
+                case AtVersion():
+                    self._at_version(reader, look)
+                case AtCommit():
+                    self._at_commit(reader, look)
+                case Between():
+                    self._between(reader, look)
+
+    def _check_cut(self, what: str, snapshot: EngineSnapshot, cut: Cut) -> None:
+        check(f"transactions in the version {snapshot.version}, {what}", set(cut), set(self._cut(snapshot)))
+
+    def _cut(self, snapshot: EngineSnapshot) -> Cut:
+        return self._world.timelines.ancestors(snapshot.heads)
+
+    def _part(self, what: str, part: Part, snapshot: EngineSnapshot, cut: Cut) -> None:
+        state = self._world.state(cut)
+        if part is Part.CONFLICTS:
+            conflicts = {(it.kind, it.table, it.version, it.event.name, it.expected, it.found) for it in state.conflicts}
+            check(f"conflicts {what}", conflicts, snapshot.conflicts())
+            return
+        table = "buckets" if part is Part.BUCKETS else "objects"
+        if part is not Part.DELETED_OBJECTS:
+            live = {key: (it.name, _shown(it)) for key, it in state.live(table).items()}
+            found = {key: (it.version, it.row) for key, it in snapshot.live(table).items()}
+            check(f"live {table} {what}", live, found)
+        if part is not Part.OBJECTS:
+            ended = {name: (it.key, it.deleted_at, _shown(it)) for name, it in state.tombstones(table).items()}
+            gone = {name: (key, deleted_at, it.row) for name, (key, deleted_at, it) in snapshot.tombstones(table).items()}
+            check(f"tombstones of {table} {what}", ended, gone)
+
+    def _look_up(self, snapshot: EngineSnapshot, number: int) -> None:
+        table, key = self._world.places[number]
+        live = self._world.newest().get(table, key)
+        check(f"{table} at {key}", _shown(live) if live else None, snapshot.get(table, key))
+
+    def _listing(self, snapshot: EngineSnapshot, listing: Listing) -> None:
+        """Page after page: each side continues from its own marker, so the engine is free in how it writes them."""
+        of_objects = listing.bucket < len(BUCKETS)
+        table, parent = ("objects", (OWNER, BUCKETS[listing.bucket])) if of_objects else ("buckets", (OWNER,))
+        place, length = listing.prefix
+        request: dict[str, Any] = {"prefix": self._name(place)[:length], "delimiter": listing.delimiter, "limit": listing.limit}
+        mine = theirs = None if listing.marker is None else self._name(listing.marker)
+        for _ in range(len(self._world.places) + 1):
+            expected = self._world.newest().list(table, parent, ListRequest(**request, marker=mine))
+            found = snapshot.list(table, parent, ListRequest(**request, marker=theirs))
+            what = f"listing of {table} {request} after {theirs!r}"
+            check(what, (expected.names, expected.groups), (found.names, found.groups))
+            check(f"whether nothing follows the {what}", expected.next_marker is None, found.next_marker is None)
+            mine, theirs = expected.next_marker, found.next_marker
+            if mine is None:
+                return
+        raise AssertionError("a listing has more pages than names")
+
+    def _name(self, place: int) -> str:
+        return self._world.places[place][1][-1]
+
+    def _at_time(self, reader: EngineReader, look: AtTime) -> None:
+        timelines = self._world.timelines
+        times = sorted({timelines.transactions[uuid].commit_time for uuid in timelines.arrived})
+        time = times[look.number % len(times)] - look.just_before
+        snapshot, cut, what = reader.snapshot(timestamp=time), timelines.at(time), f"as of the time {time - START:+}"
+        self._check_cut(what, snapshot, cut)
+        self._part(what, look.part, snapshot, cut)
+
+    def _at_version(self, reader: EngineReader, look: AtVersion) -> None:
+        version, cut = self._world.past(look.number)
+        if version is not None:
+            snapshot, what = reader.snapshot(version=version), f"as of the version {version}"
+            self._check_cut(what, snapshot, cut)
+            self._part(what, look.part, snapshot, cut)
+
+    def _at_commit(self, reader: EngineReader, look: AtCommit) -> None:
+        """As of some commit, where writer and revision name one.
+
+        What the process had read is known from below; it may have read more than it needed, and its transaction says so.
+        """
+        timelines = self._world.timelines
+        commits = sorted(timelines.arrived, key=lambda uuid: timelines.transactions[uuid].stamp(0))
+        commit = timelines.transactions[commits[look.number % len(commits)]]
+        if commit.revision in timelines.branches(commit.writer):
+            return
+        name = f"{commit.writer}@{commit.revision}"
+        snapshot = reader.snapshot(version=name)
+        cut = self._cut(snapshot)
+        least, most = timelines.causal(commit.uuid), self._world.visible_to(commit.uuid)
+        check(f"transactions that {name} had read and its version {snapshot.version} lacks", set(), set(least - cut))
+        check(f"transactions that {name} cannot have read, in its version {snapshot.version}", set(), set(cut - most))
+        assert timelines.is_cut(cut), f"{snapshot.version} lacks what its own transactions had read"
+        self._part(f"as of {name}", look.part, snapshot, cut)
+
+    def _between(self, reader: EngineReader, look: Between) -> None:
+        (start, before), (end, after) = self._world.past(look.start), self._world.past(look.end)
+        if end is None:
+            end, after = self._world.remembered[-1]
+        assert end is not None
+        table, what = TABLES[look.table], f"between {start} and {end}"
+        events = changes(self._world.timelines.events(before), self._world.timelines.events(after))
+        expected = [_feed(event) for event in events if event.table == table]
+        check(f"changes of {table} {what}", expected, reader.changes(table, start, end))
+        net = diff(self._world.state(before), self._world.state(after), table)
+        check(f"difference of {table} {what}", net, reader.diff(table, start, end))
+
+
+def check(what: str, expected: object, found: object) -> None:
+    """Fail with the differences only, if there are any."""
+    if expected == found:
+        return
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        keys: Iterable[Any] = expected.keys() | found.keys()
+        different = [key for key in keys if expected.get(key) != found.get(key)]
+        lines = [line for key in different for line in (f"  {key}", *_both(expected.get(key), found.get(key)))]
+    elif isinstance(expected, set) and isinstance(found, set):
+        lines = [f"  expected {it}" for it in expected - found] + [f"  found    {it}" for it in found - expected]
+    else:
+        lines = _both(expected, found)
+    raise AssertionError("\n".join([what, *lines]))
+
+
+def _both(expected: object, found: object) -> list[str]:
+    return [f"    expected {expected}", f"    found    {found}"]
+
+
+def _shown(version: Version) -> dict[str, Any]:
+    """A version's row as readers are shown it."""
+    row = {column: version.row.get(column) for column in COLUMNS[version.table]}
+    defaults = {CREATED.get(version.table): version.stamp.commit_time, MODIFIED.get(version.table): version.row_stamp.commit_time}
+    return {column: defaults.get(column) if value is None else value for column, value in row.items()}
+
+
+def _feed(event: Event) -> tuple[Op, Key, VersionName | None, str]:
+    version = event.stamp.name if event.op is Op.PUT else event.version
+    return event.op, event.key, version, event.stamp.name

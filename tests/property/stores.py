@@ -1,0 +1,120 @@
+"""One process's view of the shared store: it records PUTs and lets one of them go wrong.
+
+What the process has put but what is still under way is hidden from everybody, the process itself included, until ``deliver``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bucketcatalog.errors import OutcomeUnknown, StoreUnavailable
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.faults import SimulatedCrash, Wrapped
+
+from .histories import Fault
+
+_TRANSACTION = re.compile(r"(?P<writer>[^/]+)/[^/]+/transactions/(?P<revision>[0-9]{20})/(?P<uuid>[0-9a-f-]{36})\.txn")
+
+_SILENCE = frozenset({Fault.SILENCE_AFTER, Fault.SILENCE_BEFORE, Fault.SILENCE_LATE})
+_LASTING = _SILENCE | {Fault.LATE}
+_UNKNOWN = _SILENCE | {Fault.LOST_RESPONSE, Fault.LOST_REQUEST}
+_LANDS = frozenset({Fault.LOST_RESPONSE, Fault.SILENCE_AFTER, Fault.CRASH_AFTER})
+_IS_LATE = frozenset({Fault.LATE, Fault.SILENCE_LATE, Fault.CRASH_LATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A transaction that the process put: where it stands, as its name tells, and whether it is in the store or under way."""
+
+    writer: str
+    revision: int
+    uuid: str
+    arrived: bool
+
+    @property
+    def commit_time(self) -> int:
+        """The microseconds since the epoch that its uuid holds: 48 bits of milliseconds, then 12 of microseconds in these."""
+        number = int(self.uuid.replace("-", ""), 16)
+        return (number >> 80) * 1_000 + (number >> 64 & 0xFFF)
+
+
+class View(Wrapped):
+    """A store as one process sees it, with the history's time. ``arm`` makes one of its next PUTs go wrong."""
+
+    def __init__(self, store: Store, now: Callable[[], int]) -> None:
+        super().__init__(store)
+        self._now = now
+        self._fault = Fault.NONE
+        self._pass = 0
+        self._dead = False
+        self._attempts: dict[str, bytes] = {}
+        self._arrived: set[str] = set()
+        self.under_way: dict[str, bytes] = {}
+        self.under_way_since = 0
+
+    def arm(self, fault: Fault, *, after: int = 0) -> None:
+        """Let ``after`` PUTs pass, then let the fault happen, once; a late PUT delays all that follow it."""
+        self._fault, self._pass = fault, after
+        self._attempts.clear()
+
+    def disarm(self) -> list[Published]:
+        """Let all go well again; returns the transactions that were put since ``arm``, except those that never land."""
+        self._fault = Fault.NONE
+        return [
+            Published(match["writer"], int(match["revision"]), match["uuid"], name in self._arrived)
+            for name in self._attempts
+            if (match := _TRANSACTION.fullmatch(name)) and (name in self._arrived or name in self.under_way)
+        ]
+
+    def deliver(self) -> list[str]:
+        """What is under way reaches the store, in its order; returns the uuids of the transactions among it."""
+        arrived = []
+        for name, data in self.under_way.items():
+            self._land(name, data)
+            if match := _TRANSACTION.fullmatch(name):
+                arrived.append(match["uuid"])
+        self.under_way.clear()
+        return arrived
+
+    def put(self, name: str, data: bytes) -> None:
+        """As the fault has it."""
+        if self._dead:
+            raise SimulatedCrash(f"{name} was put after the crash")
+        known = self._attempts.setdefault(name, data)
+        assert known == data, f"other bytes were put again as {name}"
+        if self._fault is Fault.NONE or self._pass > 0:
+            self._pass -= 1
+            self._land(name, data)
+        else:
+            fault = self._fault
+            if fault not in _LASTING:
+                self._fault = Fault.NONE
+            self._go_wrong(fault, name, data)
+
+    def now_us(self) -> int:
+        """The history's time, whatever the clock of the shared store."""
+        return self._now()
+
+    def _go_wrong(self, fault: Fault, name: str, data: bytes) -> None:
+        if fault in _LANDS:
+            self._land(name, data)
+        if fault in _IS_LATE:
+            self._hold(name, data)
+        if fault in _UNKNOWN:
+            raise OutcomeUnknown(f"The response to putting {name!r} was lost.", next_step="put the same bytes again.")
+        if fault is Fault.REFUSED:
+            raise StoreUnavailable(f"{name!r} was not put.", next_step="try again.")
+        if fault is not Fault.LATE:
+            self._dead = True
+            raise SimulatedCrash(name)
+
+    def _land(self, name: str, data: bytes) -> None:
+        self.inner.put(name, data)
+        self._arrived.add(name)
+
+    def _hold(self, name: str, data: bytes) -> None:
+        if not self.under_way:
+            self.under_way_since = self._now()
+        self.under_way[name] = data

@@ -1,0 +1,308 @@
+"""Every bit of a transaction, a checkpoint and a segment flipped, and each cut at every length, read through the public interface.
+
+The outcome is the right answer or a typed error that names the file: never a wrong answer, a hang or a foreign exception. Every case is
+tried. What a read does depends on nothing but the bytes that it is given, so a read is left out only where it was not given the damaged
+byte; which bytes a read is given is recorded, not assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bucketcatalog import BucketCatalogError, Catalog, CorruptionError, MissingObject
+from bucketcatalog.cut import Cut
+from bucketcatalog.log.view import newest_view
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.store import Store
+from bucketcatalog.store.faults import Wrapped
+from bucketcatalog.store.memory import MemoryStore
+
+OWNER, BUCKET = "11111111-1111-4111-8111-111111111111", "33333333-3333-4333-8333-333333333333"
+DATABASE = "db"
+Read = Callable[[Snapshot], Any]
+Spans = list[tuple[int, int]]
+
+
+def obj(name: str, **more: Any) -> dict[str, Any]:
+    return {"owner": OWNER, "bucket_id": BUCKET, "name": name, **more}
+
+
+def scan(table: str, **options: Any) -> Read:
+    return lambda snapshot: snapshot.scan(table, **options).to_arrow().to_pylist()
+
+
+READS: dict[str, Read] = {
+    "objects": scan("objects"),
+    "one column": scan("objects", columns=["content_length"]),
+    "tombstones": scan("deleted_objects"),
+    "buckets": scan("buckets"),
+    "deleted buckets": scan("deleted_buckets"),
+    "conflicts": scan("conflicts"),
+    "get": lambda snapshot: snapshot.get("objects", **obj("a/x")),
+    "list": lambda snapshot: (
+        (page := snapshot.list("objects", owner=OWNER, bucket_id=BUCKET, prefix="a/")).rows.to_pylist(),
+        page.groups,
+    ),
+}
+
+
+class Recording(Wrapped):
+    """Remembers which bytes of which objects were given out."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.given: dict[str, Spans] = {}
+
+    def get(self, name: str) -> bytes:
+        data = self.inner.get(name)
+        self.given.setdefault(name, []).append((0, len(data)))
+        return data
+
+    def get_range(self, name: str, offset: int, length: int) -> bytes:
+        data = self.inner.get_range(name, offset, length)
+        start = offset if offset >= 0 else max(0, self.inner.head(name).size + offset)
+        self.given.setdefault(name, []).append((start, start + len(data)))
+        return data
+
+
+class Specimen:
+    """A small catalog: an inline and a columnar transaction of two tables, and, if wanted, a checkpoint of three blocks."""
+
+    def __init__(self, *, checkpoint: bool) -> None:
+        self.store = MemoryStore()
+        with Catalog(self.store).writer("w", database=DATABASE) as writer:
+            with writer.transaction() as tx:
+                tx.put("objects", [obj("a/x", content_length=1), obj("a/y"), obj("b")])
+                tx.put("buckets", {"owner": OWNER, "name": "bucket"})
+            with writer.transaction() as tx:
+                tx.put("objects", self.columns())
+                tx.delete("objects", obj("b"))
+            if checkpoint:
+                writer.checkpoint()
+        self.files = {info.name: self.store.get(info.name) for info in self.store.list("")}
+        self.expected = {name: read(self.snapshot()) for name, read in READS.items()}
+
+    @staticmethod
+    def columns() -> Any:
+        source = Catalog(MemoryStore())
+        with source.writer("x") as writer, writer.transaction() as tx:
+            tx.put("objects", [obj("a/y", content_length=2), obj("c", content_length=3)])
+        return source.snapshot().scan("objects", columns=["owner", "bucket_id", "name", "content_length"]).to_arrow()
+
+    def name(self, ending: str, number: int = 0) -> str:
+        return [name for name in self.files if name.endswith(ending)][number]
+
+    def snapshot(self) -> Snapshot:
+        return Catalog(self.store).snapshot(database=DATABASE)
+
+    def readers(self, name: str) -> dict[str, Spans]:
+        """For each read the bytes of the file that it is given."""
+        found = {}
+        for read_name, read in READS.items():
+            recording = Recording(self.store)
+            read(Catalog(recording).snapshot(database=DATABASE))
+            found[read_name] = recording.given.get(name, [])
+        return found
+
+
+@pytest.fixture(scope="module")
+def logged() -> Specimen:
+    return Specimen(checkpoint=False)
+
+
+@pytest.fixture(scope="module")
+def checkpointed() -> Specimen:
+    return Specimen(checkpoint=True)
+
+
+def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each byte's place and the data with one of its bits flipped."""
+    damaged = bytearray(data)
+    for place in range(len(data)):
+        for bit in range(8):
+            damaged[place] ^= 1 << bit
+            yield place, bytes(damaged)
+            damaged[place] ^= 1 << bit
+
+
+def cuts(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The data cut at every length."""
+    for length in range(len(data)):
+        yield length, data[:length]
+
+
+DAMAGES = {"flips": flips, "cuts": cuts}
+
+
+def attempt(name: str, read: Callable[[], Any], expected: Any) -> bool:
+    """Whether the damage was noticed; fails where the outcome is neither a typed error that names the file nor the right answer."""
+    try:
+        found = read()
+    except BucketCatalogError as error:
+        assert name in str(error), f"{error} does not name {name}"
+        return True
+    assert found == expected
+    return False
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("number", [0, 1], ids=["inline", "columnar"])
+def test_a_damaged_transaction_is_named(logged: Specimen, number: int, damage: str) -> None:
+    name = logged.name(".txn", number)
+    assert all(logged.readers(name).values())
+    noticed = cases = 0
+    for _, data in DAMAGES[damage](logged.files[name]):
+        logged.store.put(name, data)
+        noticed += attempt(name, logged.snapshot, None)
+        cases += 1
+    logged.store.put(name, logged.files[name])
+    assert noticed == cases > 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_named(checkpointed: Specimen, damage: str) -> None:
+    name = checkpointed.name(".ckpt")
+    assert all(checkpointed.readers(name).values())
+    noticed = cases = 0
+    for _, data in DAMAGES[damage](checkpointed.files[name]):
+        checkpointed.store.put(name, data)
+        noticed += attempt(name, checkpointed.snapshot, None)
+        cases += 1
+    checkpointed.store.put(name, checkpointed.files[name])
+    assert noticed == cases > 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_segment_is_named_by_who_reads_the_damage_and_nobody_else_is_stopped(
+    checkpointed: Specimen, damage: str
+) -> None:
+    name = checkpointed.name(".seg")
+    readers = checkpointed.readers(name)
+    assert len({span for spans in readers.values() for span in spans}) >= 4, "three blocks and the index are read on their own"
+    # The log is intact: its view is read once. A snapshot of it has read nothing of the segment yet.
+    files = Catalog(checkpointed.store).files(DATABASE)
+    view = newest_view(files)
+    noticed = cases = 0
+    whole = len(checkpointed.files[name])
+    for place, data in DAMAGES[damage](checkpointed.files[name]):
+        checkpointed.store.put(name, data)
+        gone = (place, place + 1) if damage == "flips" else (place, whole)
+        concerned = [r for r, spans in readers.items() if any(start < gone[1] and gone[0] < stop for start, stop in spans)]
+        snapshot = Snapshot(files, view)
+        hits = [attempt(name, lambda r=read: READS[r](snapshot), checkpointed.expected[read]) for read in concerned]
+        assert all(hits)
+        noticed += bool(hits)
+        cases += 1
+    checkpointed.store.put(name, checkpointed.files[name])
+    assert cases > noticed > cases * 0.9 if damage == "flips" else noticed >= cases - 20
+
+
+def test_whoever_opens_a_writer_on_a_damaged_log_is_told_the_file(logged: Specimen, checkpointed: Specimen) -> None:
+    for specimen, ending, number in ((logged, ".txn", 1), (checkpointed, ".ckpt", 0)):
+        name = specimen.name(ending, number)
+        for damage in (flips, cuts):
+            for place, data in damage(specimen.files[name]):
+                specimen.store.put(name, data)
+                assert attempt(name, lambda s=specimen: Catalog(s.store).writer("w", database=DATABASE), None)
+        specimen.store.put(name, specimen.files[name])
+
+
+def test_changes_name_the_damaged_transaction_that_a_checkpoint_hides(checkpointed: Specimen) -> None:
+    name = checkpointed.name(".txn")
+    checkpointed.store.put(name, checkpointed.files[name][:-1])
+    try:
+        assert READS["objects"](checkpointed.snapshot()) == checkpointed.expected["objects"]
+        with pytest.raises(CorruptionError, match="transactions/0"):
+            Catalog(checkpointed.store).changes(database=DATABASE).to_arrow()
+    finally:
+        checkpointed.store.put(name, checkpointed.files[name])
+
+
+class TestSwapped:
+    """A file that is whole, but another one."""
+
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        store = MemoryStore()
+        catalog = Catalog(store)
+        for database in (DATABASE, "other"):
+            for writer_name in ("w", "v"):
+                with catalog.writer(writer_name, database=database) as writer:
+                    for n in range(2):
+                        with writer.transaction() as tx:
+                            tx.put("objects", obj(f"{database}-{writer_name}-{n}"))
+                        writer.checkpoint()
+                    with writer.transaction() as tx:
+                        tx.put("objects", obj(f"{database}-{writer_name}-tail"))
+                        tx.put("buckets", {"owner": OWNER, "name": "b"})
+        return store
+
+    @pytest.mark.parametrize("ending", [".txn", ".ckpt", ".seg"])
+    def test_any_file_in_the_place_of_another_of_its_kind_is_named(self, store: MemoryStore, ending: str) -> None:
+        files = {info.name: store.get(info.name) for info in store.list("") if info.name.endswith(ending)}
+        expected = Catalog(store).snapshot(database=DATABASE).scan("objects").to_arrow()
+        noticed = 0
+        for name in files:
+            for other, data in files.items():
+                if other == name:
+                    continue
+                store.put(name, data)
+                noticed += attempt(name, lambda: Catalog(store).snapshot(database=DATABASE).scan("objects").to_arrow(), expected)
+            store.put(name, files[name])
+        # Of the database that is read: the tails, the newest checkpoints and their segments are read; older ones are not.
+        assert noticed == 2 * (len(files) - 1)
+
+    @pytest.mark.parametrize("ending", [".txn", ".ckpt", ".seg"])
+    def test_a_file_of_another_kind_is_named(self, store: MemoryStore, ending: str) -> None:
+        every = {info.name: store.get(info.name) for info in store.list(f"w/{DATABASE}/")}
+        name = max(n for n in every if n.endswith(ending))
+        for other, data in every.items():
+            if not other.endswith(ending):
+                store.put(name, data)
+                assert attempt(name, lambda: Catalog(store).snapshot(database=DATABASE).scan("objects").to_arrow(), None)
+
+
+class TestMissing:
+    def test_every_file_that_another_one_names_is_missed_by_name(self, checkpointed: Specimen) -> None:
+        outcomes = {}
+        for name in checkpointed.files:
+            checkpointed.store.delete(name)
+            try:
+                outcomes[name.rpartition(".")[2]] = attempt(
+                    name, lambda: READS["objects"](checkpointed.snapshot()), checkpointed.expected["objects"]
+                )
+            finally:
+                checkpointed.store.put(name, checkpointed.files[name])
+        kinds = {kind if len(kind) < 5 else "marker": noticed for kind, noticed in outcomes.items()}
+        assert kinds == {"txn": False, "ckpt": True, "seg": True, "marker": False}
+
+    def test_a_gap_in_a_timeline_is_missed_by_name(self, logged: Specimen) -> None:
+        name = logged.name(".txn", 0)
+        logged.store.delete(name)
+        try:
+            for read in (
+                logged.snapshot,
+                lambda: Catalog(logged.store).snapshot(database=DATABASE, version="w@1"),
+                lambda: Catalog(logged.store).changes(database=DATABASE),
+            ):
+                with pytest.raises(MissingObject, match=name):
+                    read()
+        finally:
+            logged.store.put(name, logged.files[name])
+
+    def test_what_another_writer_had_read_is_missed_by_name(self) -> None:
+        store = MemoryStore()
+        with Catalog(store).writer("a") as writer, writer.transaction() as tx:
+            tx.put("objects", obj("x"))
+        gone = next(store.list("a/")).name
+        catalog = Catalog(store)
+        catalog.snapshot()
+        with catalog.writer("b") as writer, writer.transaction() as tx:
+            tx.put("objects", obj("y"))
+        assert Catalog(store).snapshot().cut != Cut()
+        store.delete(gone)
+        with pytest.raises(MissingObject, match=gone):
+            Catalog(store).snapshot()

@@ -1,0 +1,77 @@
+"""Random histories on the memory store and on disk: the engine says what the model says, whatever happened."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
+
+from bucketcatalog import clock
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.local import LocalStore
+from bucketcatalog.store.memory import MemoryStore
+
+from .driver import quiet
+from .histories import History, histories
+from .machine import Machine
+from .world import Time
+
+MEMORY_HISTORIES = int(os.environ.get("BUCKETCATALOG_HISTORIES", "2000"))
+DISK_HISTORIES = int(os.environ.get("BUCKETCATALOG_DISK_HISTORIES", "50"))
+SHARES = 8
+"""So many tests share the histories in memory, for as many processes."""
+
+ANY_SPEED = settings(
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    phases=[Phase.reuse, Phase.generate, Phase.shrink],
+)
+
+
+@contextmanager
+def still_clocks(time: Time) -> Iterator[None]:
+    """The machine's clocks show the history's time, waiting passes it, and ids are the same each time a history runs."""
+    chance = random.Random(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "now_us", time.now)
+        patch.setattr(clock, "monotonic", lambda: time.now() / 1_000_000)
+        patch.setattr(clock, "sleep", lambda seconds: time.pass_by(int(seconds * 1_000_000)))
+        patch.setattr("os.urandom", chance.randbytes)
+        yield
+
+
+def run(history: History, store: Store, time: Time) -> None:
+    """Run the history and, where it fails, tell what happened in words."""
+    machine = Machine(history, store, time)
+    try:
+        with still_clocks(time), quiet():
+            machine.run()
+    except BaseException:
+        note("\n".join(["What happened:", *machine.trace]))
+        raise
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_histories_in_memory_end_as_the_model_says(share: int) -> None:
+    @settings(ANY_SPEED, max_examples=-(-MEMORY_HISTORIES // SHARES))
+    @given(histories())
+    def search(history: History) -> None:
+        time = Time()
+        run(history, MemoryStore(clock=time.now), time)
+
+    if settings().derandomize:  # or every share would try the same ones
+        search = seed(share)(search)
+    search()
+
+
+@settings(ANY_SPEED, max_examples=DISK_HISTORIES)
+@given(histories())
+def test_histories_on_disk_end_as_the_model_says(history: History) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run(history, LocalStore(folder), Time())

@@ -1,0 +1,210 @@
+"""Writers, their timelines and cuts: which sets of events a reader can see.
+
+A transaction exists from the moment its stamp is fixed, but is visible only once it has arrived in the store. Everything that a
+reader may look at is a **cut**: a set of transactions that contains, with each of them, its parents and whatever it had read.
+Checkpoints do not occur here at all, because they change no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from .model import Event, Key, Op, Row, Stamp, State, VersionName, state
+
+Uuid = str
+Cut = frozenset[Uuid]
+EMPTY: Cut = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An event before its commit has given it a stamp; the fields mean what they mean in ``Event``."""
+
+    op: Op
+    table: str
+    key: Key
+    row: Row | None = None
+    version: VersionName | None = None
+    expect: VersionName | None = None
+    moved: bool = False
+
+    def stamped(self, stamp: Stamp) -> Event:
+        """The event."""
+        return Event(
+            stamp=stamp,
+            op=self.op,
+            table=self.table,
+            key=self.key,
+            row=self.row,
+            version=self.version,
+            expect=self.expect,
+            moved=self.moved,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """One commit: a place on its writer's timeline, what it follows and had read, and its events in their order."""
+
+    writer: str
+    revision: int
+    uuid: Uuid
+    commit_time: int
+    parents: Cut = EMPTY
+    reads: Cut = EMPTY
+    events: tuple[Event, ...] = ()
+
+    def stamp(self, seq: int) -> Stamp:
+        """The stamp of the event with that sequence number."""
+        return Stamp(self.commit_time, self.writer, self.revision, self.uuid, seq)
+
+
+@dataclass(slots=True)
+class Process:
+    """One process that holds a writer open: what its next commit follows, and everything it has read so far."""
+
+    writer: str
+    parents: Cut
+    next_revision: int
+    last_commit_time: int
+    read: Cut = EMPTY
+
+    def earliest_commit_time(self, *, now: int, read_times: Iterable[int]) -> int:
+        """``max(now, own last + 1, largest read + 1)``; ``read_times`` are the commit times of what it has read."""
+        return max([now, self.last_commit_time + 1, *(time + 1 for time in read_times)])
+
+
+@dataclass(slots=True)
+class Timelines:
+    """Every transaction that exists, and which of them have arrived in the store."""
+
+    transactions: dict[Uuid, Transaction] = field(default_factory=dict)
+    arrived: set[Uuid] = field(default_factory=set)
+
+    def add(self, transaction: Transaction, *, arrived: bool = True) -> None:
+        """A transaction that exists from now on, and is in the store unless it is late. The same one again changes nothing."""
+        known = self.transactions.setdefault(transaction.uuid, transaction)
+        assert known == transaction, "a uuid names one transaction"
+        if arrived:
+            self.arrive(transaction.uuid)
+
+    def arrive(self, uuid: Uuid) -> None:
+        """A late transaction reaches the store; again changes nothing."""
+        transaction = self.transactions[uuid]
+        assert transaction.parents | transaction.reads <= self.arrived, "nobody follows or reads what has not arrived"
+        self.arrived.add(uuid)
+
+    # What readers see.
+
+    def visible(self) -> Cut:
+        """The cut of a reader that looks now."""
+        return frozenset(self.arrived)
+
+    def at(self, time: int) -> Cut:
+        """The cut of a timestamp: every arrived transaction with a commit time up to it."""
+        return frozenset(uuid for uuid in self.arrived if self.transactions[uuid].commit_time <= time)
+
+    def causal(self, *uuids: Uuid) -> Cut:
+        """The smallest cut with these transactions: they, their parents and reads, and those of these."""
+        found: set[Uuid] = set()
+        wanted = list(uuids)
+        while wanted:
+            uuid = wanted.pop()
+            if uuid not in found:
+                found.add(uuid)
+                wanted.extend(self.transactions[uuid].parents | self.transactions[uuid].reads)
+        return frozenset(found)
+
+    def is_cut(self, uuids: Iterable[Uuid]) -> bool:
+        """Whether the set contains everything that its members follow or had read."""
+        members = frozenset(uuids)
+        return self.causal(*members) == members
+
+    def events(self, cut: Cut) -> list[Event]:
+        """The events of a cut's transactions."""
+        return [event for uuid in cut for event in self.transactions[uuid].events]
+
+    def state(self, cut: Cut, pinned: Mapping[str, Iterable[str]] | None = None) -> State:
+        """The state at a cut."""
+        return state(self.events(cut), pinned)
+
+    # Timelines.
+
+    def ancestors(self, uuids: Iterable[Uuid]) -> Cut:
+        """The transactions and all that their timelines hold before them."""
+        found: set[Uuid] = set()
+        wanted = list(uuids)
+        while wanted:
+            uuid = wanted.pop()
+            if uuid not in found:
+                found.add(uuid)
+                wanted.extend(self.transactions[uuid].parents)
+        return frozenset(found)
+
+    def of_writer(self, writer: str) -> Cut:
+        """What has arrived of one writer."""
+        return frozenset(uuid for uuid in self.arrived if self.transactions[uuid].writer == writer)
+
+    def heads(self, writer: str) -> Cut:
+        """The arrived transactions of the writer that no other arrived one follows: several while the timeline is forked."""
+        own = self.of_writer(writer)
+        followed = {parent for uuid in own for parent in self.transactions[uuid].parents}
+        return own - followed
+
+    def branches(self, writer: str) -> dict[int, Cut]:
+        """The revisions at which more than one transaction of the writer has arrived, and these."""
+        by_revision: dict[int, set[Uuid]] = {}
+        for uuid in self.of_writer(writer):
+            by_revision.setdefault(self.transactions[uuid].revision, set()).add(uuid)
+        return {revision: frozenset(uuids) for revision, uuids in by_revision.items() if len(uuids) > 1}
+
+    # Processes.
+
+    def open(self, writer: str) -> Process | None:
+        """A process that opens the writer, or None where only ``repair`` can join what it finds.
+
+        One head is followed. Of two, one may be the stray of a crashed predecessor: a single transaction that nothing follows, on
+        a history that the other head shares. Then the next commit names both as its parents.
+        """
+        heads = self.heads(writer)
+        if len(heads) > 2 or (len(heads) == 2 and not any(self._is_stray(head, heads) for head in heads)):
+            return None
+        mine = [self.transactions[head] for head in heads]
+        return Process(
+            writer=writer,
+            parents=heads,
+            next_revision=max((it.revision for it in mine), default=-1) + 1,
+            last_commit_time=max((it.commit_time for it in mine), default=0),
+        )
+
+    def _is_stray(self, head: Uuid, heads: Cut) -> bool:
+        return self.ancestors([head]) - self.ancestors(heads - {head}) == {head}
+
+    def foreign(self, process: Process) -> Cut:
+        """The arrived transactions of the process's own writer that it does not follow: what makes it stop when it looks."""
+        return self.of_writer(process.writer) - self.ancestors(process.parents)
+
+    def read(self, process: Process, cut: Cut) -> None:
+        """The process has seen a cut; everything that it commits from now on comes after it."""
+        process.read |= cut
+
+    def commit(
+        self, process: Process, drafts: Iterable[Draft], *, uuid: Uuid, commit_time: int, arrived: bool = True
+    ) -> Transaction:
+        """The transaction that the process commits now, which its next one follows."""
+        bare = Transaction(
+            writer=process.writer,
+            revision=process.next_revision,
+            uuid=uuid,
+            commit_time=commit_time,
+            parents=process.parents,
+            reads=process.read,
+        )
+        events = (draft.stamped(bare.stamp(seq)) for seq, draft in enumerate(drafts))
+        transaction = replace(bare, events=tuple(events))
+        self.add(transaction, arrived=arrived)
+        process.parents = frozenset({uuid})
+        process.next_revision += 1
+        process.last_commit_time = commit_time
+        return transaction

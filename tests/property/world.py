@@ -1,0 +1,77 @@
+"""What a history is about as the model sees it: the time, the keys, the transactions so far, and the versions that people know of."""
+
+from __future__ import annotations
+
+import uuid
+
+from .driver import PINNED
+from .histories import BUCKET_NAMES, OBJECT_NAMES
+from .model import Event, Key, Op, Place, State
+from .timelines import EMPTY, Cut, Timelines, Transaction, Uuid
+
+START = 1_700_000_000_000_000
+OWNER = str(uuid.uuid5(uuid.NAMESPACE_URL, "owner"))
+BUCKETS = tuple(str(uuid.uuid5(uuid.NAMESPACE_URL, f"bucket {number}")) for number in range(2))
+
+
+class Time:
+    """The true time, which passes only when it is told to."""
+
+    def __init__(self) -> None:
+        self._now = START
+
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        return self._now
+
+    def pass_by(self, microseconds: int) -> None:
+        """Let time pass."""
+        self._now += microseconds
+
+
+class World:
+    """The model's side of a history.
+
+    ``places`` are the tables and keys by number, ``puts`` the PUTs whose versions can be named, arrived or not, oldest first, and
+    ``remembered`` the versions of the catalog that somebody noted, as the engine writes them and as cuts; the first is nothing at all.
+    """
+
+    def __init__(self, time: Time, *, names: int) -> None:
+        self.time = time
+        self.timelines = Timelines()
+        self.puts: list[Event] = []
+        self.remembered: list[tuple[str | None, Cut]] = [(None, EMPTY)]
+        self._states: dict[Cut, State] = {}
+        self._visible_to: dict[Uuid, Cut] = {}
+        objects: list[tuple[str, Key]] = [
+            ("objects", (OWNER, BUCKETS[number // 3], name)) for number, name in enumerate(OBJECT_NAMES[names])
+        ]
+        buckets: list[tuple[str, Key]] = [("buckets", (OWNER, name)) for name in BUCKET_NAMES]
+        self.places: list[Place] = objects + buckets
+
+    def state(self, cut: Cut) -> State:
+        """The state at a cut, which never changes and so is worked out once."""
+        if cut not in self._states:
+            self._states[cut] = self.timelines.state(cut, PINNED)
+        return self._states[cut]
+
+    def newest(self) -> State:
+        """The state that a reader sees who looks now."""
+        return self.state(self.timelines.visible())
+
+    def note(self, transaction: Transaction) -> None:
+        """A transaction has been committed: its versions can be named from now on."""
+        self.puts += [event for event in transaction.events if event.op is Op.PUT]
+        self._visible_to[transaction.uuid] = self.timelines.visible() | {transaction.uuid}
+
+    def visible_to(self, uuid: Uuid) -> Cut:
+        """The most that the process can have read when it committed the transaction, and the transaction itself."""
+        return self._visible_to[uuid]
+
+    def remember(self, version: str) -> None:
+        """Somebody notes down the version that the engine gives to what is visible now."""
+        self.remembered.append((version, self.timelines.visible()))
+
+    def past(self, number: int) -> tuple[str | None, Cut]:
+        """A remembered version, by any number."""
+        return self.remembered[number % len(self.remembered)]

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import Catalog
+from bucketcatalog.cli import app
+
+from .conftest import Cli, Past
+
+COMMANDS = sorted(info.name for info in app.app.registered_commands if info.name)
+ROOT = Path(__file__).parents[3]
+
+
+def program(*arguments: object) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "bucketcatalog.cli", *(str(argument) for argument in arguments)]
+
+
+def test_every_command_of_this_release_is_there() -> None:
+    assert COMMANDS == sorted(
+        "harvest info ls stat log writers tables checkpoints forks conflicts changes diff checkpoint dump export".split()
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_and_json(cli: Cli, command: str) -> None:
+    shown = cli(command, "--help").out
+    assert f"Example: bucketcatalog {command} " in " ".join(shown.split())
+    assert "--json" in shown and "--storage-option" in shown
+    assert "--database" in shown or command == "dump"
+
+
+def test_version_and_help_end_well(cli: Cli) -> None:
+    assert cli("--version").out.startswith("bucketcatalog ")
+    assert "harvest" in cli("--help").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nothing"],
+        ["ls"],
+        ["ls", "c", "--nothing"],
+        ["ls", "c", "b", "--limit", "0"],
+        ["diff", "c"],
+        ["harvest", "only-a-source"],
+        ["ls", "c", "--storage-option", "novalue"],
+        ["ls", "c", "--storage-option", "key=value"],
+        ["harvest", ".", "c", "--writer", "../x"],
+        ["harvest", ".", "c", "--owner", "me", "--dry-run"],
+    ],
+)
+def test_wrong_usage_ends_with_2(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = cli(*arguments)
+    assert ran.code == 2 and ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "name"),
+    [
+        (["ls", "{}/nothing"], 1, "CATALOG_NOT_FOUND"),
+        (["info", "{}/nothing"], 1, "CATALOG_NOT_FOUND"),
+        (["log", "{c}", "--database", "other"], 1, "DATABASE_NOT_FOUND"),
+        (["harvest", "{}/nothing", "{}/new"], 1, "SOURCE_NOT_FOUND"),
+        (["harvest", "s3://bucket", "{}/new"], 1, "UNSUPPORTED_STORE"),
+        (["ls", "{c}", "nobody"], 1, "NOT_FOUND"),
+        (["stat", "{c}", "pets", "nothing"], 1, "NOT_FOUND"),
+        (["ls", "{c}", "--as-of", "2999-01-01"], 2, "INVALID_TIME"),
+        (["ls", "{c}", "--as-of", "2024-13-45"], 2, "INVALID_TIME"),
+        (["ls", "{c}", "--as-of", "no-tag"], 2, "INVALID_VERSION"),
+        (["ls", "{c}", "--as-of", "w@99"], 2, "INVALID_VERSION"),
+        (["export", "{c}", "nothing", "{}/x.parquet"], 2, "UNKNOWN_TABLE"),
+        (["export", "{c}", "objects", "{}/no/dir/x.parquet"], 1, "OS"),
+        (["export", "{c}", "objects", "{}"], 1, "OS"),
+        (["dump", "{}/nothing.txn"], 1, "OS"),
+        (["dump", "{}"], 1, "OS"),
+        (["dump", "file://{}/nothing.txn"], 1, "OBJECT_NOT_FOUND"),
+        (["ls", "nonsense://x/y"], 1, "UNSUPPORTED_STORE"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_failure_is_one_line_with_its_code_and_the_next_step(
+    cli: Cli, past: Past, tmp_path: Path, arguments: list[str], code: int, name: str, as_json: bool
+) -> None:
+    filled = [argument.replace("{c}", str(past.path)).replace("{}", str(tmp_path)) for argument in arguments]
+    ran = cli(*filled, *(["--json"] if as_json else []))
+    assert (ran.code, ran.err.count("\n")) == (code, 1)
+    assert ran.err.startswith(f"[{name}] ")
+    assert " Next: " in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_time_before_the_first_commit_is_empty(cli: Cli, past: Past) -> None:
+    assert cli("ls", past.path, "--as-of", "1999-01-01").out == "No bucket.\n"
+
+
+def test_a_damaged_file_is_one_line_that_names_it(cli: Cli, tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "c")
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("buckets", {"owner": "11111111-1111-4111-8111-111111111111", "name": "b"})
+    (file,) = (tmp_path / "c").rglob("*.txn")
+    file.write_bytes(file.read_bytes()[:-1])
+    ran = cli("ls", tmp_path / "c")
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert ran.err.startswith("[CORRUPT] ") and file.name in ran.err
+
+
+def test_what_nobody_foresaw_is_one_line_too(cli: Cli, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(self: Catalog) -> list[str]:
+        raise ZeroDivisionError("a\nbug")
+
+    monkeypatch.setattr(Catalog, "databases", breaks)
+    ran = cli("info", past.path)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert ran.err.startswith(r"[INTERNAL] ZeroDivisionError: a\nbug. Next: ")
+
+
+def test_several_databases_have_to_be_chosen_from(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    for database in ("one", "two"):
+        cli("harvest", tmp_path / "s", tmp_path / "c", "--database", database)
+    ran = cli("ls", tmp_path / "c")
+    assert ran.code == 1 and "one, two" in ran.err
+    assert len(cli("info", tmp_path / "c", "--json").document["databases"]) == 2
+    assert cli("info", tmp_path / "c", "--database", "two").out.count("database ") == 1
+
+
+def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
+    source = tmp_path / "s"
+    source.mkdir()
+    for at in range(3_000):
+        (source / f"{at:05}{'x' * 200}").touch()
+    catalog = tmp_path / "c"
+    subprocess.run(program("harvest", source, catalog, "--bucket", "b"), cwd=ROOT, check=True, capture_output=True)
+    for extra in ([], ["--json"]):
+        with subprocess.Popen(
+            program("ls", catalog, "b", *extra), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as ran:
+            assert ran.stdout is not None and ran.stderr is not None
+            ran.stdout.readline()
+            ran.stdout.close()
+            assert ran.stderr.read() == ""
+        assert ran.returncode == 0
+
+
+def test_progress_is_shown_to_a_terminal_only(tmp_path: Path) -> None:
+    source = tmp_path / "s"
+    source.mkdir()
+    command = program("harvest", source, tmp_path / "c", "--json")
+    quiet = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert quiet.stderr == b""
+    ours, theirs = pty.openpty()
+    try:
+        watched = subprocess.run(
+            command, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+        )
+        os.set_blocking(ours, False)
+        assert b"harvesting" in os.read(ours, 65_536)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert watched.stdout.count(b"\n") == 1
+
+
+def test_output_is_utf8_whatever_the_locale_is(past: Past) -> None:
+    ran = subprocess.run(
+        program("ls", past.path, "pets", "d"),
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert "d\u00e9".encode() in ran.stdout

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from bucketcatalog import Catalog
+
+from .conftest import NAMES, Cli, Past
+
+NOW = sorted([*NAMES, "added", "link"], key=str.encode)
+NOW.remove("a/c")
+
+
+def test_ls_lists_buckets(cli: Cli, past: Past) -> None:
+    (bucket,) = cli("ls", past.path, "--json").lines
+    assert (bucket["name"], bucket["external"]) == ("pets", True)
+    head, line = cli("ls", past.path).out.splitlines()
+    assert head.split() == ["CREATED", "OWNER", "ID", "NAME"]
+    assert line.endswith("  pets")
+    assert cli("ls", past.path, "--deleted").out == "No bucket.\n"
+
+
+def test_ls_lists_names_exactly_in_json_and_safely_for_people(cli: Cli, past: Past) -> None:
+    assert [row["name"] for row in cli("ls", past.path, "pets", "--json").lines] == NOW
+    shown = cli("ls", past.path, "pets").out
+    assert len(shown.splitlines()) == len(NOW) + 1
+    assert "\x1b" not in shown and "\u202e" not in shown
+    assert r"new\nline" in shown and r"esc\x1b[31m" in shown and r"back\\slash" in shown and r"\u202etxt.exe" in shown
+    raw = cli("ls", past.path, "pets", "--json").out
+    assert "\x1b" not in raw and "\u202e" not in raw and "d\u00e9" in raw
+
+
+def test_ls_groups_at_a_delimiter_below_a_prefix(cli: Cli, past: Path | Past) -> None:
+    assert isinstance(past, Past)
+    rows = cli("ls", past.path, "pets", "a", "--delimiter", "/", "--json").lines
+    assert [row["name"] for row in rows] == ["a-", "a/", "added"]
+    assert [row.get("is_prefix") for row in rows] == [None, True, None]
+    assert [row["name"] for row in cli("ls", past.path, "pets", "a/", "--json").lines] == ["a/b"]
+
+
+def test_ls_stops_at_a_limit_and_takes_ids(cli: Cli, past: Past) -> None:
+    (bucket,) = cli("ls", past.path, "--json").lines
+    assert [row["name"] for row in cli("ls", past.path, bucket["id"], "--limit", 2, "--json").lines] == NOW[:2]
+    assert cli("ls", past.path, "pets", "nothing-here").out == "No object.\n"
+    assert cli("ls", past.path, "pets", "nothing-here", "--json").out == ""
+
+
+@pytest.mark.parametrize("moment", ["first", "between", "0", "w@0"])
+def test_ls_shows_the_past(cli: Cli, past: Past, moment: str) -> None:
+    chosen = getattr(past, moment, moment)
+    found = [row["name"] for row in cli("ls", past.path, "pets", "--as-of", chosen, "--json").lines]
+    assert found == sorted([*NAMES, "link"], key=str.encode)
+
+
+def test_ls_shows_tombstones(cli: Cli, past: Past) -> None:
+    rows = cli("ls", past.path, "pets", "--deleted", "--json").lines
+    assert [row["name"] for row in rows] == ["a/c", "z"]
+    assert all(row["deleted_at"].endswith("Z") for row in rows)
+    assert "DELETED_AT" in cli("ls", past.path, "pets", "--deleted").out
+    refused = cli("ls", past.path, "pets", "--deleted", "--delimiter", "/")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+
+
+def test_stat_shows_everything_about_an_object(cli: Cli, past: Past) -> None:
+    document = cli("stat", past.path, "pets", "new\nline", "--json").document
+    assert document["name"] == "new\nline"
+    assert document["_writer"] == "w"
+    facts = dict(line.split("  ", 1) for line in cli("stat", past.path, "pets", "link").out.splitlines())
+    assert facts["file type"].strip() == "symlink"
+    assert facts["link target"].strip() == "z"
+
+
+def test_stat_shows_the_history(cli: Cli, past: Past) -> None:
+    rows = cli("stat", past.path, "pets", "z", "--history", "--json").lines
+    assert [row["content_length"] for row in rows] == [1, 18]
+    assert rows[0]["deleted_at"] == rows[1]["_commit_timestamp"] and rows[1]["deleted_at"] is None
+    assert len(cli("stat", past.path, "pets", "a/c", "--history").out.splitlines()) == 2
+    gone = cli("stat", past.path, "pets", "a/c")
+    assert gone.code == 1 and "[NOT_FOUND]" in gone.err and "--history" in gone.err
+    assert cli("stat", past.path, "pets", "a/c", "--as-of", past.first, "--json").document["content_length"] == 3
+
+
+def test_log_is_newest_first(cli: Cli, past: Past) -> None:
+    rows = cli("log", past.path, "--json").lines
+    assert [row["version"] for row in rows] == ["w@1", "w@0"]
+    assert rows[0]["operation"] == "harvest"
+    assert rows[0]["metadata"]["bucket"] == "pets"
+    assert [row["revision"] for row in cli("log", past.path, "--limit", 1, "--json").lines] == [1]
+    assert cli("log", past.path).out.splitlines()[1].split()[1] == "w@1"
+
+
+@pytest.mark.parametrize(
+    ("command", "count", "first"),
+    [("writers", 1, "WRITER"), ("tables", 4, "TABLE"), ("checkpoints", 0, ""), ("forks", 0, ""), ("conflicts", 0, "")],
+)
+def test_tables_about_the_catalog_are_shown(cli: Cli, past: Past, command: str, count: int, first: str) -> None:
+    assert len(cli(command, past.path, "--json").lines) == count
+    lines = cli(command, past.path).out.splitlines()
+    assert lines[0].startswith(first)
+    assert len(lines) == count + 1
+
+
+def test_info_says_what_it_is_and_what_needs_doing(cli: Cli, past: Past) -> None:
+    document = cli("info", past.path, "--json").document
+    (database,) = document["databases"]
+    assert (database["database"], database["objects"], database["buckets"], database["deleted_objects"]) == (
+        "default",
+        len(NOW),
+        1,
+        2,
+    )
+    assert (database["harvest_errors"], database["uncovered_transactions"], database["files"]) == (1, 2, 2)
+    assert database["version"] == Catalog(past.path).snapshot().version
+    shown = cli("info", past.path).out
+    assert f"{len(NOW)} objects" in shown and "to do: 1 entry could not be harvested" in shown
+
+
+def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:
+    events = cli("changes", past.path, "--from", past.first, "--json").lines
+    assert sorted((row["_change_type"], row["name"]) for row in events) == [("delete", "a/c"), ("put", "added"), ("put", "z")]
+    net = cli("diff", past.path, "--from", past.between, "--json").lines
+    assert [(row["_change_type"], row["name"]) for row in net] == [("deleted", "a/c"), ("created", "added"), ("overwritten", "z")]
+    assert [line.split()[0] for line in cli("diff", past.path, "--from", past.first).out.splitlines()] == [
+        "CHANGE_TYPE",
+        "deleted",
+        "created",
+        "overwritten",
+    ]
+    assert "pets" in cli("changes", past.path, "--from", past.first).out
+    assert len(cli("diff", past.path, "--from", ":", "--to", past.first, "--json").lines) == len(NAMES) + 1
+    assert cli("diff", past.path, "--from", past.first, "--to", past.first).out == "No difference.\n"
+    assert cli("changes", past.path, "--from", "w@1").out == "No change.\n"
+    assert len(cli("changes", past.path, "--from", ":", "--table", "harvest_errors", "--json").lines) == 1
+
+
+def test_export_writes_what_a_scan_reads(cli: Cli, past: Past, tmp_path: Path) -> None:
+    file = tmp_path / "objects.parquet"
+    assert cli("export", past.path, "objects", file, "--json").document["rows"] == len(NOW)
+    assert pq.read_table(file).equals(Catalog(past.path).snapshot().scan("objects").to_arrow())
+    assert f"{len(NAMES) + 1} rows" in cli("export", past.path, "objects", file, "--as-of", past.first).out
+    assert pq.read_table(file).num_rows == len(NAMES) + 1
+    for table, rows in (("deleted_objects", 2), ("log", 2), ("conflicts", 0), ("object_versions", 0)):
+        assert cli("export", past.path, table, file, "--json").document["rows"] == rows
+        assert pq.read_table(file).num_rows == rows
+    assert [path.name for path in tmp_path.iterdir()] == ["objects.parquet"]

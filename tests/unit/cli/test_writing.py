@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import Catalog
+from bucketcatalog.codec.inspection import inspect
+
+from .conftest import Cli, Past
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "d").mkdir(parents=True)
+    (folder / "a.txt").write_text("a")
+    (folder / "d" / "b").write_text("bb")
+    return folder
+
+
+def test_harvest_says_what_it_did(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    assert cli("harvest", source, catalog, "--dry-run").out.startswith("2 entries: 2 would be created, ")
+    assert not catalog.exists()
+    first = cli("harvest", source, catalog, "--json").document
+    assert (first["created"], first["bytes"], len(first["transactions"]), first["dry_run"]) == (2, 3, 1, False)
+    os.unlink(source / "a.txt")
+    assert cli("harvest", source, catalog).out.startswith("1 entry: 0 created, 0 overwritten, 1 deleted, 1 unchanged")
+
+
+def test_harvest_takes_its_options(cli: Cli, source: Path, tmp_path: Path) -> None:
+    owner = "11111111-1111-4111-8111-111111111111"
+    arguments = (
+        "--database",
+        "zoo",
+        "--writer",
+        "me",
+        "--bucket",
+        "cats",
+        "--owner",
+        owner,
+        "--include",
+        "d/*",
+        "--exclude",
+        "*.txt",
+    )
+    done = cli("harvest", source, tmp_path / "c", *arguments, "--json").document
+    assert (done["database"], done["writer"], done["bucket"], done["owner"], done["created"]) == ("zoo", "me", "cats", owner, 1)
+    assert Catalog(tmp_path / "c").databases() == ["zoo"]
+
+
+def test_harvest_reports_what_cannot_be_catalogued(cli: Cli, source: Path, tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(source) + b"/\xff")).write_text("")
+    assert "1 entry could not be catalogued: see the table harvest_errors" in cli("harvest", source, tmp_path / "c").out
+
+
+def test_checkpoint_covers_one_writer_or_all(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    cli("harvest", source, catalog, "--writer", "one")
+    assert "3 rows in 1 segment" in cli("checkpoint", catalog).out
+    assert cli("checkpoint", catalog, "--json").document == {"written": False, "writer": "one"}
+    cli("harvest", source, catalog, "--writer", "two", "--bucket", "other")
+    refused = cli("checkpoint", catalog)
+    assert refused.code == 2 and "--all-writers" in refused.err
+    assert cli("checkpoint", catalog, "--writer", "two", "--json").document["written"] is True
+    assert cli("checkpoint", catalog, "--all-writers", "--json").document["writer"].startswith("compactor-")
+    assert cli("checkpoint", catalog, "--all-writers").out == "Nothing has been committed since the last checkpoint.\n"
+    assert [row["in_use"] for row in cli("checkpoints", catalog, "--json").lines].count(True) == 1
+    assert len(cli("ls", catalog, "other", "--json").lines) == 2
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """One file of each kind: a transaction of rows, one of blocks, a checkpoint, a segment."""
+    catalog = Catalog(tmp_path_factory.mktemp("dump") / "catalog")
+    with catalog.writer("w") as writer:
+        with writer.transaction() as small:
+            small.put("buckets", {"owner": "11111111-1111-4111-8111-111111111111", "name": "b\n"})
+        with writer.transaction() as large:
+            large.put("buckets", [{"owner": "11111111-1111-4111-8111-111111111111", "name": f"n{at}"} for at in range(70)])
+        writer.checkpoint()
+    stored = sorted(info.name for info in catalog.store.list("") if info.size)
+    found = {name.rpartition("/")[2]: catalog.store.get(name) for name in stored}
+    assert sorted(name.rpartition(".")[2] for name in found) == ["ckpt", "seg", "txn", "txn"]
+    return found
+
+
+def test_dump_shows_every_kind_of_file(cli: Cli, files: dict[str, bytes], tmp_path: Path) -> None:
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        document = cli("dump", tmp_path / name, "--rows", 2, "--json").document
+        assert (document["kind"], document["intact"], document["problems"]) == (name.rpartition(".")[2], True, [])
+        assert "intact" in cli("dump", tmp_path / name).out.splitlines()[0]
+    (small, large) = [cli("dump", tmp_path / name, "--rows", 2, "--json").document for name in files if name.endswith("txn")]
+    (action,) = small["content"]["actions"]
+    assert (action["kind"], action["row"]["name"]) == ("EVENT_KIND_PUT", "b\n")
+    (block,) = large["content"]["blocks"]
+    assert (block["rows"], [row["name"] for row in block["first_rows"]]) == (70, ["n0", "n1"])
+    assert large["content"]["parents"][0]["revision"] == 0
+
+
+def test_dump_of_a_cut_off_file_shows_the_rest_and_says_so(files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        for length in (*range(0, len(data), max(1, len(data) // 40)), len(data) - 1):
+            found = inspect(data[:length], name)
+            assert found.problems, (name, length)
+            assert found.kind == name.rpartition(".")[2]
+    whole = inspect(data[:-1], name)
+    assert whole.content
+
+
+def test_dump_of_a_flipped_bit_never_fails_and_says_so(files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        for at in range(0, len(data), max(1, len(data) // 150)):
+            damaged = bytearray(data)
+            damaged[at] ^= 1 << at % 8
+            assert inspect(bytes(damaged), name, rows=1).problems, (name, at)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff" * 100, b"hello, world\n" * 50, bytes(1000)])
+def test_dump_of_something_else_shows_problems(cli: Cli, tmp_path: Path, data: bytes) -> None:
+    for ending in ("txn", "ckpt", "seg", "dat"):
+        file = tmp_path / f"x.{ending}"
+        file.write_bytes(data)
+        assert cli("dump", file, "--json").document["intact"] is False
+        assert "DAMAGED" in cli("dump", file).out
+
+
+def test_dump_knows_a_file_by_its_content_where_the_name_says_nothing(files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        assert inspect(data, "unnamed").kind == name.rpartition(".")[2]
+
+
+def test_dump_reads_from_a_store(cli: Cli, past: Past) -> None:
+    (file, *_) = sorted(past.path.rglob("*.txn"))
+    assert cli("dump", f"file://{file}", "--json").document["intact"] is True

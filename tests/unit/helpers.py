@@ -1,0 +1,132 @@
+"""What the tests of the engine share: a clock that stands still, catalogs in memory, rows, and tables compiled from ``.proto`` text."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf.descriptor import Descriptor
+
+from bucketcatalog import Catalog
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.store import Store
+from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.writer import Committed, Writer
+
+PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
+START = 1_700_000_000_000_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+OWNER = "11111111-1111-4111-8111-111111111111"
+OTHER = "22222222-2222-4222-8222-222222222222"
+BUCKET = "33333333-3333-4333-8333-333333333333"
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class Clock:
+    """A clock that moves when told to; give it to a store and to writers."""
+
+    def __init__(self, now: int = START) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def tick(self, by: int = SECOND) -> int:
+        self.now += by
+        return self.now
+
+
+def time_at(micros: int) -> datetime.datetime:
+    return EPOCH + datetime.timedelta(microseconds=micros)
+
+
+class World:
+    """A store in memory with a clock of its own, and fresh catalogs over it."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.clock = Clock()
+        self.store: Store = store if store is not None else MemoryStore(clock=self.clock)
+
+    def catalog(self) -> Catalog:
+        """A catalog that has read nothing, as another process would have it."""
+        return Catalog(self.store)
+
+    def writer(self, name: str = "w", *, database: str = "default", catalog: Catalog | None = None) -> Writer:
+        return (catalog or self.catalog()).writer(name, database=database, clock=self.clock)
+
+    def snapshot(self, **options: Any) -> Snapshot:
+        return self.catalog().snapshot(**options)
+
+    def commit(self, writer: Writer, *calls: tuple[Any, ...], **options: Any) -> Committed:
+        """One transaction of calls such as ``("put", "objects", row)``, a second after the last."""
+        self.clock.tick()
+        with writer.transaction(**options) as tx:
+            for method, *arguments in calls:
+                keywords = arguments.pop() if len(arguments) > 2 else {}
+                getattr(tx, method)(*arguments, **keywords)
+        assert tx.committed is not None
+        return tx.committed
+
+
+def obj(name: str, **more: Any) -> dict[str, Any]:
+    """A row or key of ``objects``."""
+    return {"owner": OWNER, "bucket_id": BUCKET, "name": name, **more}
+
+
+def bucket(name: str, **more: Any) -> dict[str, Any]:
+    """A row or key of ``buckets``."""
+    return {"owner": OWNER, "name": name, **more}
+
+
+def names(snapshot: Snapshot, table: str = "objects") -> list[str]:
+    return snapshot.scan(table, columns=["name"]).to_arrow()["name"].to_pylist()
+
+
+def rows(snapshot: Snapshot, table: str = "objects", columns: list[str] | None = None) -> list[dict[str, Any]]:
+    return snapshot.scan(table, columns=columns).to_arrow().to_pylist()
+
+
+def version(row: Mapping[str, Any], snapshot: Snapshot, table: str = "objects") -> str:
+    """The ``_version`` of the live row with this key."""
+    where = {name: row[name] for name in snapshot.table(table).key}
+    (found,) = snapshot.scan(table, columns=["_version"], where=where).to_arrow()["_version"].to_pylist()
+    return str(found)
+
+
+@cache
+def compiled(source: str) -> bytes:
+    """The FileDescriptorSet of one ``.proto`` text, with all that it imports."""
+    tools = Path(sys.prefix) / "protoc"
+    environment = os.environ | ({"PYTHONPATH": str(tools)} if (tools / "grpc_tools").is_dir() else {})
+    with TemporaryDirectory() as folder:
+        Path(folder, "tables.proto").write_text(source)
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={folder}", f"--proto_path={PROTO}"]
+        command += ["--include_imports", f"--descriptor_set_out={folder}/out.binpb", "tables.proto"]
+        subprocess.run(command, env=environment, check=True, cwd=folder)
+        return Path(folder, "out.binpb").read_bytes()
+
+
+def messages(source: str) -> dict[str, Descriptor]:
+    """The top-level messages of a ``.proto`` text by name, in a pool of their own, so that two of one name can meet."""
+    pool = descriptor_pool.DescriptorPool()
+    files = descriptor_pb2.FileDescriptorSet.FromString(compiled(source)).file
+    for file in files:
+        pool.Add(file)
+    return dict(pool.FindFileByName("tables.proto").message_types_by_name)
+
+
+def proto(*bodies: str, syntax: str = "proto3", package: str = "test", imports: Iterable[str] = ()) -> str:
+    """The text of a ``.proto`` with these messages; ``(table)`` and ``(column)`` are the package's options."""
+    body = "\n".join(bodies).replace("(table)", "(bucketcatalog.v1.table)").replace("(column)", "(bucketcatalog.v1.column)")
+    head = f'edition = "{syntax}";' if syntax.isdigit() else f'syntax = "{syntax}";'
+    needed = "".join(f'import "{name}";\n' for name in ("bucketcatalog/v1/options.proto", *imports))
+    return f"{head}\npackage {package};\n{needed}{body}\n"

@@ -1,0 +1,156 @@
+"""Encoded keys sort as rows do, field by field, and no two of them are equal; prefixes are ranges. Checked against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bucketcatalog.errors import InvalidRows
+from bucketcatalog.keys import EVERYTHING, KeyRange, after_prefix, encode_array, encode_key, encode_keys, encode_value, prefix_range
+from bucketcatalog.tables import Column, DataType, Table
+
+TEXTS = ["", "\x00", "\x00\x00", "\x00\x01", "\x00\xff", "\x01", "a", "a\x00", "a\x00b", "a\x01", "ab", "b", "\x7f", "é", "\uffff", "😀", "~"]
+BLOBS = [b"", b"\x00", b"\x00\x00", b"\x00\x01", b"\x00\xff", b"\x01", b"\x80", b"\xff", b"\xff\x00", b"\xff\xff", b"a", b"a\x00"]
+INTEGERS = {
+    DataType.INT32: [-(2**31), -2, -1, 0, 1, 255, 256, 2**31 - 1],
+    DataType.INT64: [-(2**63), -(2**32), -1, 0, 1, 2**32, 2**63 - 1],
+    DataType.UINT32: [0, 1, 255, 256, 2**31, 2**32 - 1],
+    DataType.UINT64: [0, 1, 2**32, 2**63, 2**64 - 1],
+    DataType.TIMESTAMP: [-(2**62), -1, 0, 1, 1_700_000_000_000_000],
+}
+UUIDS = [bytes(16), b"\x00" * 15 + b"\x01", b"\x01" + bytes(15), b"\x7f" * 16, b"\x80" * 16, b"\xff" * 16]
+VALUES: dict[DataType, list[Any]] = {DataType.STRING: TEXTS, DataType.BYTES: BLOBS, DataType.UUID: UUIDS, **INTEGERS}
+SHAPES = [
+    (DataType.STRING,),
+    (DataType.BYTES,),
+    (DataType.UUID, DataType.STRING),
+    (DataType.STRING, DataType.STRING),
+    (DataType.BYTES, DataType.BYTES),
+    (DataType.STRING, DataType.INT64),
+    (DataType.BYTES, DataType.UUID),
+    (DataType.INT32, DataType.STRING),
+    (DataType.UINT32, DataType.UINT64),
+    (DataType.TIMESTAMP, DataType.BYTES),
+    (DataType.STRING, DataType.BYTES, DataType.STRING),
+]
+
+
+def table(*types: DataType) -> Table:
+    columns = tuple(Column(number, f"k{number}", kind) for number, kind in enumerate(types, start=1))
+    return Table("t", columns, tuple(column.name for column in columns))
+
+
+def key(of: Table, values: tuple[Any, ...]) -> bytes:
+    return encode_key(of, dict(zip(of.key, values, strict=True)))
+
+
+def rank(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What bytes compare as, field by field; UTF-16 or code points would order some of the texts otherwise."""
+    return tuple(value.encode() if isinstance(value, str) else value for value in values)
+
+
+def every(types: tuple[DataType, ...]) -> list[tuple[Any, ...]]:
+    rows = list(itertools.product(*(VALUES[kind] for kind in types)))
+    return random.Random(7).sample(rows, 400) if len(rows) > 400 else rows
+
+
+@pytest.mark.parametrize("types", SHAPES, ids=lambda types: "-".join(t.value for t in types))
+def test_encoded_keys_sort_as_their_fields_do_and_differ(types: tuple[DataType, ...]) -> None:
+    of, rows = table(*types), every(types)
+
+    assert sorted(rows, key=rank) == sorted(rows, key=lambda row: key(of, row))
+    assert len({key(of, row) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("types", SHAPES, ids=lambda types: "-".join(t.value for t in types))
+def test_arrays_encode_as_their_values_do(types: tuple[DataType, ...]) -> None:
+    of, rows = table(*types), every(types)
+    columns = {c.field_name: pa.array([row[i] for row in rows], c.storage_type) for i, c in enumerate(of.columns)}
+
+    assert encode_keys(of, columns).to_pylist() == [key(of, row) for row in rows]
+
+
+@pytest.mark.parametrize("types", SHAPES, ids=lambda types: "-".join(t.value for t in types))
+def test_slices_and_empty_arrays_encode_too(types: tuple[DataType, ...]) -> None:
+    of, rows = table(*types), every(types)
+    columns = {c.field_name: pa.array([row[i] for row in rows], c.storage_type) for i, c in enumerate(of.columns)}
+
+    assert encode_keys(of, {n: a.slice(3, 4) for n, a in columns.items()}).to_pylist() == [key(of, row) for row in rows[3:7]]
+    assert encode_keys(of, {n: a.slice(0, 0) for n, a in columns.items()}).to_pylist() == []
+
+
+def test_known_encodings_do_not_change() -> None:
+    two = table(DataType.STRING, DataType.STRING)
+
+    assert key(two, ("a\x00b", "c\x00")) == b"a\x00\xffb\x00\x01c\x00"
+    assert key(table(DataType.INT32, DataType.UINT64), (-1, 2)) == b"\x7f\xff\xff\xff" + (2).to_bytes(8, "big")
+    assert key(table(DataType.UUID, DataType.BYTES), (bytes(range(16)), b"\x00\xff")) == bytes(range(16)) + b"\x00\xff"
+
+
+@pytest.mark.parametrize("types", [shape for shape in SHAPES if len(shape) > 1], ids=lambda types: "-".join(t.value for t in types))
+def test_leading_fields_are_exactly_one_range(types: tuple[DataType, ...]) -> None:
+    of, rows = table(*types), every(types)
+
+    for width in range(1, len(types) + 1):
+        for leading in {row[:width] for row in rows}:
+            within = prefix_range(of, leading)
+            assert {row for row in rows if holds(within, key(of, row))} == {row for row in rows if row[:width] == leading}
+
+
+@pytest.mark.parametrize(
+    "types", [s for s in SHAPES if DataType.STRING in s or DataType.BYTES in s], ids=lambda types: "-".join(t.value for t in types)
+)
+def test_a_prefix_of_the_next_field_is_exactly_one_range(types: tuple[DataType, ...]) -> None:
+    of, rows = table(*types), every(types)
+    at = next(i for i, kind in enumerate(types) if kind in (DataType.STRING, DataType.BYTES))
+
+    for leading in {row[:at] for row in rows}:
+        for prefix in VALUES[types[at]]:
+            within = prefix_range(of, leading, prefix)
+            wanted = {row for row in rows if row[:at] == leading and rank(row)[at].startswith(rank((prefix,))[0])}
+            assert {row for row in rows if holds(within, key(of, row))} == wanted
+
+
+def holds(within: KeyRange, encoded: bytes) -> bool:
+    return within.start <= encoded and (within.stop is None or encoded < within.stop)
+
+
+@pytest.mark.parametrize("prefix", BLOBS)
+def test_after_prefix_is_the_least_bytes_behind_all_that_begin_so(prefix: bytes) -> None:
+    behind = after_prefix(prefix)
+
+    assert all((behind is None or blob < behind) == (blob.startswith(prefix) or blob < prefix) for blob in BLOBS)
+
+
+def test_ranges_overlap_and_intersect_as_sets_do() -> None:
+    points = [bytes([n]) for n in range(6)]
+    ranges = [KeyRange(a, b) for a in points for b in (*points, None) if b is None or a < b]
+    members = {r: {p for p in points if holds(r, p)} for r in ranges}
+
+    for one, two in itertools.product(ranges, ranges):
+        common = one.intersect(two)
+        assert (members[one] & members[two]) == ({p for p in points if holds(common, p)} if common else set())
+    for one in ranges:
+        for first, last in itertools.combinations_with_replacement(points, 2):
+            assert one.overlaps(first, last) == any(holds(one, p) for p in points if first <= p <= last)
+    assert EVERYTHING.intersect(ranges[0]) == ranges[0]
+
+
+def test_null_key_fields_are_refused() -> None:
+    of = table(DataType.STRING, DataType.STRING)
+
+    with pytest.raises(InvalidRows, match="k2.*1 rows"):
+        encode_keys(of, {"1": pa.array(["a", "b"]), "2": pa.array(["a", None])})
+
+
+def test_uuids_encode_alike_from_every_width_of_input() -> None:
+    column = Column(1, "id", DataType.UUID)
+    value = uuid.UUID(int=5)
+
+    assert encode_value(column, value.bytes, last=False) == value.bytes
+    assert encode_array(column, pa.array([value.bytes], pa.binary(16)), last=False).to_pylist() == [value.bytes]

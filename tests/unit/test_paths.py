@@ -1,0 +1,84 @@
+"""Every name that paths builds parses to what it was built from, sorts as the numbers do, and nothing else parses."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+
+import pytest
+
+from bucketcatalog import paths
+from bucketcatalog.paths import FileKind, LogFile
+
+REVISIONS = [0, 1, 9, 10, 99, 12_345_678_901, 2**63 - 1, 10**20 - 1]
+ONE, TWO = uuid.UUID(int=1).bytes, uuid.UUID(int=2**127 + 5).bytes
+PREFIX = paths.transactions_prefix("w", "db")
+NEWEST = paths.newest_prefix("w", "db")
+SEGMENTS = paths.segments_prefix("w", "db")
+
+
+@pytest.mark.parametrize(("revision", "name"), [*itertools.product(REVISIONS, (ONE, TWO))])
+def test_names_parse_to_what_they_were_built_from(revision: int, name: bytes) -> None:
+    transaction, checkpoint = paths.transaction("w", "db", revision, name), paths.checkpoint("w", "db", revision, name)
+
+    assert paths.parse_log_file(PREFIX, transaction) == LogFile(revision, name, FileKind.TRANSACTION)
+    assert paths.parse_log_file(PREFIX, checkpoint) == LogFile(revision, name, FileKind.CHECKPOINT)
+    marker = paths.newest_marker("w", "db", revision, name)
+    assert paths.parse_newest_marker(NEWEST, marker) == LogFile(revision, name, FileKind.CHECKPOINT)
+    assert paths.parse_segment(SEGMENTS, paths.segment("w", "db", name)) == name
+
+
+def test_names_are_those_of_the_layout() -> None:
+    text = "00000000-0000-0000-0000-000000000001"
+
+    assert paths.transaction("w", "db", 7, ONE) == f"w/db/transactions/00000000000000000007/{text}.txn"
+    assert paths.checkpoint("w", "db", 7, ONE) == f"w/db/transactions/00000000000000000007/{text}.ckpt"
+    assert paths.newest_marker("w", "db", 7, ONE) == f"w/db/newest/99999999999999999992-{text}"
+    assert paths.segment("w", "db", ONE) == f"w/db/segments/{text}.seg"
+    assert paths.database_prefix("w", "db") == "w/db/"
+
+
+def test_transactions_sort_by_revision_and_markers_the_other_way() -> None:
+    transactions = [paths.transaction("w", "db", revision, ONE) for revision in REVISIONS]
+    markers = [paths.newest_marker("w", "db", revision, ONE) for revision in REVISIONS]
+
+    assert transactions == sorted(transactions)
+    assert markers == sorted(markers, reverse=True)
+
+
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+def test_revision_start_sorts_between_the_revisions(revision: int) -> None:
+    start = paths.revision_start("w", "db", revision)
+
+    last_before = paths.transaction("w", "db", revision - 1, uuid.UUID(int=2**128 - 1).bytes)
+    assert last_before < start < paths.transaction("w", "db", revision, bytes(16))
+
+
+GOOD = paths.transaction("w", "db", 7, ONE)
+STRANGE = [
+    "",
+    PREFIX,
+    GOOD + ".tmp",
+    GOOD.upper(),
+    GOOD.replace(".txn", ".TXN"),
+    GOOD.replace(".txn", ".seg"),
+    GOOD.replace("0000000000000000000", "000000000000000000", 1),
+    GOOD.replace("transactions/0", "transactions/٠"),
+    GOOD.replace("/0", "//0", 1),
+    GOOD + "\n",
+    "x" + GOOD,
+    GOOD.replace("w/", "v/", 1),
+    GOOD.replace(".txn", "/x.txn"),
+]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_other_names_are_nobodys(name: str) -> None:
+    assert paths.parse_log_file(PREFIX, name) is None
+    assert paths.parse_newest_marker(NEWEST, name.replace("transactions", "newest")) is None
+    assert paths.parse_segment(SEGMENTS, name.replace("transactions", "segments")) is None
+
+
+def test_uuids_read_as_they_are_written() -> None:
+    assert paths.uuid_text(TWO) == str(uuid.UUID(bytes=TWO))
+    assert paths.uuid_bytes(paths.uuid_text(TWO)) == paths.uuid_bytes(TWO.hex()) == TWO
