@@ -112,7 +112,9 @@ def check(table: Table, where: Where, schema: pa.Schema) -> None:
             _check_requested(name, condition, schema.field(name).type)
             continue
         if column.shape is not Shape.ONE or column.type is DataType.MESSAGE:
-            raise InvalidOption(f"Column {name!r} cannot be compared with a value.", next_step="Compare it with None, or filter the rows.")
+            raise InvalidOption(
+                f"Column {name!r} cannot be compared with a value.", next_step="Compare it with None, or filter the rows."
+            )
         if isinstance(condition, Prefix):
             if column.type not in (DataType.STRING, DataType.BYTES, DataType.JSON) or column.shape is not Shape.ONE:
                 raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
@@ -129,7 +131,9 @@ def _check_requested(name: str, condition: Any, kind: pa.DataType) -> None:
             raise TypeError("it has no prefixes")
         pa.array([condition.text] if isinstance(condition, Prefix) else _listed(condition), kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidOption(f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a {kind}.") from None
+        raise InvalidOption(
+            f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a {kind}."
+        ) from None
 
 
 def matching(table: Table, rows: pa.Table, where: Where) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import Any
 from bucketcatalog.store.base import Store
 
 from .driver import COLUMNS, CREATED, MODIFIED, EngineReader, EngineSnapshot
-from .histories import AtCommit, AtTime, AtVersion, Between, Compare, Listing, LookUp, Now, Part
+from .histories import AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .model import Event, Key, ListRequest, Op, Version, VersionName, changes, diff
 from .timelines import Cut
 from .world import BUCKETS, OWNER, START, World
@@ -26,13 +26,13 @@ class Comparer:
 
     def remember(self) -> None:
         """Note down the version that the catalog shows now."""
-        self._world.remember(self._follower.snapshot().version)
+        self._world.remember(self._follower.snapshot())
 
     def compare(self, step: Compare) -> None:
         """Take every look that the step asks for."""
         reader = EngineReader(self._store, now=self._world.time.now) if step.fresh else self._follower
         newest = reader.snapshot()
-        self._world.remember(newest.version)
+        self._world.remember(newest)
         visible = self._world.timelines.visible()
         self._check_cut("now", newest, visible)
         for look in step.looks:
@@ -49,6 +49,10 @@ class Comparer:
                     self._at_version(reader, look)
                 case AtCommit():
                     self._at_commit(reader, look)
+                case Kept(number, part):
+                    self._kept(number, part)
+                case Forks():
+                    self._forks(newest, visible)
                 case Between():
                     self._between(reader, look)
 
@@ -109,11 +113,22 @@ class Comparer:
         self._part(what, look.part, snapshot, cut)
 
     def _at_version(self, reader: EngineReader, look: AtVersion) -> None:
-        version, cut = self._world.past(look.number)
-        if version is not None:
-            snapshot, what = reader.snapshot(version=version), f"as of the version {version}"
-            self._check_cut(what, snapshot, cut)
-            self._part(what, look.part, snapshot, cut)
+        past = self._world.past(look.number)
+        if past.version is not None:
+            snapshot, what = reader.snapshot(version=past.version), f"as of the version {past.version}"
+            self._check_cut(what, snapshot, past.cut)
+            self._part(what, look.part, snapshot, past.cut)
+
+    def _kept(self, number: int, part: Part) -> None:
+        past = self._world.past(number)
+        if past.snapshot is not None:
+            self._part(f"in the snapshot that is open since {past.version}", part, past.snapshot, past.cut)
+
+    def _forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
+        timelines = self._world.timelines
+        forks = timelines.forks(cut).items()
+        expected = {(writer, revision, uuids, not timelines.is_joined(uuids, cut)) for (writer, revision), uuids in forks}
+        check("forks now", expected, snapshot.forks())
 
     def _at_commit(self, reader: EngineReader, look: AtCommit) -> None:
         """As of some commit, where writer and revision name one.
@@ -135,16 +150,16 @@ class Comparer:
         self._part(f"as of {name}", look.part, snapshot, cut)
 
     def _between(self, reader: EngineReader, look: Between) -> None:
-        (start, before), (end, after) = self._world.past(look.start), self._world.past(look.end)
-        if end is None:
-            end, after = self._world.remembered[-1]
-        assert end is not None
-        table, what = TABLES[look.table], f"between {start} and {end}"
-        events = changes(self._world.timelines.events(before), self._world.timelines.events(after))
+        start, end = self._world.past(look.start), self._world.past(look.end)
+        if end.version is None:
+            end = self._world.remembered[-1]
+        assert end.version is not None
+        table, what = TABLES[look.table], f"between {start.version} and {end.version}"
+        events = changes(self._world.timelines.events(start.cut), self._world.timelines.events(end.cut))
         expected = [_feed(event) for event in events if event.table == table]
-        check(f"changes of {table} {what}", expected, reader.changes(table, start, end))
-        net = diff(self._world.state(before), self._world.state(after), table)
-        check(f"difference of {table} {what}", net, reader.diff(table, start, end))
+        check(f"changes of {table} {what}", expected, reader.changes(table, start.version, end.version))
+        net = diff(self._world.state(start.cut), self._world.state(end.cut), table)
+        check(f"difference of {table} {what}", net, reader.diff(table, start.version, end.version))
 
 
 def check(what: str, expected: object, found: object) -> None:

@@ -50,15 +50,20 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _CONFLICTS = {"late_update": ConflictKind.LATE_UPDATE, "expectation": ConflictKind.EXPECTATION}
 
 
+Told = tuple[int, str, int]
+"""What a writer tells of its commit: revision, uuid and commit time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a commit or a checkpoint: the transactions put meanwhile, and what ended it early.
+    """What came of a commit or a checkpoint: the transactions put meanwhile, what the writer told, and what ended it early.
 
     ``refused``: the store did, and nothing was changed; the process goes on. ``stopped``: it met a foreign branch of its own
     timeline. ``lost``: it crashed, or cannot tell what became of what it put; either way it has to be opened anew.
     """
 
     published: list[Published]
+    told: Told | None = None
     refused: bool = False
     stopped: bool = False
     lost: bool = False
@@ -98,22 +103,29 @@ class EngineProcess:
     def commit(self, addressed: list[Addressed], fault: Fault) -> Outcome:
         """One transaction, neighbouring events of one kind in one call."""
 
-        def transact() -> None:
+        def transact() -> Told:
             with self._writer.transaction(operation="test") as tx:
                 for _, alike in groupby(addressed, key=_kind):
                     _add(tx, list(alike))
+            assert tx.committed is not None
+            return tx.committed.revision, tx.committed.uuid, tx.committed.commit_time
 
         return self._attempt(transact, fault)
 
     def checkpoint(self, *, everyone: bool, fault: Fault, after: int) -> Outcome:
         """A checkpoint of the writer's own timeline or of everyone's; the fault strikes after so many PUTs."""
-        return self._attempt(lambda: self._writer.checkpoint(scope="all" if everyone else "own"), fault, after=after)
 
-    def _attempt(self, action: Callable[[], object], fault: Fault, *, after: int = 0) -> Outcome:
+        def checkpoint() -> None:
+            self._writer.checkpoint(scope="all" if everyone else "own")
+
+        return self._attempt(checkpoint, fault, after=after)
+
+    def _attempt(self, action: Callable[[], Told | None], fault: Fault, *, after: int = 0) -> Outcome:
         refused = stopped = lost = False
+        told = None
         self.view.arm(fault, after=after)
         try:
-            action()
+            told = action()
         except StoreUnavailable:
             refused = True
         except ForeignBranch:
@@ -122,7 +134,7 @@ class EngineProcess:
             lost = True
         finally:
             published = self.view.disarm()
-        return Outcome(published, refused=refused, stopped=stopped, lost=lost)
+        return Outcome(published, told, refused=refused, stopped=stopped, lost=lost)
 
     def read(self, *, timestamp: int | None = None, version: str | None = None) -> str:
         """Take a snapshot; whatever is committed from now on comes after it. Returns its version."""
@@ -193,6 +205,13 @@ class EngineSnapshot:
             (_CONFLICTS[row["kind"]], row["table"], row["version"], row["event"], row["expected"], row["found"]) for row in rows
         ]
         assert len(set(found)) == len(found), "a conflict is shown once"
+        return set(found)
+
+    def forks(self) -> set[tuple[str, int, frozenset[str], bool]]:
+        """Writer, revision, the transactions there, and whether nothing has joined them yet."""
+        rows = _rows(self._snapshot.scan("forks").to_arrow())
+        found = [(row["writer"], row["revision"], frozenset(row["uuids"]), row["open"]) for row in rows]
+        assert len(set(found)) == len(found), "a fork is shown once"
         return set(found)
 
     def get(self, table: str, key: Key) -> dict[str, Any] | None:

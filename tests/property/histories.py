@@ -222,6 +222,19 @@ class AtCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A part of a snapshot that has been open since a version was noted down."""
+
+    number: int
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Forks:
+    """The forks of the newest state."""
+
+
+@dataclass(frozen=True, slots=True)
 class Between:
     """What happened to a table between two versions that were noted down."""
 
@@ -230,7 +243,7 @@ class Between:
     table: int
 
 
-Look = Now | Listing | LookUp | AtTime | AtVersion | AtCommit | Between
+Look = Now | Listing | LookUp | AtTime | AtVersion | AtCommit | Kept | Forks | Between
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +333,7 @@ _PAST = (
     st.builds(AtTime, st.integers(0, 20), st.booleans(), _PART),
     st.builds(AtVersion, _SMALL, _PART),
     st.builds(AtCommit, st.integers(0, 20), _PART),
+    st.builds(Kept, _SMALL, _PART),
 )
 _BETWEEN = st.builds(Between, _SMALL, _SMALL, st.integers(0, 1))
 _LOOK_UP = st.builds(LookUp, _KEY)
@@ -328,7 +342,7 @@ _COMPARE = st.builds(Compare, st.booleans(), st.tuples(st.builds(Now, _PART), _L
 _COMPARE_ALL = st.builds(
     Compare,
     st.booleans(),
-    st.tuples(*(st.just(Now(part)) for part in Part), *_PAST, _BETWEEN, _LISTING, _LOOK_UP, _LOOK_UP),
+    st.tuples(*(st.just(Now(part)) for part in Part), *_PAST, _BETWEEN, _LISTING, _LOOK_UP, st.just(Forks())),
 )
 _COMMIT = st.builds(
     Commit,

@@ -144,13 +144,11 @@ class Machine:
     # What processes do.
 
     def _read(self, running: Running, past: int | None = None) -> None:
-        version, cut = (None, self._timelines.visible()) if past is None else self._world.past(past)
-        if version is None:
-            cut = self._timelines.visible()
-        if not cut:
-            return  # there is no database to read yet
-        running.engine.read(version=version)
-        self._timelines.read(running.model, cut)
+        remembered = self._world.past(past or 0)
+        cut = self._timelines.visible() if remembered.version is None else remembered.cut
+        if cut:  # or there is no database to read yet
+            running.engine.read(version=remembered.version)
+            self._timelines.read(running.model, cut)
 
     def _commit(self, step: Commit) -> None:
         running = self._process(step.process)
@@ -185,6 +183,8 @@ class Machine:
             assert not outcome.published, f"{running.name} stopped, but committed"
         elif must_commit:
             assert len(outcome.published) == 1, f"a commit is one transaction, not {len(outcome.published)}"
+        if outcome.told is not None:
+            check("what the writer tells", [outcome.told], [(it.revision, it.uuid, it.commit_time) for it in outcome.published])
         for found in outcome.published:
             self._publish(running, found, [it.draft for it in addressed])
         if running.engine.view.under_way:

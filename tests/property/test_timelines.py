@@ -165,6 +165,18 @@ class TestForks:
         assert world.timelines.heads("w") == names("d") and not world.timelines.foreign(joiner)
         assert world.timelines.causal("d") == names("a", "b", "c", "d", "stray")
 
+    def test_a_fork_is_joined_once_one_transaction_follows_all_of_it(self, world: World) -> None:
+        one, two = world.open(), world.open()
+        world.commit(one, "a")
+        world.commit(two, "b")
+        fork = names("a", "b")
+        assert world.timelines.forks(world.timelines.visible()) == {("w", 0): fork}
+        assert not world.timelines.is_joined(fork, world.timelines.visible())
+        world.commit(world.open(), "c")
+        assert world.timelines.forks(world.timelines.visible()) == {("w", 0): fork}
+        assert world.timelines.is_joined(fork, world.timelines.visible())
+        assert world.timelines.forks(names("a")) == {}
+
     def test_a_stray_that_arrives_before_the_next_process_opens_is_just_the_last(self, world: World) -> None:
         world.commit(world.open(), "a")
         process = world.open()

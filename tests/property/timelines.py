@@ -154,10 +154,19 @@ class Timelines:
 
     def branches(self, writer: str) -> dict[int, Cut]:
         """The revisions at which more than one transaction of the writer has arrived, and these."""
-        by_revision: dict[int, set[Uuid]] = {}
-        for uuid in self.of_writer(writer):
-            by_revision.setdefault(self.transactions[uuid].revision, set()).add(uuid)
-        return {revision: frozenset(uuids) for revision, uuids in by_revision.items() if len(uuids) > 1}
+        return {revision: uuids for (its_writer, revision), uuids in self.forks(self.visible()).items() if its_writer == writer}
+
+    def forks(self, cut: Cut) -> dict[tuple[str, int], Cut]:
+        """The writers and revisions of which a cut holds more than one transaction, and these."""
+        places: dict[tuple[str, int], set[Uuid]] = {}
+        for uuid in cut:
+            transaction = self.transactions[uuid]
+            places.setdefault((transaction.writer, transaction.revision), set()).add(uuid)
+        return {place: frozenset(uuids) for place, uuids in places.items() if len(uuids) > 1}
+
+    def is_joined(self, uuids: Cut, cut: Cut) -> bool:
+        """Whether some transaction in the cut comes after all of these on their timeline."""
+        return any(uuids <= self.ancestors([later]) for later in cut)
 
     # Processes.
 

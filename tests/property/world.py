@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
-from .driver import PINNED
+from .driver import PINNED, EngineSnapshot
 from .histories import BUCKET_NAMES, OBJECT_NAMES
 from .model import Event, Key, Op, Place, State
 from .timelines import EMPTY, Cut, Timelines, Transaction, Uuid
@@ -29,18 +30,27 @@ class Time:
         self._now += microseconds
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What somebody saw at some moment: the version as the engine writes it, the cut that it was, and the snapshot, still open."""
+
+    version: str | None = None
+    cut: Cut = EMPTY
+    snapshot: EngineSnapshot | None = None
+
+
 class World:
     """The model's side of a history.
 
     ``places`` are the tables and keys by number, ``puts`` the PUTs whose versions can be named, arrived or not, oldest first, and
-    ``remembered`` the versions of the catalog that somebody noted, as the engine writes them and as cuts; the first is nothing at all.
+    ``remembered`` what the engine showed at some moments; the first is the time before there was anything.
     """
 
     def __init__(self, time: Time, *, names: int) -> None:
         self.time = time
         self.timelines = Timelines()
         self.puts: list[Event] = []
-        self.remembered: list[tuple[str | None, Cut]] = [(None, EMPTY)]
+        self.remembered: list[Remembered] = [Remembered()]
         self._states: dict[Cut, State] = {}
         self._visible_to: dict[Uuid, Cut] = {}
         objects: list[tuple[str, Key]] = [
@@ -68,10 +78,10 @@ class World:
         """The most that the process can have read when it committed the transaction, and the transaction itself."""
         return self._visible_to[uuid]
 
-    def remember(self, version: str) -> None:
-        """Somebody notes down the version that the engine gives to what is visible now."""
-        self.remembered.append((version, self.timelines.visible()))
+    def remember(self, snapshot: EngineSnapshot) -> None:
+        """Somebody notes down, and keeps open, the snapshot that the engine gives of what is visible now."""
+        self.remembered.append(Remembered(snapshot.version, self.timelines.visible(), snapshot))
 
-    def past(self, number: int) -> tuple[str | None, Cut]:
-        """A remembered version, by any number."""
+    def past(self, number: int) -> Remembered:
+        """Something remembered, by any number."""
         return self.remembered[number % len(self.remembered)]

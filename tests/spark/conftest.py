@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.spark.sample import Sample, build
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +35,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """A catalog that no test changes."""
+    return build(tmp_path_factory.mktemp("sample") / "catalog")
+
+
+@pytest.fixture
+def own(spark: SparkSession) -> SparkSession:
+    """A session whose settings and views are the test's own; Spark and its tables are shared."""
+    return spark.newSession()
+
+
+@pytest.fixture
+def copied(sample: Sample, tmp_path: Path) -> Sample:
+    """The same catalog, to change or to damage."""
+    path = tmp_path / "catalog"
+    shutil.copytree(sample.path, path)
+    return replace(sample, path=str(path))

@@ -48,7 +48,11 @@ def history(world: World, writer: Writer, *, checkpoints: bool = False) -> list[
     commit(("update", "objects", obj("a", id=ID, content_length=10)), ("put", "objects", obj("c", content_length=3)))
     commit(("delete", "objects", [obj("b"), obj("a", id=ID)]), ("put", "objects", obj("d", content_length=4)))
     ended = world.snapshot().scan("deleted_objects", columns=["_version"], where={"name": "b"}).to_arrow()["_version"][0].as_py()
-    commit(("purge", "objects", obj("b", _version=ended)), ("put", "objects", obj("b", content_length=20)), ("put", "buckets", bucket("x")))
+    commit(
+        ("purge", "objects", obj("b", _version=ended)),
+        ("put", "objects", obj("b", content_length=20)),
+        ("put", "buckets", bucket("x")),
+    )
     commit(("put", "objects", [obj(f"n{n:02}", content_length=n) for n in range(70)]), ("delete", "objects", obj("c")))
     return versions
 
@@ -110,7 +114,11 @@ def test_change_events_name_themselves_and_the_version_they_concern(world: World
     puts = {event["_stamp"] for event in events if event["_change_type"] == "put"}
     for event in events:
         commit = log[event["_stamp"].partition(":")[0]]
-        assert (event["_writer"], event["_revision"], event["_commit_timestamp"]) == ("w", commit["revision"], commit["commit_timestamp"])
+        assert (event["_writer"], event["_revision"], event["_commit_timestamp"]) == (
+            "w",
+            commit["revision"],
+            commit["commit_timestamp"],
+        )
         assert event["_table"] == "objects"
         if event["_change_type"] == "put":
             assert event["_version"] == event["_stamp"]
@@ -162,6 +170,10 @@ def test_a_difference_from_a_cut_that_is_not_behind_shows_what_the_other_lacks(w
 def test_what_cannot_be_compared_is_refused(world: World, writer: Writer) -> None:
     world.commit(writer, ("put", "objects", obj("a")))
     for method in ("changes", "diff"):
-        for options, error in (({"start": "w@7"}, InvalidVersion), ({"end": "nobody@0"}, InvalidVersion), ({"table": "strange"}, UnknownTable)):
+        for options, error in (
+            ({"start": "w@7"}, InvalidVersion),
+            ({"end": "nobody@0"}, InvalidVersion),
+            ({"table": "strange"}, UnknownTable),
+        ):
             with pytest.raises(error):
                 getattr(world.catalog(), method)(**options).to_arrow()

@@ -61,22 +61,30 @@ def step(world: World, writer: Writer, number: int) -> None:
     key = f"{number % 3}/k"
     match number % 6:
         case 0:
-            world.commit(writer, ("put", "objects", [obj(key, id=ID, content_length=number), obj(f"n/{number}")]), ("put", "buckets", bucket("b")))
+            world.commit(
+                writer,
+                ("put", "objects", [obj(key, id=ID, content_length=number), obj(f"n/{number}")]),
+                ("put", "buckets", bucket("b")),
+            )
         case 1:
             world.commit(writer, ("put", "objects", [obj(f"c/{n:02}", content_length=n * number) for n in range(66)]))
         case 2:
-            world.commit(writer, ("delete", "objects", [obj("c/03"), obj("nothing"), obj(key)]), ("delete", "buckets", bucket("b")))
+            world.commit(
+                writer, ("delete", "objects", [obj("c/03"), obj("nothing"), obj(key)]), ("delete", "buckets", bucket("b"))
+            )
         case 3:
             world.commit(writer, ("put", "objects", obj(key, id=ID), {"expect": "absent"}), ("put", "objects", obj(key, id=ID)))
         case 4:
             name = version(obj("c/05"), world.snapshot())
-            world.commit(writer, ("put", "objects", obj("c/05")), ("update", "objects", obj("c/05", content_length=77, _version=name)))
+            world.commit(
+                writer, ("put", "objects", obj("c/05")), ("update", "objects", obj("c/05", content_length=77, _version=name))
+            )
         case _:
             ended = world.snapshot().scan("deleted_objects", columns=["name", "_version"]).to_arrow().to_pylist()
             world.commit(writer, ("purge", "objects", [obj(row["name"], _version=row["_version"]) for row in ended[:1]]))
 
 
-@pytest.mark.parametrize("every", [1, 2, 3, 5])
+@pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("scope", ["own", "all", "mixed"])
 def test_answers_equal_those_from_transactions_alone_now_and_then(world: World, every: int, scope: str) -> None:
     writers = [world.writer(name) for name in ("u", "v", "w")]
@@ -92,7 +100,7 @@ def test_answers_equal_those_from_transactions_alone_now_and_then(world: World, 
         moments.append((world.clock.now, world.snapshot().version))
     plain = without_checkpoints(world)
     assert answers(world) == answers(plain)
-    for time, cut in moments[:: 3 if every > 1 else 2]:
+    for time, cut in moments[1::4]:
         assert answers(world, timestamp=f"@{time}") == answers(plain, timestamp=f"@{time}")
         assert answers(world, version=cut) == answers(plain, version=cut)
     for (_, one), (_, two) in itertools.pairwise(moments[::4]):
@@ -142,6 +150,8 @@ def test_nothing_new_is_no_checkpoint(world: World, writer: Writer) -> None:
     assert writer.checkpoint() is None
     assert len(list(world.store.list(""))) == before
     compactor = world.writer("compactor-1")
+    assert compactor.checkpoint(scope="all") is None
+    world.commit(world.writer("v"), ("put", "objects", obj("b")))
     assert compactor.checkpoint(scope="all") is not None
     before = len(list(world.store.list("")))
     assert compactor.checkpoint(scope="all") is None
@@ -185,7 +195,7 @@ def test_late_transactions_below_a_checkpoint_are_read(world: World) -> None:
     for again in range(3):
         snapshot = world.snapshot()
         assert names(snapshot) == ["late"]
-        ended = rows(snapshot, "deleted_objects", ["content_length", "deleted_at"])
+        ended = [row for row in rows(snapshot, "deleted_objects") if row["name"] == "k"]
         assert [row["content_length"] for row in ended] == [1, 2, 3]
         assert [row["deleted_at"] for row in ended] == sorted(row["deleted_at"] for row in ended)
         assert answers(world) == answers(without_checkpoints(world))
@@ -222,9 +232,9 @@ def test_reading_behind_a_checkpoint_reads_no_transactions(world: World, writer:
     writer.checkpoint()
     world.clock.tick(60 * MINUTE)
     counting = Counting(world.store)
-    assert len(names(Catalog(counting).snapshot())) == 20
+    assert len(names(Catalog(counting).snapshot(database="default"))) == 20
     assert not any(name.endswith(".txn") for method, name in counting.names if method == "get")
-    assert counting.requests["list_prefixes"] <= 2 and counting.requests["get_range"] <= 3
+    assert counting.requests["list_prefixes"] == 1 and counting.requests["list"] <= 2 and counting.requests["get_range"] <= 3
 
 
 def test_a_crashed_checkpoint_leaves_files_that_nobody_minds(world: World, writer: Writer) -> None:

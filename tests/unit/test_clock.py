@@ -100,7 +100,11 @@ def test_a_transaction_from_the_future_is_shown_with_a_warning_and_advances_nobo
 
 def test_a_writer_that_would_have_to_come_after_the_future_fails_by_name() -> None:
     world = future()
-    with pytest.raises(ClockSkew, match="'future'.*in the future") as error, world.writer("future") as writer, writer.transaction() as tx:
+    with (
+        pytest.raises(ClockSkew, match=r"'future'.*in the future") as error,
+        world.writer("future") as writer,
+        writer.transaction() as tx,
+    ):
         tx.put("objects", obj("x"))
     assert "repair" in error.value.next_step
     with pytest.warns(CatalogWarning):

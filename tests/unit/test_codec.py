@@ -133,7 +133,9 @@ class TestCheckpoints:
         data = encode_checkpoint(given)
         found = decode_checkpoint(data, "file")
 
-        assert found == Checkpoint(**{f: getattr(given, f) for f in given.__dataclass_fields__} | {"digest": digest(data), "size": len(data)})
+        assert found == Checkpoint(
+            **{f: getattr(given, f) for f in given.__dataclass_fields__} | {"digest": digest(data), "size": len(data)}
+        )
         assert list(store.list("")) == []
 
 
@@ -224,9 +226,7 @@ class TestSegments:
         blocks = [*encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4), *encode_blocks(facts(3), WORDS, BlockClass.ENDED)]
         for block in blocks:
             builder.add(block)
-        data, reference = builder.finish(
-            writer="w", database="db", uuid=UUIDS[0], cut=Cut.of([("w", HEADS[0])]), tables=[WORDS]
-        )
+        data, reference = builder.finish(writer="w", database="db", uuid=UUIDS[0], cut=Cut.of([("w", HEADS[0])]), tables=[WORDS])
         message = log_pb2.Segment.FromString(data)
 
         assert [block.SerializeToString(deterministic=True) for block in message.blocks] == [block.data for block in blocks]
@@ -266,7 +266,7 @@ class TestSeals:
 
     @pytest.mark.parametrize("data", [b"", b"x", seal(b"body")[:-1], seal(b"body")[1:], seal(b"body") + b"\x00"])
     def test_what_is_not_sealed_is_named(self, data: bytes) -> None:
-        with pytest.raises((CorruptionError, TruncatedObject), match="file.*a transaction"):
+        with pytest.raises((CorruptionError, TruncatedObject), match=r"file.*a transaction"):
             unseal(data, "file", "a transaction")
 
     @pytest.mark.parametrize("decode", [decode_transaction, decode_checkpoint])
@@ -326,7 +326,11 @@ class TestFilesFromTheFuture:
         index = resealed(message.index.SerializeToString(deterministic=True), log_pb2.SegmentIndex, FUTURES[what])
         start = message.index_offset
         size = len(index)
-        prefix = b"\x12" + (bytes([size & 0x7F | 0x80, size >> 7]) if size < 1 << 14 else bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14]))
+        prefix = b"\x12" + (
+            bytes([size & 0x7F | 0x80, size >> 7])
+            if size < 1 << 14
+            else bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14])
+        )
         changed = data[:start] + prefix + index + data[-9:]
         world.store.put(segment, changed)
 

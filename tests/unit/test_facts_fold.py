@@ -73,12 +73,28 @@ def shown(state: Facts) -> list[Row]:
 
     values = state.rows[LENGTH].to_pylist() if LENGTH in state.rows.column_names else [None] * len(state)
     found = zip(
-        state.numbers("_kind"), state.stamps(), values, state.stamps("row"), state.stamps("end"), state.numbers("_end_kind"), state.numbers("_purged"), strict=True
+        state.numbers("_kind"),
+        state.stamps(),
+        values,
+        state.stamps("row"),
+        state.stamps("end"),
+        state.numbers("_end_kind"),
+        state.numbers("_purged"),
+        strict=True,
     )
     return [(Kind(k).name, when(s), v, when(r), when(e), End(how).name, bool(p)) for k, s, v, r, e, how, p in found]
 
 
-def version(time: int, value: int | None, *, seq: int = 0, row: tuple[int, int] | None = None, end: tuple[int, int] | None = None, by: str = "NONE", purged: bool = False) -> Row:
+def version(
+    time: int,
+    value: int | None,
+    *,
+    seq: int = 0,
+    row: tuple[int, int] | None = None,
+    end: tuple[int, int] | None = None,
+    by: str = "NONE",
+    purged: bool = False,
+) -> Row:
     return ("VERSION", (time, seq), value, row, end, by, purged)
 
 
@@ -98,7 +114,10 @@ CASES: dict[str, tuple[list[At], list[Row]]] = {
         [put(1), delete(5), delete(3, name(1)), put(4)],
         [version(1, 1, end=(3, 0), by="NAMED_DELETE"), version(4, 4, end=(5, 0), by="DELETE")],
     ),
-    "a blind delete before everything is a stub": ([delete(1), put(2)], [("DELETE", (1, 0), None, None, None, "NONE", False), version(2, 2)]),
+    "a blind delete before everything is a stub": (
+        [delete(1), put(2)],
+        [("DELETE", (1, 0), None, None, None, "NONE", False), version(2, 2)],
+    ),
     "a second blind delete is a stub": (
         [put(1), delete(2), delete(3)],
         [version(1, 1, end=(2, 0), by="DELETE"), ("DELETE", (3, 0), None, None, None, "NONE", False)],
@@ -245,7 +264,10 @@ CONFLICTS: dict[str, tuple[list[At], list[tuple[str, int, Any, Any]]]] = {
     ),
     "delete expected what it ended": ([put(1), delete(2, has_expectation=True, expects=name(1))], []),
     "delete expected another": ([put(1), put(2), delete(3, has_expectation=True, expects=name(1))], [("expectation", 3, 1, 2)]),
-    "delete expected something and ended nothing": ([delete(2, has_expectation=True, expects=name(1))], [("expectation", 2, 1, "absent")]),
+    "delete expected something and ended nothing": (
+        [delete(2, has_expectation=True, expects=name(1))],
+        [("expectation", 2, 1, "absent")],
+    ),
     "delete expected nothing and ended nothing": ([delete(2, has_expectation=True)], []),
     "delete expected nothing and ended something": ([put(1), delete(2, has_expectation=True)], [("expectation", 2, "absent", 1)]),
     "a displaced delete keeps what it expected": (

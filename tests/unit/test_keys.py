@@ -11,10 +11,37 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog.errors import InvalidRows
-from bucketcatalog.keys import EVERYTHING, KeyRange, after_prefix, encode_array, encode_key, encode_keys, encode_value, prefix_range
+from bucketcatalog.keys import (
+    EVERYTHING,
+    KeyRange,
+    after_prefix,
+    encode_array,
+    encode_key,
+    encode_keys,
+    encode_value,
+    prefix_range,
+)
 from bucketcatalog.tables import Column, DataType, Table
 
-TEXTS = ["", "\x00", "\x00\x00", "\x00\x01", "\x00\xff", "\x01", "a", "a\x00", "a\x00b", "a\x01", "ab", "b", "\x7f", "é", "\uffff", "😀", "~"]
+TEXTS = [
+    "",
+    "\x00",
+    "\x00\x00",
+    "\x00\x01",
+    "\x00\xff",
+    "\x01",
+    "a",
+    "a\x00",
+    "a\x00b",
+    "a\x01",
+    "ab",
+    "b",
+    "\x7f",
+    "é",
+    "\uffff",
+    "😀",
+    "~",
+]
 BLOBS = [b"", b"\x00", b"\x00\x00", b"\x00\x01", b"\x00\xff", b"\x01", b"\x80", b"\xff", b"\xff\x00", b"\xff\xff", b"a", b"a\x00"]
 INTEGERS = {
     DataType.INT32: [-(2**31), -2, -1, 0, 1, 255, 256, 2**31 - 1],
@@ -92,7 +119,9 @@ def test_known_encodings_do_not_change() -> None:
     assert key(table(DataType.UUID, DataType.BYTES), (bytes(range(16)), b"\x00\xff")) == bytes(range(16)) + b"\x00\xff"
 
 
-@pytest.mark.parametrize("types", [shape for shape in SHAPES if len(shape) > 1], ids=lambda types: "-".join(t.value for t in types))
+@pytest.mark.parametrize(
+    "types", [shape for shape in SHAPES if len(shape) > 1], ids=lambda types: "-".join(t.value for t in types)
+)
 def test_leading_fields_are_exactly_one_range(types: tuple[DataType, ...]) -> None:
     of, rows = table(*types), every(types)
 
@@ -103,7 +132,9 @@ def test_leading_fields_are_exactly_one_range(types: tuple[DataType, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    "types", [s for s in SHAPES if DataType.STRING in s or DataType.BYTES in s], ids=lambda types: "-".join(t.value for t in types)
+    "types",
+    [s for s in SHAPES if DataType.STRING in s or DataType.BYTES in s],
+    ids=lambda types: "-".join(t.value for t in types),
 )
 def test_a_prefix_of_the_next_field_is_exactly_one_range(types: tuple[DataType, ...]) -> None:
     of, rows = table(*types), every(types)
@@ -144,7 +175,7 @@ def test_ranges_overlap_and_intersect_as_sets_do() -> None:
 def test_null_key_fields_are_refused() -> None:
     of = table(DataType.STRING, DataType.STRING)
 
-    with pytest.raises(InvalidRows, match="k2.*1 rows"):
+    with pytest.raises(InvalidRows, match=r"k2.*1 rows"):
         encode_keys(of, {"1": pa.array(["a", "b"]), "2": pa.array(["a", None])})
 
 

@@ -13,7 +13,29 @@ from bucketcatalog.snapshot import Snapshot
 
 from .helpers import BUCKET, OTHER, OWNER, World, messages, names, obj, proto
 
-NAMES = ["", "/", "//", "a", "a/", "a//b", "a/b", "a/b/c", "a/b/d", "a0", "aé/b", "b", "b/", "c/é/x", "c/é/y", "c/ë", "\x00/", "é", "é/", "😀/a", "~"]
+NAMES = [
+    "",
+    "/",
+    "//",
+    "a",
+    "a/",
+    "a//b",
+    "a/b",
+    "a/b/c",
+    "a/b/d",
+    "a0",
+    "aé/b",
+    "b",
+    "b/",
+    "c/é/x",
+    "c/é/y",
+    "c/ë",
+    "\x00/",
+    "é",
+    "é/",
+    "😀/a",
+    "~",
+]
 PREFIXES = ["", "/", "a", "a/", "a/b", "a/b/", "c/", "c/é", "é", "zz", "\x00", "😀", "b/"]
 DELIMITERS = [None, "/", "//", "é", "/b", "😀/", "a"]
 MARKERS = [None, "", "/", "a", "a/", "a/a", "a0", "c/é/", "c/é/x", "é/", "zzz", "\U0010ffff"]
@@ -180,7 +202,9 @@ def test_tables_keyed_by_numbers_are_not_listed() -> None:
 
 
 def test_a_key_column_may_be_called_as_a_parameter_is() -> None:
-    source = proto('message Row { option (table) = { name: "my.files" key: "table" key: "prefix" }; string table = 1; string prefix = 2; }')
+    source = proto(
+        'message Row { option (table) = { name: "my.files" key: "table" key: "prefix" }; string table = 1; string prefix = 2; }'
+    )
     world = World()
     catalog = world.catalog()
     catalog.register(messages(source)["Row"])

@@ -21,15 +21,26 @@ def writer(world: World) -> Writer:
 
 
 def test_the_log_is_every_commit_also_behind_checkpoints(world: World, writer: Writer) -> None:
-    world.commit(writer, ("put", "objects", [obj("a"), obj("b")]), operation="upload", metadata={"k": "v"}, app_id="job", app_version=3)
+    world.commit(
+        writer, ("put", "objects", [obj("a"), obj("b")]), operation="upload", metadata={"k": "v"}, app_id="job", app_version=3
+    )
     first = world.clock.now
     writer.checkpoint()
     world.commit(writer, ("put", "objects", [obj(str(n)) for n in range(70)]))
     world.commit(world.writer("v"))
 
     found = rows(world.snapshot(), "log")
-    assert [(r["writer"], r["revision"], r["events"], r["version"]) for r in found] == [("w", 0, 2, "w@0"), ("w", 1, 70, "w@1"), ("v", 0, 0, "v@0")]
-    assert (found[0]["operation"], found[0]["metadata"], found[0]["app_id"], found[0]["app_version"]) == ("upload", [("k", "v")], "job", 3)
+    assert [(r["writer"], r["revision"], r["events"], r["version"]) for r in found] == [
+        ("w", 0, 2, "w@0"),
+        ("w", 1, 70, "w@1"),
+        ("v", 0, 0, "v@0"),
+    ]
+    assert (found[0]["operation"], found[0]["metadata"], found[0]["app_id"], found[0]["app_version"]) == (
+        "upload",
+        [("k", "v")],
+        "job",
+        3,
+    )
     assert found[0]["commit_timestamp"] == time_at(first)
     assert found[0]["parents"] in ([], None) and found[1]["parents"] == [found[0]["uuid"]]
     sizes = {info.size for info in world.store.list("") if info.name.endswith(".txn")}
@@ -99,6 +110,12 @@ def test_columns_and_conditions_apply(world: World, writer: Writer) -> None:
     assert snapshot.scan("log", where={"revision": 1}).to_arrow()["revision"].to_pylist() == [1]
     assert snapshot.scan("log", where={"revision": [0, 1], "writer": "w"}).to_arrow().num_rows == 2
     assert snapshot.scan("log", where={"app_id": None}).to_arrow().num_rows == 2
-    for options in ({"columns": ["strange"]}, {"where": {"strange": 1}}, {"where": {"revision": "x"}}, {"where": {"metadata": "x"}}, {"columns": ["writer", "writer"]}):
+    for options in (
+        {"columns": ["strange"]},
+        {"where": {"strange": 1}},
+        {"where": {"revision": "x"}},
+        {"where": {"metadata": "x"}},
+        {"columns": ["writer", "writer"]},
+    ):
         with pytest.raises(InvalidOption):
             snapshot.scan("log", **options).to_arrow()

@@ -63,7 +63,7 @@ STRANGE = [
     GOOD.replace(".txn", ".TXN"),
     GOOD.replace(".txn", ".seg"),
     GOOD.replace("0000000000000000000", "000000000000000000", 1),
-    GOOD.replace("transactions/0", "transactions/٠"),
+    GOOD.replace("transactions/0", "transactions/\u0660"),
     GOOD.replace("/0", "//0", 1),
     GOOD + "\n",
     "x" + GOOD,

@@ -103,7 +103,9 @@ class TestTimes:
             with pytest.raises(InvalidTime):
                 world.snapshot(timestamp=time)
 
-    @pytest.mark.parametrize("time", ["", "yesterday", "@", "@x", "@1.5", "2024-13-01", "\ud800", "@" + "9" * 19, 5, 1.5, b"2024"])
+    @pytest.mark.parametrize(
+        "time", ["", "yesterday", "@", "@x", "@1.5", "2024-13-01", "\ud800", "@" + "9" * 19, 5, 1.5, b"2024"]
+    )
     def test_what_is_no_time_is_refused(self, world: World, writer: Writer, time: Any) -> None:
         put(world, writer, "a")
         with pytest.raises(InvalidTime):
@@ -172,7 +174,24 @@ class TestVersions:
 
     @pytest.mark.parametrize(
         "version",
-        ["w@2", "nobody@0", 2, -1, "-1", "", "tag", "w@", "@", f"w@0:{'0' * 32}", "w@x", "w@99999999999999999999", "w@0 ", "\ud800", 1.5, True],
+        [
+            "w@2",
+            "nobody@0",
+            2,
+            -1,
+            "-1",
+            "",
+            "tag",
+            "w@",
+            "@",
+            f"w@0:{'0' * 32}",
+            "w@x",
+            "w@99999999999999999999",
+            "w@0 ",
+            "\ud800",
+            1.5,
+            True,
+        ],
     )
     def test_what_names_no_version_is_refused(self, world: World, writer: Writer, version: Any) -> None:
         put(world, writer, "a")
@@ -186,7 +205,11 @@ class TestReading:
     def snapshot(self, request: pytest.FixtureRequest, world: World, writer: Writer) -> Any:
         world.commit(
             writer,
-            ("put", "objects", [obj(f"{d}/{n}", content_length=n, etag=d, sharks=["s"], tags={"k": d}) for d in "ab" for n in range(5)]),
+            (
+                "put",
+                "objects",
+                [obj(f"{d}/{n}", content_length=n, etag=d, sharks=["s"], tags={"k": d}) for d in "ab" for n in range(5)],
+            ),
             ("put", "buckets", [bucket("x"), bucket("y", region="r")]),
             ("delete", "objects", obj("a/0")),
         )
@@ -207,7 +230,10 @@ class TestReading:
             ({"id": None}, [f"a/{n}" for n in range(1, 5)] + [f"b/{n}" for n in range(5)]),
             ({"etag": None}, []),
             ({"owner": "22222222-2222-4222-8222-222222222222"}, []),
-            ({"name": [f"{d}/{n}" for d in "ab" for n in range(400)]}, [f"a/{n}" for n in range(1, 5)] + [f"b/{n}" for n in range(5)]),
+            (
+                {"name": [f"{d}/{n}" for d in "ab" for n in range(400)]},
+                [f"a/{n}" for n in range(1, 5)] + [f"b/{n}" for n in range(5)],
+            ),
             ({"_writer": "w", "name": "a/1"}, ["a/1"]),
             ({"_revision": 0, "name": "a/1"}, ["a/1"]),
             ({"_revision": 1}, []),
@@ -263,7 +289,13 @@ class TestReading:
     def test_get_takes_exactly_the_key(self, snapshot: Any) -> None:
         assert snapshot.get("objects", **obj("a/1"))["content_length"] == 1
         assert snapshot.get("objects", **obj("a/0")) is None and snapshot.get("objects", **obj("z")) is None
-        for key in ({"owner": OWNER, "name": "a/1"}, obj("a/1", etag="a"), obj("a/1", strange=1), {}, obj("a/1") | {"owner": "x"}):
+        for key in (
+            {"owner": OWNER, "name": "a/1"},
+            obj("a/1", etag="a"),
+            obj("a/1", strange=1),
+            {},
+            obj("a/1") | {"owner": "x"},
+        ):
             with pytest.raises(InvalidRows):
                 snapshot.get("objects", **key)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -206,13 +206,23 @@ def test_rows_of_tables_that_nobody_registered_are_refused() -> None:
 class TestOddRows:
     """The oddest row comes back as it was put, whichever way it went."""
 
-    EXPECTED = FULL | {
+    EXPECTED: ClassVar[dict[str, Any]] = FULL | {
         "when": datetime.datetime.fromtimestamp(7e-6, datetime.UTC),
         "seen": datetime.datetime.fromtimestamp(8e-6, datetime.UTC),
         "facts": '{"a":"\\u00e9","b":[1,null]}',
     }
-    SHOWN_ACL = ACL | {"until": datetime.datetime.fromtimestamp(5e-6, datetime.UTC), "modes": [("x", "MODE_FAST")]}
-    EMPTY_ACL = {"grantee": "", "rights": None, "mode": "MODE_UNSPECIFIED", "until": None, "reason": None, "modes": None}
+    SHOWN_ACL: ClassVar[dict[str, Any]] = ACL | {
+        "until": datetime.datetime.fromtimestamp(5e-6, datetime.UTC),
+        "modes": [("x", "MODE_FAST")],
+    }
+    EMPTY_ACL: ClassVar[dict[str, Any]] = {
+        "grantee": "",
+        "rights": None,
+        "mode": "MODE_UNSPECIFIED",
+        "until": None,
+        "reason": None,
+        "modes": None,
+    }
 
     def put(self, count: int, *, arrow: bool = False, checkpoint: bool = False) -> list[dict[str, Any]]:
         world = World()

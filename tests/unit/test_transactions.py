@@ -21,7 +21,7 @@ from bucketcatalog import (
 from bucketcatalog.names import writer_id
 from bucketcatalog.store.faults import Counting, Failing, LostResponses
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Writer
+from bucketcatalog.writer import Writer, WriteTransaction
 
 from .helpers import BUCKET, OTHER, OWNER, Clock, World, bucket, names, obj, rows, time_at, version
 
@@ -76,7 +76,9 @@ class TestCommitting:
         assert world.snapshot().scan("log").to_arrow()["events"].to_pylist() == [0, 0]
 
     def test_an_empty_arrow_table_is_no_event(self, world: World, writer: Writer) -> None:
-        nothing = pa.table({"owner": pa.array([], pa.string()), "bucket_id": pa.array([], pa.string()), "name": pa.array([], pa.string())})
+        nothing = pa.table(
+            {"owner": pa.array([], pa.string()), "bucket_id": pa.array([], pa.string()), "name": pa.array([], pa.string())}
+        )
         for method in ("put", "delete"):
             world.commit(writer, (method, "objects", nothing))
 
@@ -84,10 +86,16 @@ class TestCommitting:
         assert names(world.snapshot()) == []
 
     def test_an_exception_in_the_block_commits_nothing(self, world: World, writer: Writer) -> None:
-        with pytest.raises(ZeroDivisionError), writer.transaction() as tx:
-            tx.put("objects", obj("a"))
-            raise ZeroDivisionError
+        def fail() -> None:
+            with writer.transaction() as tx:
+                transactions.append(tx)
+                tx.put("objects", obj("a"))
+                raise ZeroDivisionError
 
+        transactions: list[WriteTransaction] = []
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        (tx,) = transactions
         assert tx.committed is None and list(world.store.list("")) == []
         assert world.commit(writer, ("put", "objects", obj("b"))).revision == 0
         assert names(world.snapshot()) == ["b"]
@@ -143,9 +151,11 @@ class TestClosed:
                 attempt()
 
     def test_a_transaction_open_when_its_writer_closes_commits_nothing(self, world: World, writer: Writer) -> None:
-        with pytest.raises(ClosedWriter), writer.transaction() as tx:
-            tx.put("objects", obj("a"))
-            writer.close()
+        tx = writer.transaction()
+        tx.put("objects", obj("a"))
+        writer.close()
+        with pytest.raises(ClosedWriter), tx:
+            pass
         assert list(world.store.list("")) == []
 
     def test_an_ended_transaction_takes_nothing(self, world: World, writer: Writer) -> None:
@@ -236,7 +246,11 @@ class TestInputs:
             found = rows(world.snapshot(), "objects")
             assert len(found) == count + len(more), step
             for n in range(count):
-                expected = dict.fromkeys(found[n]) | obj(f"{n:03}") | {"created": time_at(world.clock.now), "modified": time_at(world.clock.now)}
+                expected = (
+                    dict.fromkeys(found[n])
+                    | obj(f"{n:03}")
+                    | {"created": time_at(world.clock.now), "modified": time_at(world.clock.now)}
+                )
                 if n % 2:
                     expected |= FULL | {"headers": [("a", ""), ("b", "é")], "tags": None}
                 assert found[n] == expected, step
@@ -260,7 +274,12 @@ class TestInputs:
         results = []
         for name, given in (
             ("d", [obj(f"d{n}", headers=pairs) for n in range(count)]),
-            ("a", as_arrow([obj(f"a{n}") for n in range(count)]).append_column("headers", pa.array([pairs] * count, pa.map_(pa.string(), pa.string())))),
+            (
+                "a",
+                as_arrow([obj(f"a{n}") for n in range(count)]).append_column(
+                    "headers", pa.array([pairs] * count, pa.map_(pa.string(), pa.string()))
+                ),
+            ),
         ):
             try:
                 world.commit(writer, ("put", "objects", given))
@@ -296,7 +315,18 @@ class TestInputs:
         ids=lambda value: value if isinstance(value, str) else str(value.type),
     )
     def test_arrow_types_that_hold_the_same_values_are_taken(self, world: World, writer: Writer, name: str, values: Any) -> None:
-        table = as_arrow([obj("x", content_length=5, content_md5=b"x", sharks=["x"], roles=[OWNER], created=datetime.datetime.fromtimestamp(5, datetime.UTC))])
+        table = as_arrow(
+            [
+                obj(
+                    "x",
+                    content_length=5,
+                    content_md5=b"x",
+                    sharks=["x"],
+                    roles=[OWNER],
+                    created=datetime.datetime.fromtimestamp(5, datetime.UTC),
+                )
+            ]
+        )
         table = table.drop_columns([name] if name in table.column_names else []).append_column(name, values)
         world.commit(writer, ("put", "objects", table))
 
@@ -428,9 +458,19 @@ class TestInputs:
             assert isinstance(error.value, UnknownTable)
 
     def test_the_largest_values_come_back(self, world: World, writer: Writer) -> None:
-        row = obj("é" * 512, content_length=2**63 - 1, parts=-(2**31), content_type="x" * 100_000, properties="[" + "1," * 600_000 + "1]")
+        row = obj(
+            "é" * 512,
+            content_length=2**63 - 1,
+            parts=-(2**31),
+            content_type="x" * 100_000,
+            properties="[" + "1," * 600_000 + "1]",
+        )
         for count in (1, 65):
-            given = [row | {"name": f"{n:02}" + row["name"][1:]} for n in range(count)] if count < 2 else [row] + [obj(str(n)) for n in range(count)]
+            given = (
+                [row | {"name": f"{n:02}" + row["name"][1:]} for n in range(count)]
+                if count < 2
+                else [row] + [obj(str(n)) for n in range(count)]
+            )
             world.commit(writer, ("put", "objects", given))
         writer.checkpoint()
         found = world.snapshot().get("objects", **obj("é" * 512))
@@ -498,7 +538,9 @@ class TestEvents:
             assert names(world.snapshot()) == []
             writer.checkpoint()
 
-    @pytest.mark.parametrize("expect", ["nonsense", "", "present", f"{PAST}", f"{PAST}:", f"{PAST}:-1", f"{PAST}:x", 5, f"{PAST}:{2**40}"])
+    @pytest.mark.parametrize(
+        "expect", ["nonsense", "", "present", f"{PAST}", f"{PAST}:", f"{PAST}:-1", f"{PAST}:x", 5, f"{PAST}:{2**40}"]
+    )
     def test_an_expectation_that_names_nothing_is_refused(self, world: World, writer: Writer, expect: Any) -> None:
         for given in (obj("a"), as_arrow([obj("a")])):
             with pytest.raises(InvalidVersion), writer.transaction() as tx:
@@ -550,7 +592,10 @@ class TestEvents:
                     tx.update("objects", given)
         assert len(rows(world.snapshot(), "log")) == 1
 
-    @pytest.mark.parametrize("name", ["nonsense", "", f"{PAST}", f"{PAST}:x", f"{PAST}:-1", f"{PAST}:{2**31}", f"{PAST}:{2**40}", f"x{PAST}:0", f"{PAST}:0 "])
+    @pytest.mark.parametrize(
+        "name",
+        ["nonsense", "", f"{PAST}", f"{PAST}:x", f"{PAST}:-1", f"{PAST}:{2**31}", f"{PAST}:{2**40}", f"x{PAST}:0", f"{PAST}:0 "],
+    )
     def test_versions_that_are_none_are_refused(self, world: World, writer: Writer, name: str) -> None:
         row = obj("a", _version=name)
         for method in ("update", "delete", "purge"):
@@ -560,7 +605,12 @@ class TestEvents:
         assert list(world.store.list("")) == []
 
     def test_versions_that_are_no_text_are_refused(self, world: World, writer: Writer) -> None:
-        for given in (obj("a", _version=5), as_arrow([obj("a", _version=5)]), obj("a", _version=b"x"), as_arrow([obj("a", _version=b"x")])):
+        for given in (
+            obj("a", _version=5),
+            as_arrow([obj("a", _version=5)]),
+            obj("a", _version=b"x"),
+            as_arrow([obj("a", _version=b"x")]),
+        ):
             with pytest.raises(InvalidVersion), writer.transaction() as tx:
                 tx.delete("objects", given)
 
@@ -573,7 +623,11 @@ class TestEvents:
         old = {name: version(obj(name), world.snapshot()) for name in "abc"}
         world.commit(writer, ("put", "objects", obj("a", id=ID_2)))
         world.commit(writer, ("delete", "objects", shape(obj("a", id=ID_1))), ("delete", "objects", shape(obj("b", id=ID_1))))
-        world.commit(writer, ("delete", "objects", shape(obj("a", _version=old["a"]))), ("delete", "objects", shape(obj("c", _version=old["c"]))))
+        world.commit(
+            writer,
+            ("delete", "objects", shape(obj("a", _version=old["a"]))),
+            ("delete", "objects", shape(obj("c", _version=old["c"]))),
+        )
 
         for _ in range(2):
             assert rows(world.snapshot(), "objects", ["name", "id"]) == [{"name": "a", "id": ID_2}]

@@ -50,7 +50,9 @@ def test_dashes_and_case_do_not_matter_when_reading() -> None:
     assert uuids.from_text(pa.array([value.hex, str(value).upper(), value.hex.upper()])).to_pylist() == [value.bytes] * 3
 
 
-@pytest.mark.parametrize("bad", ["", "x", "0" * 31, "0" * 33, "g" * 32, "é" * 16, "0" * 30 + "é", "٣" * 16, " " + "0" * 31, str(VALUES[0]) + " "])
+@pytest.mark.parametrize(
+    "bad", ["", "x", "0" * 31, "0" * 33, "g" * 32, "é" * 16, "0" * 30 + "é", "٣" * 16, " " + "0" * 31, str(VALUES[0]) + " "]
+)
 def test_what_is_no_uuid_is_named_with_its_row(bad: str) -> None:
     with pytest.raises(ValueError, match="row 1"):
         uuids.from_text(pa.array([str(VALUES[0]), bad]))

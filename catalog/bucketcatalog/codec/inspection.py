@@ -7,9 +7,10 @@ every problem beside it.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 
@@ -21,7 +22,7 @@ from ..v1 import log_pb2
 from .blocks import decode_block
 from .descriptors import core_tables, parse_definition
 from .rows import decode_row
-from .seal import unseal
+from .seal import block_checksum, unseal
 
 KINDS: Mapping[str, Any] = {"txn": log_pb2.Transaction, "ckpt": log_pb2.Checkpoint, "seg": log_pb2.Segment}
 _HOLDS = {"txn": "a transaction", "ckpt": "a checkpoint", "seg": "a segment"}
@@ -30,6 +31,7 @@ _SHOWN_ZEROS = ("revision", "sequence")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LENGTHS = {1: 8, 5: 4}
 _LENGTH_DELIMITED = 2
+_BLOCKS, _INDEX = 1, 2
 
 
 @dataclass
@@ -54,7 +56,7 @@ def inspect(data: bytes, name: str, *, rows: int = 0) -> Inspection:
         looking.check_seal(data, _HOLDS[kind])
     looking.found.content = looking.readable(message)
     if kind == "seg":
-        looking.check_index(message, data)
+        looking.check_segment(message, data)
     return looking.found
 
 
@@ -65,7 +67,7 @@ def _kind(data: bytes, name: str) -> str:
         return ending
     if data[:1] == b"\x0a":
         return "seg"
-    wires = {number: wire for number, wire, _, _ in _fields(data, [])}
+    wires = {part.number: part.wire for part in _fields(data, [])}
     return "ckpt" if wires.get(8) == _LENGTH_DELIMITED else "txn"
 
 
@@ -85,13 +87,13 @@ class _Looking:
     def parts(self, message_type: Any, data: bytes) -> Any:
         """The message with every field that parses."""
         message = message_type()
-        for number, _, start, stop in _fields(data, self.found.problems):
-            part = message_type()
+        for part in _fields(data, self.found.problems):
+            parsed = message_type()
             try:
-                part.MergeFromString(data[start:stop])
-                message.MergeFrom(part)
+                parsed.MergeFromString(data[part.start : part.stop])
+                message.MergeFrom(parsed)
             except DecodeError:
-                self.problem(f"Field {number} at byte {start}, {stop - start} bytes, cannot be read.")
+                self.problem(f"Field {part.number} at byte {part.start}, {part.stop - part.start} bytes, cannot be read.")
         return message
 
     def learn_tables(self, message: Any) -> None:
@@ -100,27 +102,35 @@ class _Looking:
         for definition in definitions:
             try:
                 self._tables[definition.name] = parse_definition(definition.SerializeToString(deterministic=True))
-            except Exception as error:  # damaged descriptors fail in as many ways as there are descriptors
-                self.problem(f"The definition of table {definition.name!r} cannot be used: {error}")
+            except Exception as error:
+                self.problem(f"The definition of table {definition.name!r} cannot be used: {_said(error)}")
 
     def check_seal(self, data: bytes, holds: str) -> None:
         """Note a checksum that does not match."""
-        try:
-            unseal(data, self._name, holds)
-        except BucketCatalogError as error:
-            self.problem(error.message)
+        self._check(lambda: unseal(data, self._name, holds))
 
-    def check_index(self, segment: Any, data: bytes) -> None:
-        """Note an index that is not there, not whole, or not of these blocks."""
+    def check_segment(self, segment: Any, data: bytes) -> None:
+        """Note blocks and an index that are not there, not whole, or not each other's."""
+        parts = list(_fields(data, []))
+        for part in parts:
+            payload = data[part.payload : part.stop]
+            if part.number == _BLOCKS:
+                self._check(partial(block_checksum, payload, self._name, f"the block at byte {part.start}"))
+            elif part.number == _INDEX:
+                self.check_seal(payload, "the index of a segment")
         if not segment.HasField("index"):
             self.problem("The index is missing.")
             return
-        self.check_seal(segment.index.SerializeToString(deterministic=True), "the index of a segment")
-        found = [(start, number) for number, _, start, _ in _fields(data, [])]
-        if (segment.index_offset, 2) not in found:
+        if (_INDEX, segment.index_offset) not in {(part.number, part.start) for part in parts}:
             self.problem(f"The index does not begin at byte {segment.index_offset}, where the file says it does.")
         if len(segment.index.entries) != len(segment.blocks):
             self.problem(f"The index names {len(segment.index.entries)} blocks; {len(segment.blocks)} can be read.")
+
+    def _check(self, check: Callable[[], object]) -> None:
+        try:
+            check()
+        except BucketCatalogError as error:
+            self.problem(error.message)
 
     def readable(self, message: Message) -> dict[str, Any]:
         """The set fields by name, as plain values; a revision or number of 0 is shown though it is not on the wire."""
@@ -158,8 +168,8 @@ class _Looking:
             return {**shown, "row": action.row.hex()}
         try:
             stored = decode_row(table, action.row, self._name)
-        except BucketCatalogError as error:
-            self.problem(error.message)
+        except Exception as error:
+            self.problem(f"A row of table {action.table!r} cannot be read: {_said(error)}")
             return {**shown, "row": action.row.hex()}
         by_number = {column.field_name: column for column in table.columns}
         return {**shown, "row": {by_number[name].name: _stored(value) for name, value in stored.items()}}
@@ -173,11 +183,11 @@ class _Looking:
             return shown
         try:
             facts = decode_block(data, table, self._name)
-        except BucketCatalogError as error:
-            self.problem(error.message)
+            if self._rows:
+                shown["first_rows"] = self._shown_rows(facts.rows.slice(0, self._rows), table)
+        except Exception as error:
+            self.problem(f"A block of table {block.header.table!r} cannot be read: {_said(error)}")
             return {**shown, "readable": False}
-        if self._rows:
-            shown["first_rows"] = self._shown_rows(facts.rows.slice(0, self._rows), table)
         return shown
 
     def _shown_rows(self, rows: Any, table: Table) -> list[dict[str, Any]]:
@@ -189,6 +199,11 @@ class _Looking:
             named[column.name if column else name] = (surface_array(column, values) if column else values).to_pylist()
         shown = [dict(zip(named, values, strict=True)) for values in zip(*named.values(), strict=True)]
         return [{name: _stored(value) for name, value in row.items() if value is not None} for row in shown]
+
+
+def _said(error: Exception) -> str:
+    """What an error says. Damage makes definitions fail in more ways than can be told apart, hence the wide nets above."""
+    return error.message if isinstance(error, BucketCatalogError) else f"{type(error).__name__}: {error}"
 
 
 def _stored(value: Any) -> Any:
@@ -209,8 +224,18 @@ def _time(micros: int) -> str | int:
         return micros
 
 
-def _fields(data: bytes, problems: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Number, wire type, start and stop of each field of a message, up to the first that is none; what is behind is a problem."""
+class _Part(NamedTuple):
+    """One field of a message: its bytes from ``start`` to ``stop``, its value's from ``payload`` on."""
+
+    number: int
+    wire: int
+    start: int
+    payload: int
+    stop: int
+
+
+def _fields(data: bytes, problems: list[str]) -> Iterator[_Part]:
+    """The fields of a message, up to the first that is none; what is behind is a problem."""
     at = 0
     while at < len(data):
         try:
@@ -230,7 +255,7 @@ def _fields(data: bytes, problems: list[str]) -> Iterator[tuple[int, int, int, i
                 f"From byte {at} on, {len(data) - at} bytes are no fields of a message: the file is cut short or damaged."
             )
             return
-        yield number, wire, at, stop
+        yield _Part(number, wire, at, after, stop)
         at = stop
 
 

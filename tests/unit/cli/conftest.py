@@ -77,7 +77,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
         file = source / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(name)
-    os.symlink("z", source / "link")
+    (source / "link").symlink_to("z")
     (Path(os.fsdecode(os.fsencode(source) + b"/bad\xff"))).write_text("")
     catalog = Catalog(path)
     harvest(catalog, source, bucket="pets", writer="w")

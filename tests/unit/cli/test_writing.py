@@ -26,7 +26,7 @@ def test_harvest_says_what_it_did(cli: Cli, source: Path, tmp_path: Path) -> Non
     assert not catalog.exists()
     first = cli("harvest", source, catalog, "--json").document
     assert (first["created"], first["bytes"], len(first["transactions"]), first["dry_run"]) == (2, 3, 1, False)
-    os.unlink(source / "a.txt")
+    (source / "a.txt").unlink()
     assert cli("harvest", source, catalog).out.startswith("1 entry: 0 created, 0 overwritten, 1 deleted, 1 unchanged")
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: PTH108, PTH110
 """A harvest may die at any call of its store, or anywhere else: the next run loses nothing and doubles nothing.
 
 Puts come from one thread, so their enumeration is the same each time; reads for the comparison run beside them.

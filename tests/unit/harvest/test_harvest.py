@@ -1,3 +1,4 @@
+# ruff: noqa: PTH108, PTH211
 from __future__ import annotations
 
 import os

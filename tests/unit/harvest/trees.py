@@ -1,3 +1,4 @@
+# ruff: noqa: PTH103, PTH114, PTH118, PTH120, PTH123
 """Real directory trees for the tests, what is in them as plain ``os`` calls tell it, and what a catalog says is in them."""
 
 from __future__ import annotations

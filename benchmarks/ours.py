@@ -1,0 +1,105 @@
+"""What bucketcatalog does in the benchmarks, most of it in fresh processes. Imports nothing of the peer's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bucketcatalog import Catalog
+from bucketcatalog.checkpoint import CheckpointResult
+
+from . import dataset
+
+WRITER = "bench"
+
+
+def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
+    """A catalog with these objects, a transaction a part, covered by a checkpoint."""
+    with Catalog(path).writer(WRITER) as writer:
+        for rows in parts:
+            with writer.transaction() as tx:
+                tx.put("objects", rows)
+        result = writer.checkpoint()
+    assert result is not None
+    return result
+
+
+def build_seeded(path: str, parts: int, rows: int) -> dict[str, Any]:
+    """A catalog of so many parts of the data set, each of another seed; so their rows need not be in this process."""
+    result = build(path, (dataset.objects(rows, seed=100 + seed) for seed in range(parts)))
+    return {"rows": result.rows, "bytes": result.bytes}
+
+
+def read(path: str, columns: list[str] | None, repeats: int = 1) -> dict[str, Any]:
+    """Open the catalog and read all objects as one Arrow table, again and again; the first time is the cold one."""
+    return _repeated(lambda: Catalog(path).snapshot().scan("objects", columns=columns).to_arrow(), repeats)
+
+
+def _repeated(read_all: Callable[[], Any], repeats: int) -> dict[str, Any]:
+    times = []
+    rows = 0
+    for _ in range(repeats):
+        start = time.perf_counter()
+        table = read_all()
+        times.append(time.perf_counter() - start)
+        rows = table.num_rows
+        del table
+    return {"rows": rows, "seconds": times}
+
+
+def read_in_turns(path: str, versions: dict[str, str | None], columns: list[str], rounds: int) -> dict[str, Any]:
+    """Read all objects at each of the versions, in turns; seconds and rows by name."""
+    catalog = Catalog(path)
+    found: dict[str, Any] = {name: {"rows": 0, "seconds": []} for name in versions}
+    for turn in range(rounds + 1):
+        for name, version in sorted(versions.items(), reverse=bool(turn % 2)):
+            once = _repeated(partial(_read_version, catalog, version, columns), 1)
+            found[name]["rows"] = once["rows"]
+            found[name]["seconds"] += once["seconds"] if turn else []  # the first round warms up
+    return found
+
+
+def _read_version(catalog: Catalog, version: str | None, columns: list[str]) -> pa.Table:
+    return catalog.snapshot(version=version).scan("objects", columns=columns).to_arrow()
+
+
+def find(path: str, names: str) -> dict[str, Any]:
+    """Open the catalog and read the objects whose names an Arrow file holds; ``seconds`` begin after the imports."""
+    with pa.ipc.open_file(names) as file:
+        wanted = file.read_all()["name"].to_pylist()
+    start = time.perf_counter()
+    bucket = {"owner": dataset.OWNER, "bucket_id": dataset.BUCKET}
+    rows = Catalog(path).snapshot().scan("objects", columns=list(dataset.COLUMNS), where={**bucket, "name": wanted}).to_arrow()
+    return {"rows": rows.num_rows, "seconds": time.perf_counter() - start}
+
+
+def follow(path: str, version: str) -> dict[str, Any]:
+    """Open the catalog and read the events since a version that was seen before; ``seconds`` begin after the imports."""
+    start = time.perf_counter()
+    rows = Catalog(path).changes(start=version).to_arrow()
+    return {"rows": rows.num_rows, "seconds": time.perf_counter() - start}
+
+
+def scan_batches(path: str) -> dict[str, Any]:
+    """Read all objects batch by batch, keeping none; ``peak`` is the most memory in bytes that the process ever held."""
+    start = time.perf_counter()
+    rows = sum(batch.num_rows for batch in Catalog(path).snapshot().scan("objects").to_batches())
+    return {"rows": rows, "seconds": time.perf_counter() - start, "peak": peak_memory()}
+
+
+def import_only() -> dict[str, Any]:
+    """The memory of a process that has only imported what ``scan_batches`` needs."""
+    return {"peak": peak_memory()}
+
+
+def peak_memory() -> int:
+    """Bytes of the largest resident set of this process. ``ru_maxrss`` would not do: it is inherited from the process that started it."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise OSError("/proc/self/status does not tell VmHWM")

@@ -1,0 +1,103 @@
+"""Spark: a full read of the catalog's live objects against native Parquet of the same rows, in one warm session.
+
+The Parquet files are written by Spark itself from the catalog's rows, with its defaults. Both go to the ``noop`` sink, which takes every
+column of every row.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from . import dataset, ours
+from .measuring import in_turns
+from .results import Goal, Group, Measure, Sample
+from .world import World
+
+WARM_UP, RUNS = 2, 5
+PARTS = 4
+
+
+def run(world: World) -> Group:
+    """The group."""
+    catalog, parquet = world.empty("spark-catalog"), world.empty("spark-parquet")
+    rows = world.scale.spark_objects
+    ours.build(catalog, (dataset.objects(rows // PARTS, seed=200 + part) for part in range(PARTS)))
+    with spark_session(world.directory) as spark:
+        every = spark.read.format("bucketcatalog").load(str(catalog))
+        schema = every.select(*dataset.COLUMNS).schema
+        mine = spark.read.format("bucketcatalog").schema(schema).load(str(catalog))
+        mine.write.parquet(str(parquet))
+        native = spark.read.parquet(str(parquet))
+        if not mine.count() == native.count() == rows:
+            raise ValueError(f"the two do not have the same {rows} rows")
+        subjects = {
+            "ours": lambda: _read(mine),
+            "native": lambda: _read(native),
+            "every column": lambda: _read(every),
+            "count": lambda: _count(mine),
+            "native count": lambda: _count(native),
+        }
+        in_turns(subjects, WARM_UP)
+        samples = in_turns(subjects, RUNS)
+        settings = {
+            "session": f"Spark {spark.version}, {spark.sparkContext.master}, all defaults but time zone, addresses and interface",
+            "ours": "a user schema of the 14 columns of the data set, table objects, noop sink",
+            "reference": f"{_files(parquet)} Parquet files as Spark writes them by default, noop sink",
+            "runs": f"{WARM_UP} to warm up, median of {RUNS}, in turns",
+        }
+    return Group(measures_of(samples, rows), settings)
+
+
+def measures_of(samples: Mapping[str, Sample], rows: int) -> list[Measure]:
+    """The measures, from the samples by subject."""
+    goal = Goal("ours / other", "at most", 1.3)
+    name = f"Spark full read of {rows:,} live objects"
+    return [
+        Measure(name, samples["ours"], samples["native"], "native Parquet", goal),
+        Measure(f"{name}, all our columns", samples["every column"], samples["native"], "native Parquet of 14 columns"),
+        Measure(f"Spark count of {rows:,} live objects", samples["count"], samples["native count"], "native Parquet"),
+    ]
+
+
+def _read(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _count(frame: DataFrame) -> None:
+    frame.count()
+
+
+def _files(parquet: Path) -> int:
+    return len(list(parquet.glob("*.parquet")))
+
+
+@contextmanager
+def spark_session(directory: Path) -> Iterator[SparkSession]:
+    """A local session on all cores."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    java = Path(sys.prefix) / "java"
+    if java.is_dir():
+        os.environ["JAVA_HOME"] = str(java)
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .appName("bucketcatalog benchmarks")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -1,0 +1,130 @@
+"""What several groups build on: the rows and a catalog of them, made once and on demand, and places to work in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from bucketcatalog.checkpoint import CheckpointResult
+
+from . import dataset, ours
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How large and how often."""
+
+    name: str
+    objects: int
+    upserts: int
+    shallow: int
+    deep: int
+    commit_rounds: int
+    commits_a_round: int
+    peer_depths: tuple[int, int]
+    peer_rounds: int
+    rounds: int
+    deletes: int
+    past_checkpoints: int
+    lookups: int
+    spark_objects: int
+    memory_parts: int
+    memory_part_rows: int
+
+
+FULL = Scale(
+    name="full",
+    objects=1_000_000,
+    upserts=10_000,
+    shallow=10,
+    deep=20_000,
+    commit_rounds=40,
+    commits_a_round=10,
+    peer_depths=(10, 200),
+    peer_rounds=8,
+    rounds=7,
+    deletes=50,
+    past_checkpoints=5,
+    lookups=500,
+    spark_objects=2_000_000,
+    memory_parts=10,
+    memory_part_rows=500_000,
+)
+SMALL = Scale(
+    name="small",
+    objects=100_000,
+    upserts=1_000,
+    shallow=10,
+    deep=500,
+    commit_rounds=10,
+    commits_a_round=5,
+    peer_depths=(10, 200),
+    peer_rounds=2,
+    rounds=3,
+    deletes=10,
+    past_checkpoints=3,
+    lookups=100,
+    spark_objects=200_000,
+    memory_parts=4,
+    memory_part_rows=50_000,
+)
+
+
+class World:
+    """Everything lies below ``directory``, which whoever made it removes. ``tree`` is the file tree to harvest."""
+
+    def __init__(self, directory: Path, scale: Scale, tree: Path) -> None:
+        self.directory = directory
+        self.scale = scale
+        self.tree = tree
+        self._copies = 0
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """The data set."""
+        return dataset.objects(self.scale.objects)
+
+    @cached_property
+    def checkpoint(self) -> CheckpointResult:
+        """The checkpoint of the catalog at ``catalog``."""
+        return ours.build(self._catalog, iter([self.rows]))
+
+    @property
+    def _catalog(self) -> Path:
+        return self.directory / "catalog"
+
+    @property
+    def catalog(self) -> Path:
+        """A catalog of the data set, checkpointed; not to be written to."""
+        assert self.checkpoint.rows == self.scale.objects
+        return self._catalog
+
+    def once(self, name: str, make: Callable[[Path], object]) -> Path:
+        """The path at which ``make`` has made something, the first time; not to be written to."""
+        path = self.directory / name
+        if not path.exists():
+            make(path)
+        return path
+
+    def copy(self, path: Path) -> Path:
+        """A copy to write to. Both formats never change a file, so it is made of links."""
+        self._copies += 1
+        target = self.directory / f"copy-{self._copies}"
+        shutil.copytree(path, target, copy_function=os.link)
+        return target
+
+    def empty(self, name: str) -> Path:
+        """A path below which there is nothing yet."""
+        self._copies += 1
+        return self.directory / f"{name}-{self._copies}"
+
+
+def stored_bytes(path: Path) -> int:
+    """The size of all files below a path, in sum."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -1,0 +1,687 @@
+"""A reader of catalogs written from docs/spec alone: it shares no code with the package, and takes the plainest way everywhere.
+
+It needs what the specification asks for: protoc, a protobuf runtime, Arrow. The messages are compiled from proto/ each time. It holds the
+whole catalog in memory and loops over rows; what it is for is to say the same as the engine, and so that the specification is complete.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
+EVENTS, LIVE, ENDED, STUBS = 1, 2, 3, 4
+PUT, UPDATE, DELETE, PURGE = 1, 2, 3, 4
+VERSION, BLIND, NAMED = 0, 1, 2
+BY_PUT, BY_BLIND, BY_NAMED, BY_MOVE = 1, 2, 3, 4
+
+# ---------------------------------------------------------------------------------------------------------------- messages
+
+
+@cache
+def _pool() -> Any:
+    """The messages of the log, compiled now, in a pool of their own."""
+    tools = Path(sys.prefix) / "protoc"
+    environment = os.environ | ({"PYTHONPATH": str(tools)} if (tools / "grpc_tools").is_dir() else {})
+    with TemporaryDirectory() as folder:
+        out = Path(folder, "log.binpb")
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTO}", "--include_imports"]
+        command += [f"--descriptor_set_out={out}", "bucketcatalog/v1/log.proto", "bucketcatalog/v1/options.proto"]
+        subprocess.run(command, env=environment, check=True, cwd=PROTO)
+        files = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
+    pool = descriptor_pool.DescriptorPool()
+    for file in files:
+        pool.Add(file)
+    return pool
+
+
+def message(name: str) -> Any:
+    """The class of a message of the log."""
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"bucketcatalog.v1.{name}"))
+
+
+def unsealed(data: bytes, kind: str) -> Any:
+    """A sealed message, its checksum checked before anything else (spec/sealing.md)."""
+    body, tag, checksum = data[:-35], data[-35:-32], data[-32:]
+    assert tag == b"\xfa\x7f\x20"
+    assert hashlib.sha256(body).digest() == checksum
+    parsed = message(kind).FromString(data)
+    assert parsed.format_version == 1
+    assert not parsed.required_features
+    return parsed
+
+
+def seal(body: bytes) -> bytes:
+    """A message's bytes with the checksum as their last field."""
+    return body + b"\xfa\x7f\x20" + hashlib.sha256(body).digest()
+
+
+# ------------------------------------------------------------------------------------------------------------------ tables
+
+_WIDTHS = {"int32": (4, True), "uint32": (4, False), "int64": (8, True), "uint64": (8, False)}
+_CARRIED = {1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "uint64", 7: "uint32", 8: "bool", 9: "string"}
+_CARRIED |= {11: "message", 12: "bytes", 13: "uint32", 14: "enum", 15: "int32", 16: "int64", 17: "int32", 18: "int64"}
+_ZERO = {"string": "", "bytes": b"", "uuid": bytes(16), "bool": False, "float": 0.0, "double": 0.0}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A field of a row message (spec/tables.md)."""
+
+    number: int
+    name: str
+    type: str
+    shape: str
+    implicit: bool
+    default: int
+    children: tuple[Column, ...]
+    symbols: dict[int, str] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as its definition says."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[Column, ...]
+    fixed: frozenset[int]
+    drops_tombstones: bool
+    row: Any
+
+
+def _extension(name: str) -> Any:
+    return _pool().FindExtensionByName(f"bucketcatalog.v1.{name}")
+
+
+def table_of(definition: Any) -> Table:
+    """The table of a TableDefinition."""
+    types: dict[str, Any] = {}
+    pool = descriptor_pool.DescriptorPool()
+    for file in definition.files.file:
+        pool.AddSerializedFile(file.SerializeToString())
+        for item in (*file.message_type, *file.enum_type):
+            _collect(types, f".{file.package}" if file.package else "", item)
+    found = types[f".{definition.message}"]
+    options = found.options.Extensions[_extension("table")]
+    columns = tuple(_column(item, types, set(options.key)) for item in found.field)
+    by_name = {column.name: column for column in columns}
+    fixed = {*options.key, *options.data_reference, *([options.id] if options.id else [])}
+    row = message_factory.GetMessageClass(pool.FindMessageTypeByName(definition.message))
+    return Table(
+        name=options.name,
+        columns=columns,
+        key=tuple(by_name[name] for name in options.key),
+        fixed=frozenset(by_name[name].number for name in fixed),
+        drops_tombstones=options.tombstones == 2,
+        row=row,
+    )
+
+
+def _collect(types: dict[str, Any], prefix: str, item: Any) -> None:
+    types[f"{prefix}.{item.name}"] = item
+    for nested in (*getattr(item, "nested_type", ()), *getattr(item, "enum_type", ())):
+        _collect(types, f"{prefix}.{item.name}", nested)
+
+
+def _column(item: Any, types: dict[str, Any], key: set[str]) -> Column:
+    options = item.options.Extensions[_extension("column")]
+    logical = {1: "uuid", 2: "timestamp", 3: "string", 4: "string"}.get(options.type)
+    carried = _CARRIED[item.type]
+    target = types.get(item.type_name)
+    repeated = item.label == 3
+    is_map = item.type == 11 and target.options.map_entry
+    return Column(
+        number=item.number,
+        name=item.name,
+        type=logical or carried,
+        shape="map" if is_map else "list" if repeated else "one",
+        implicit=not repeated and item.type != 11 and not item.proto3_optional and item.name not in key,
+        default=options.default,
+        children=tuple(_column(child, types, set()) for child in target.field) if item.type == 11 else (),
+        symbols={value.number: value.name for value in target.value} if item.type == 14 else {},
+    )
+
+
+def merged(older: Table, newer: Table) -> Table:
+    """``newer`` with the columns that only ``older`` has."""
+    numbers = {column.number for column in newer.columns}
+    return replace(newer, columns=(*newer.columns, *(column for column in older.columns if column.number not in numbers)))
+
+
+def encoded_key(table: Table, row: dict[int, Any]) -> bytes:
+    """The bytes that keys are ordered by (spec/keys.md)."""
+    parts = []
+    for column in table.key:
+        value, last = row[column.number], column is table.key[-1]
+        if column.type == "timestamp" or column.type in _WIDTHS:
+            width, signed = _WIDTHS["int64" if column.type == "timestamp" else column.type]
+            parts.append((value + (1 << 8 * width - 1 if signed else 0)).to_bytes(width, "big"))
+            continue
+        raw = value.encode() if isinstance(value, str) else value
+        parts.append(raw if last or column.type == "uuid" else raw.replace(b"\x00", b"\x00\xff") + b"\x00\x01")
+    return b"".join(parts)
+
+
+# ------------------------------------------------------------------------------------------------------------------- facts
+
+Stamp = tuple[int, str, int, bytes, int]
+"""Commit time, writer, revision, uuid, sequence number: compares as stamps do."""
+Name = tuple[bytes, int]
+
+
+def name_of(stamp: Stamp) -> Name:
+    """The name of the version or event with this stamp."""
+    return stamp[3], stamp[4]
+
+
+def text_of(name: Name) -> str:
+    """A version's name as people see it."""
+    return f"{UUID(bytes=name[0])}:{name[1]}"
+
+
+def uuid_time(uuid: bytes) -> int:
+    """The microseconds that a version 7 uuid holds (spec/stamps.md)."""
+    return int.from_bytes(uuid[:6], "big") * 1000 + (int.from_bytes(uuid[6:8], "big") & 0xFFF)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One row of the relation of spec/facts.md, about one key. ``expects`` is None, ``absent`` or a name."""
+
+    kind: int
+    row: dict[int, Any]
+    stamp: Stamp | None = None
+    name: Name | None = None
+    row_stamp: Stamp | None = None
+    end: Stamp | None = None
+    end_kind: int = 0
+    expects: Any = None
+    end_expects: Any = None
+    purged: bool = False
+
+
+def facts_of_actions(transaction: Any, tables: dict[str, Table]) -> Iterator[tuple[str, Fact]]:
+    """The events that a transaction carries one by one."""
+    for sequence, action in enumerate(transaction.actions):
+        table = tables[action.table]
+        row = _plain_row(table, table.row.FromString(action.row))
+        stamp = (transaction.commit_time, transaction.writer, transaction.revision, transaction.uuid, sequence)
+        name = (action.version.uuid, action.version.sequence) if action.HasField("version") else None
+        what = action.expects.WhichOneof("what")
+        expects = "absent" if what == "absent" else None
+        if what == "version":
+            expects = (action.expects.version.uuid, action.expects.version.sequence)
+        if action.kind == PUT:
+            yield action.table, Fact(VERSION, row, stamp=stamp, expects=expects)
+        elif action.kind == UPDATE:
+            yield action.table, Fact(NAMED, row, name=name, row_stamp=stamp)
+        elif action.kind == PURGE:
+            yield action.table, Fact(NAMED, row, name=name, purged=True)
+        elif action.kind == DELETE and name is None:
+            yield action.table, Fact(BLIND, row, stamp=stamp, expects=expects)
+        else:
+            assert action.kind == DELETE
+            yield action.table, Fact(NAMED, row, name=name, end=stamp, end_kind=BY_MOVE if action.moved else BY_NAMED)
+
+
+def _plain_row(table: Table, row: Any) -> dict[int, Any]:
+    values = _plain_fields(row, table.columns)
+    for column in table.key:
+        values.setdefault(column.number, _zero(column))
+    return values
+
+
+def _plain_fields(row: Any, columns: Iterable[Column]) -> dict[int, Any]:
+    known = {column.number: column for column in columns}
+    return {item.number: _plain(known[item.number], value) for item, value in row.ListFields() if item.number in known}
+
+
+def _plain(column: Column, value: Any) -> Any:
+    if column.shape == "map":
+        return [(key, _one(column.children[1], item)) for key, item in sorted(value.items())]
+    return [_one(column, item) for item in value] if column.shape == "list" else _one(column, value)
+
+
+def _one(column: Column, value: Any) -> Any:
+    return _plain_fields(value, column.children) if column.type == "message" else value
+
+
+def _zero(column: Column) -> Any:
+    return _ZERO.get(column.type, 0)
+
+
+def facts_of_block(data: bytes, table: Table, transaction: Any = None) -> Iterator[Fact]:
+    """The facts of a block; ``transaction`` is the one that a block of events belongs to (spec/segments.md, spec/facts.md)."""
+    assert data[-6:-4] == b"\xfd\x7f"
+    assert zlib.crc32(data[:-6]) == int.from_bytes(data[-4:], "little")
+    block = message("Block").FromString(data)
+    assert len(data) <= 1 << 20 or block.header.rows == 1
+    stamps = [t[:4] for t in _tuples(block.transactions)] if block.transactions else []
+    if transaction is not None:
+        stamps = [(transaction.commit_time, transaction.writer, transaction.revision, transaction.uuid)]
+    assert stamps == sorted(stamps)
+    rows = _rows(block.rows)
+    twins = {same.column: getattr(same, "as") for same in block.header.same}
+    assert len(rows) == block.header.rows
+    keys = []
+    for row in rows:
+        row |= {column: row.get(twin) for column, twin in twins.items()}
+        if transaction is not None:
+            row |= {f"_{what}txn": 0 for what in ("", "row_", "end_") if row.get(f"_{what}seq") is not None}
+        fact = _fact(row, table, stamps)
+        keys.append(encoded_key(table, fact.row))
+        yield fact
+    assert (keys, keys[0], keys[-1]) == (sorted(keys), block.header.first_key, block.header.last_key)
+
+
+def _rows(data: bytes) -> list[dict[str, Any]]:
+    with pa.ipc.open_stream(data) as reader:
+        batches = list(reader)
+    assert len(batches) == 1
+    return [dict(row) for row in batches[0].to_pylist()]
+
+
+def _tuples(data: bytes) -> list[Any]:
+    return [tuple(row.values()) for row in _rows(data)]
+
+
+def _fact(row: dict[str, Any], table: Table, stamps: list[Any]) -> Fact:
+    def stamp(what: str = "") -> Any:
+        position = row.get(f"_{what}txn")
+        return None if position is None else (*stamps[position], row[f"_{what}seq"])
+
+    def expects(what: str = "") -> Any:
+        said = row.get(f"_{what}expects") or 0
+        return (None, "absent", (row.get(f"_{what}expects_uuid"), row.get(f"_{what}expects_seq")))[said]
+
+    kind = row.get("_kind") or VERSION
+    own = stamp()
+    columns = {column.number: column for column in table.columns}
+    values = {int(name): value for name, value in row.items() if not name.startswith("_") and value is not None}
+    return Fact(
+        kind=kind,
+        row={number: _from_arrow(columns[number], value) for number, value in values.items()},
+        stamp=None if kind == NAMED else own,
+        name=(row["_name_uuid"], row["_name_seq"]) if kind == NAMED else None,
+        row_stamp=stamp("row_"),
+        end=stamp("end_"),
+        end_kind=row.get("_end_kind") or 0,
+        expects=expects(),
+        end_expects=expects("end_"),
+        purged=bool(row.get("_purged")),
+    )
+
+
+def _from_arrow(column: Column, value: Any) -> Any:
+    if column.shape == "map":
+        return [(_scalar(column.children[0], key), _scalar(column.children[1], item)) for key, item in value]
+    return [_scalar(column, item) for item in value] if column.shape == "list" else _scalar(column, value)
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def _scalar(column: Column, value: Any) -> Any:
+    if column.type == "timestamp":
+        return (value - _EPOCH) // _MICROSECOND
+    if column.type == "message":
+        children = {child.number: child for child in column.children}
+        return {int(number): _from_arrow(children[int(number)], item) for number, item in value.items() if item is not None}
+    return value
+
+
+# -------------------------------------------------------------------------------------------------------------------- fold
+
+
+@dataclass
+class Version:
+    """What the fold makes of one version of a key."""
+
+    stamp: Stamp
+    row: dict[int, Any]
+    row_stamp: Stamp
+    expects: Any
+    end: Stamp | None = None
+    purged: bool = False
+
+
+@dataclass
+class State:
+    """The state of one key: its versions by stamp, and every blind delete with what it expected."""
+
+    versions: list[Version]
+    deletes: dict[Stamp, Any]
+
+
+def comes_after(stamp: Stamp, name: Name) -> bool:
+    """Whether an event with this stamp can have an effect on the version with this name (spec/fold.md)."""
+    return stamp[4] > name[1] if stamp[3] == name[0] else stamp[0] > uuid_time(name[0])
+
+
+def fold(facts: Iterable[Fact], table: Table) -> State:
+    """The state that facts about one key make (spec/fold.md)."""
+    versions: dict[Name, Version] = {}
+    ends: dict[Name, list[Stamp]] = {}
+    deletes: dict[Stamp, Any] = {}
+    named = []
+    for fact in facts:
+        if fact.kind == BLIND:
+            assert fact.stamp is not None
+            deletes[fact.stamp] = fact.expects
+        elif fact.kind == NAMED:
+            named.append(fact)
+        else:
+            assert fact.stamp is not None
+            name = name_of(fact.stamp)
+            new = Version(fact.stamp, fact.row, fact.row_stamp or fact.stamp, fact.expects, purged=fact.purged)
+            known = versions.setdefault(name, new)
+            if new.row_stamp > known.row_stamp:
+                known.row, known.row_stamp = new.row, new.row_stamp
+            known.purged = known.purged or new.purged
+            if fact.end is not None:
+                ends.setdefault(name, []).append(fact.end)
+            if fact.end is not None and fact.end_kind == BY_BLIND:
+                deletes[fact.end] = fact.end_expects
+    for fact in named:
+        assert fact.name is not None
+        version = versions.get(fact.name)
+        if version is None:
+            continue
+        version.purged = version.purged or fact.purged
+        if fact.end is not None and comes_after(fact.end, fact.name):
+            ends.setdefault(fact.name, []).append(fact.end)
+        if fact.row_stamp is not None and comes_after(fact.row_stamp, fact.name) and fact.row_stamp > version.row_stamp:
+            fixed = {number: value for number, value in version.row.items() if number in table.fixed}
+            version.row = {n: v for n, v in fact.row.items() if n not in table.fixed} | fixed
+            version.row_stamp = fact.row_stamp
+    ordered = sorted(versions.values(), key=lambda version: version.stamp)
+    for at, version in enumerate(ordered):
+        candidates = ends.get(name_of(version.stamp), []) + [d for d in deletes if d > version.stamp]
+        candidates += [ordered[at + 1].stamp] if at + 1 < len(ordered) else []
+        version.end = min(candidates, default=None)
+    return State(ordered, deletes)
+
+
+def conflicts(state: State) -> Iterator[tuple[Any, ...]]:
+    """Kind, version, event, expected and found of every conflict (spec/fold.md)."""
+    replaced = {version.end: name_of(version.stamp) for version in state.versions if version.end is not None}
+    for version in state.versions:
+        name = name_of(version.stamp)
+        if version.end is not None and version.row_stamp > version.end:
+            yield "late_update", text_of(name), version.row_stamp, None, None
+        found = replaced.get(version.stamp, "absent")
+        if version.expects is not None and version.expects != found:
+            yield "expectation", text_of(name), version.stamp, _said(version.expects), _said(found)
+    for stamp, expects in state.deletes.items():
+        found = replaced.get(stamp, "absent")
+        if expects is not None and expects != found:
+            yield "expectation", None, stamp, _said(expects), _said(found)
+
+
+def _said(what: Any) -> str:
+    return what if isinstance(what, str) else text_of(what)
+
+
+# ----------------------------------------------------------------------------------------------------------------- catalog
+
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_LOG = re.compile(rf"([A-Za-z0-9_-][A-Za-z0-9._-]*)/([A-Za-z0-9_-][A-Za-z0-9._-]*)/transactions/(\d{{20}})/({_UUID})\.(txn|ckpt)")
+Ref = tuple[str, int, bytes]
+"""Names a transaction or a checkpoint: writer, revision, uuid."""
+
+
+class SpecReader:
+    """One database of a catalog in a directory. Its answers are rows as people see them, in order of their keys."""
+
+    def __init__(self, root: Path, database: str = "default") -> None:
+        self.root = root
+        self.database = database
+        self.transactions: dict[Ref, Any] = {}
+        self.checkpoints: dict[Ref, Any] = {}
+        for path in sorted(root.rglob("*")):
+            match = _LOG.fullmatch(path.relative_to(root).as_posix())
+            if match is not None and match[2] == database:
+                kind, into = ("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
+                into[match[1], int(match[3]), UUID(match[4]).bytes] = self._log_file(path, kind, match)
+
+    def _log_file(self, path: Path, kind: str, match: re.Match[str]) -> Any:
+        parsed = unsealed(path.read_bytes(), kind)
+        assert (parsed.writer, parsed.database, parsed.revision) == (match[1], match[2], int(match[3]))
+        assert parsed.uuid == UUID(match[4]).bytes
+        if kind == "Transaction":
+            assert uuid_time(parsed.uuid) == parsed.commit_time
+            self._check_parents(parsed)
+        else:
+            heads = [head for writer in parsed.cut.writers for head in writer.heads]
+            assert uuid_time(parsed.uuid) == max(uuid_time(head.uuid) for head in heads)
+            countdown = 10**20 - 1 - parsed.revision
+            assert (self.root / match[1] / match[2] / "newest" / f"{countdown:020}-{match[4]}").read_bytes() == b""
+        return parsed
+
+    def _check_parents(self, transaction: Any) -> None:
+        for link in transaction.parents:
+            name = f"{transaction.writer}/{self.database}/transactions/{link.revision:020}/{UUID(bytes=link.uuid)}.txn"
+            assert (self.root / name).read_bytes()[-32:] == link.digest
+
+    def from_transactions(self, until: int | None = None) -> Answer:
+        """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
+        wanted = {ref: t for ref, t in self.transactions.items() if until is None or t.commit_time <= until}
+        for ref, transaction in wanted.items():
+            for other in _reads(ref, transaction):
+                assert other in wanted  # closed under parents and reads
+        return Answer(*self._facts(wanted.values(), []))
+
+    def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
+        """The state that checkpoints and the transactions make that none of them covers (spec/checkpoints.md).
+
+        With ``classes`` only such blocks are read, and others where spec/reading.md says so.
+        """
+        checkpoints = [self.checkpoints[ref] for ref in used]
+        tail: dict[Ref, Any] = {}
+        for ref, transaction in self.transactions.items():
+            known = [entry.list_from for c in checkpoints for entry in c.coverage if entry.writer == ref[0]]
+            listed = ref[1] >= min(known, default=0)
+            if listed and not any(self._covers(c, ref) for c in checkpoints):
+                tail[ref] = transaction
+        for ref, transaction in tail.items():
+            for other in _reads(ref, transaction):
+                assert other in tail or any(self._covers(c, other) for c in checkpoints)
+        return Answer(*self._facts(tail.values(), checkpoints, classes))
+
+    def _covers(self, checkpoint: Any, ref: Ref) -> bool:
+        """Whether the checkpoint covers a transaction (spec/checkpoints.md, "Coverage")."""
+        writer, revision, uuid = ref
+        heads = {(w.writer, head.revision, head.uuid) for w in checkpoint.cut.writers for head in w.heads}
+        newest = max((head[1] for head in heads if head[0] == writer), default=-1)
+        coverage = next((entry for entry in checkpoint.coverage if entry.writer == writer), None)
+        if coverage is None or revision > newest:
+            return False
+        said = {(head.revision, head.uuid) for head in (*coverage.recent, *coverage.branches)}
+        if (revision, uuid) in said or ref in heads:
+            return True
+        if revision >= coverage.list_from or any(head.revision == revision for head in coverage.branches):
+            return False
+        if sum(1 for other in self.transactions if other[:2] == (writer, revision)) == 1:
+            return True
+        children = [
+            t for other, t in self.transactions.items() if other[:2] == (writer, revision + 1) and self._covers(checkpoint, other)
+        ]
+        return any(link.uuid == uuid for child in children for link in child.parents)
+
+    def _facts(
+        self, tail: Iterable[Any], checkpoints: Iterable[Any], classes: frozenset[int] | None = None
+    ) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
+        transactions = sorted(tail, key=lambda t: (t.commit_time, t.writer, t.revision, t.uuid))
+        tables: dict[str, Table] = {}
+        for definition in (d for source in (*checkpoints, *transactions) for d in source.tables):
+            table = table_of(definition)
+            tables[table.name] = merged(tables[table.name], table) if table.name in tables else table
+        facts: dict[str, dict[bytes, list[Fact]]] = {name: {} for name in tables}
+
+        def add(name: str, fact: Fact) -> None:
+            facts[name].setdefault(encoded_key(tables[name], fact.row), []).append(fact)
+
+        for transaction in transactions:
+            assert len(transaction.actions) <= 64
+            assert not (transaction.actions and transaction.blocks)
+            for name, fact in facts_of_actions(transaction, tables):
+                add(name, fact)
+            for block in transaction.blocks:
+                for fact in facts_of_block(block.SerializeToString(), tables[block.header.table], transaction):
+                    add(block.header.table, fact)
+        wanted = _needed(facts, classes)
+        for checkpoint in checkpoints:
+            for name, fact in self._checkpoint_facts(checkpoint, tables, wanted):
+                add(name, fact)
+        return tables, facts
+
+    def _checkpoint_facts(
+        self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any], bool]
+    ) -> Iterator[tuple[str, Fact]]:
+        """The rows of a checkpoint's segments, each block checked along the chain of digests (spec/segments.md)."""
+        for reference in checkpoint.segments:
+            name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
+            data = (self.root / name).read_bytes()
+            assert len(data) == reference.size
+            assert int.from_bytes(data[-8:], "little") < reference.index_offset
+            sealed = data[reference.index_offset : reference.index_offset + reference.index_length]
+            assert sealed[-32:] == reference.index_digest
+            index = unsealed(sealed, "SegmentIndex")
+            whole = message("Segment").FromString(data)  # the file is one message, too
+            assert len(whole.blocks) == len(index.entries) == sum(run.blocks for run in reference.runs)
+            for entry in index.entries:
+                block = data[entry.offset : entry.offset + entry.length]
+                assert block[-4:] == entry.checksum.to_bytes(4, "little")
+                if wanted(entry.header):
+                    for fact in facts_of_block(block, tables[entry.header.table]):
+                        yield entry.header.table, fact
+
+
+def _reads(ref: Ref, transaction: Any) -> Iterator[Ref]:
+    for link in transaction.parents:
+        yield ref[0], link.revision, link.uuid
+    for writer in transaction.reads:
+        for head in writer.heads:
+            yield writer.writer, head.revision, head.uuid
+
+
+def _needed(tail: dict[str, dict[bytes, list[Fact]]], classes: frozenset[int] | None) -> Callable[[Any], bool]:
+    """Which blocks have to be read: those of the classes, and those that can say something about a PUT of the tail."""
+    puts = {
+        name: [(k, f.stamp[0]) for k, fs in keys.items() for f in fs if f.kind == VERSION and f.stamp]
+        for name, keys in tail.items()
+    }
+
+    def wanted(header: Any) -> bool:
+        if classes is None or getattr(header, "class") in classes:
+            return True
+        return any(header.first_key <= k <= header.last_key and t <= header.newest for k, t in puts.get(header.table, []))
+
+    return wanted
+
+
+@dataclass
+class Answer:
+    """What the facts of a database say."""
+
+    tables: dict[str, Table]
+    facts: dict[str, dict[bytes, list[Fact]]]
+
+    def _states(self, name: str) -> Iterator[tuple[bytes, State]]:
+        for key, facts in sorted(self.facts[name].items()):
+            yield key, fold(facts, self.tables[name])
+
+    def live(self, name: str) -> list[dict[str, Any]]:
+        """The live rows."""
+        table = self.tables[name]
+        return [_shown(table, v) for _, state in self._states(name) for v in state.versions if v.end is None]
+
+    def tombstones(self, name: str) -> list[dict[str, Any]]:
+        """The tombstones, with ``deleted_at``."""
+        table = self.tables[name]
+        found = (
+            []
+            if table.drops_tombstones
+            else [v for _, state in self._states(name) for v in state.versions if v.end and not v.purged]
+        )
+        return [_shown(table, v) | {"deleted_at": _time(v.end[0])} for v in found if v.end]
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """The conflicts of every table."""
+        return [
+            {
+                "kind": kind,
+                "table": name,
+                "key": key,
+                "version": version,
+                "event": text_of(name_of(event)),
+                "commit_timestamp": _time(event[0]),
+                "writer": event[1],
+                "expected": expected,
+                "found": found,
+            }
+            for name in self.tables
+            for key, state in self._states(name)
+            for kind, version, event, expected, found in conflicts(state)
+        ]
+
+
+# ----------------------------------------------------------------------------------------------------------------- surface
+
+
+def _shown(table: Table, version: Version) -> dict[str, Any]:
+    """A row as people see it (spec/tables.md), with what every table shows on request."""
+    commit_time, writer, revision = version.stamp[:3]
+    row = {}
+    for column in sorted(table.columns, key=lambda column: column.number):
+        value = version.row.get(column.number)
+        if value is None and column.default in (1, 2):
+            value = commit_time if column.default == 1 else version.row_stamp[0]
+        row[column.name] = _surface(column, value)
+    return row | {
+        "_version": text_of(name_of(version.stamp)),
+        "_commit_timestamp": _time(commit_time),
+        "_writer": writer,
+        "_revision": revision,
+    }
+
+
+def _surface(column: Column, value: Any) -> Any:
+    if value is None:
+        return _surface(column, _zero(column)) if column.implicit else None
+    if column.shape == "map":
+        return [(_surface_one(column.children[0], key), _surface_one(column.children[1], item)) for key, item in value]
+    return [_surface_one(column, item) for item in value] if column.shape == "list" else _surface_one(column, value)
+
+
+def _surface_one(column: Column, value: Any) -> Any:
+    if column.type == "uuid":
+        return str(UUID(bytes=value))
+    if column.type == "timestamp":
+        return _time(value)
+    if column.type == "enum":
+        return column.symbols.get(value, str(value))
+    if column.type == "message":
+        return {child.name: _surface(child, value.get(child.number)) for child in column.children}
+    return value
+
+
+def _time(micros: int) -> datetime.datetime:
+    return _EPOCH + micros * _MICROSECOND

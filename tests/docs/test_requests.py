@@ -1,0 +1,116 @@
+"""Operations cost the requests that the guide says. Each row of its table that states numbers is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bucketcatalog.store.faults import Counting
+from bucketcatalog.store.memory import MemoryStore
+from tests.unit.helpers import Clock, World, bucket, obj
+
+from .test_tables import GUIDE, table_rows
+
+WRITERS, COMMITS = 3, 4
+
+
+class Measured(World):
+    """A catalog of some writers, and a store that counts."""
+
+    def __init__(self) -> None:
+        clock = Clock()
+        self.counting = Counting(MemoryStore(clock=clock))
+        super().__init__(self.counting)
+        self.clock = clock
+        self.open = [self.writer(f"node-{number}") for number in range(WRITERS)]
+        for writer in self.open:
+            for number in range(COMMITS):
+                self.commit(writer, ("put", "objects", obj(f"{writer.id}/{number}")))
+
+    def cost(self, call: Callable[[], object]) -> dict[str, int]:
+        """Requests by the columns of the guide."""
+        self.counting.reset()
+        call()
+        made = dict(self.counting.requests)
+        listed = made.pop("list", 0) + made.pop("list_prefixes", 0)
+        return {"LIST": listed, "GET": made.pop("get", 0), "range": made.pop("get_range", 0), "PUT": made.pop("put", 0)} | made
+
+
+@pytest.fixture
+def world() -> Iterator[Measured]:
+    yield Measured()
+
+
+def documented(operation: str) -> list[str]:
+    (row,) = [row[1:] for row in table_rows(GUIDE / "limits.md", "## What operations cost") if row[0] == operation]
+    return row
+
+
+def test_a_commit_is_one_put(world: Measured) -> None:
+    assert documented("commit") == ["0", "0", "", "1"]
+    for _ in range(3):
+        cost = world.cost(lambda: world.commit(world.open[0], ("put", "objects", obj("x"))))
+        assert cost == {"LIST": 0, "GET": 0, "range": 0, "PUT": 1}
+
+
+def test_a_commit_that_looks_something_up_costs_a_snapshot(world: Measured) -> None:
+    assert world.cost(lambda: world.commit(world.open[0], ("put", "buckets", bucket("b"))))["LIST"] == 1 + 2 * WRITERS
+
+
+def test_opening_a_writer(world: Measured) -> None:
+    assert documented("open a writer")[:2] == ["2", "0 to 2"]
+    assert world.cost(lambda: world.writer("new")) == {"LIST": 2, "GET": 0, "range": 0, "PUT": 0}
+    assert world.cost(lambda: world.writer("node-0")) == {"LIST": 2, "GET": 1, "range": 0, "PUT": 0}
+    world.open[0].checkpoint()
+    assert world.cost(lambda: world.writer("node-0")) == {"LIST": 2, "GET": 2, "range": 0, "PUT": 0}
+
+
+def test_taking_a_snapshot(world: Measured) -> None:
+    assert documented("snapshot of a named database")[:2] == ["1 + 2 W", "C + T"]
+    transactions = WRITERS * COMMITS
+    cost = world.cost(lambda: world.catalog().snapshot(database="default"))
+    assert cost == {"LIST": 1 + 2 * WRITERS, "GET": transactions, "range": 0, "PUT": 0}
+
+    world.open[0].checkpoint()
+    cost = world.cost(lambda: world.catalog().snapshot(database="default"))
+    assert cost == {"LIST": 1 + 2 * WRITERS, "GET": 1 + transactions - COMMITS, "range": 0, "PUT": 0}
+
+    assert documented("the same without naming the database")[:2] == ["2 + 3 W", "C + T"]
+    assert world.cost(lambda: world.catalog().snapshot())["LIST"] == 2 + 3 * WRITERS
+
+
+def test_following(world: Measured) -> None:
+    assert documented("snapshot again, in the same process")[:2] == ["1 + 2 W", "new transactions"]
+    catalog = world.catalog()
+    catalog.snapshot(database="default")
+    world.commit(world.open[0], ("put", "objects", obj("x")))
+    assert world.cost(lambda: catalog.snapshot(database="default")) == {"LIST": 1 + 2 * WRITERS, "GET": 1, "range": 0, "PUT": 0}
+
+
+def test_looking_up(world: Measured) -> None:
+    assert documented("look-up, index warm") == ["", "", "1", ""]
+    with world.writer("compactor-1") as compactor:
+        assert world.cost(lambda: compactor.checkpoint(scope="all"))["PUT"] == int(
+            documented("checkpoint of every writer")[3].partition(",")[0]
+        )
+    snapshot = world.catalog().snapshot(database="default")
+    key = obj("node-1/2")
+    assert world.cost(lambda: snapshot.get("objects", **key))["range"] == 2
+    assert world.cost(lambda: snapshot.get("objects", **key)) == {"LIST": 0, "GET": 0, "range": 1, "PUT": 0}
+
+
+def test_a_checkpoint_of_one_writer(world: Measured) -> None:
+    cost = world.cost(world.open[0].checkpoint)
+    assert str(cost["LIST"]) == documented("checkpoint of one writer")[0]
+    assert str(cost["PUT"]) == documented("checkpoint of one writer")[3].partition(",")[0]
+
+
+def test_snapshots_of_the_past(world: Measured) -> None:
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    version = world.snapshot().version
+    moment = world.clock.now
+    for options in ({"version": version}, {"timestamp": f"@{moment}"}):
+        cost = world.cost(lambda options=options: world.catalog().snapshot(database="default", **options))
+        assert cost["LIST"] <= 1 + 2 * (WRITERS + 1)

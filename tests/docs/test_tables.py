@@ -1,0 +1,107 @@
+"""Tables of the guide say what the code says: names, stores, errors, commands and their options, modules."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+import bucketcatalog
+from bucketcatalog import errors
+from bucketcatalog.cli.app import app
+from bucketcatalog.errors import BucketCatalogError
+from bucketcatalog.store import remote
+from bucketcatalog.store.remote import ATOMIC_PUTS
+from tests.unit.hostile import HOSTILE
+
+from .blocks import ROOT
+
+GUIDE = ROOT / "docs" / "guide"
+
+
+def table_rows(file: Path, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading, without its head."""
+    text = file.read_text().partition(f"\n{heading}\n")[2]
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        if line.startswith("|"):
+            found.append([cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        elif found:
+            break
+    return found[2:]
+
+
+def name_rows() -> list[list[str]]:
+    """The table of hostile names as the guide has to show it."""
+    rows = []
+    for case in HOSTILE:
+        shown = ascii(case.name) if len(case.name) <= 60 else f"{ascii(case.name[0])} × {len(case.name):,}"
+        rows.append([case.label, f"`` {shown} ``", case.as_name, case.as_marker, case.as_delimiter])
+    return rows
+
+
+def kinds(base: type[BucketCatalogError] = BucketCatalogError) -> list[type[BucketCatalogError]]:
+    """Every error, those that have others below them included."""
+    return [base] + [found for kind in base.__subclasses__() if kind.__module__ == errors.__name__ for found in kinds(kind)]
+
+
+def test_names_are_those_that_the_tests_use() -> None:
+    assert table_rows(GUIDE / "names.md", "## Names of objects and buckets") == name_rows()
+
+
+def test_every_error_has_its_next_step() -> None:
+    rows = table_rows(GUIDE / "errors.md", "## Codes")
+    documented = {(row[0].strip("`"), row[1].strip("`")) for row in rows}
+
+    assert documented == {(kind.code, kind.__name__) for kind in kinds()}
+    assert len(rows) == len(documented)
+    assert all(len(row[2]) > 10 and len(row[3]) > 10 for row in rows)
+
+
+def test_every_error_but_the_bases_is_part_of_the_package() -> None:
+    assert {kind.__name__ for kind in kinds()} <= set(bucketcatalog.__all__)
+
+
+def test_stores_are_those_that_can_be_written() -> None:
+    rows = table_rows(GUIDE / "stores.md", "## Which can be written")
+    by_protocol = {name: row[1] for row in rows for name in re.findall(r"`(\w+)://", row[0])}
+
+    assert {name for name, writes in by_protocol.items() if writes == "yes"} == ATOMIC_PUTS | {"file"}
+    for line in re.findall(r"^([a-z0-9, ]+?) {2,}no ", inspect.getdoc(remote) or "", re.MULTILINE):
+        for name in line.split(", "):
+            assert name in ("zip", "file", "local") or by_protocol[name] == "no"
+
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_documented_with_its_options(name: str) -> None:
+    text = (GUIDE / "commands.md").read_text()
+    (section,) = re.findall(rf"^## `{name}[ `].*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL) or [""]
+    shared = text.partition("\n## ")[0]
+
+    for parameter in COMMANDS[name].params:
+        if parameter.param_type_name == "option":
+            assert f"`{parameter.opts[0]}" in section + shared, parameter.opts
+
+
+def test_no_other_command_is_documented() -> None:
+    assert set(re.findall(r"^## `(\w+)", (GUIDE / "commands.md").read_text(), re.MULTILINE)) == set(COMMANDS)
+
+
+def test_the_architecture_names_every_module_and_no_other() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"^\| `([\w/]+\.py)`", text, re.MULTILINE))
+    packages = [ROOT / "catalog" / "bucketcatalog", ROOT / "spark" / "pyspark_bucketcatalog"]
+    there = {
+        str(path.relative_to(package if package.name == "bucketcatalog" else package.parent))
+        for package in packages
+        for path in package.rglob("*.py")
+        if not path.name.startswith("__") and path.parent.name not in ("v1", "cli")
+    }
+
+    assert named == there

@@ -1,0 +1,360 @@
+"""Reading in Spark shows what the engine shows: every table, the past, key ranges, chosen columns, and clear errors."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import EqualTo, StringStartsWith
+
+from bucketcatalog import Catalog, InvalidOption, NotFound, UsageError, prefix
+from bucketcatalog.store import open_store
+from bucketcatalog.store.faults import Counting
+from pyspark_bucketcatalog import DefaultSource
+from pyspark_bucketcatalog.options import ReadOptions
+from pyspark_bucketcatalog.partitions import grouped, partition_count
+from pyspark_bucketcatalog.relation import open_relation
+from tests.spark.sample import HOSTILE_NAMES, OTHER, OWNER, PER_BUCKET, Sample, objects, read, reader, rows
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def engine(sample: Sample, table: str, **scan: Any) -> list[dict[str, Any]]:
+    return rows(sample.catalog.snapshot().scan(table, **scan).to_arrow())
+
+
+# Tables
+
+
+@pytest.mark.parametrize("table", ["buckets", "deleted_buckets", "deleted_objects", "log", "writers", "segments", "tables"])
+def test_spark_shows_a_table_as_the_engine_does(spark: SparkSession, sample: Sample, table: str) -> None:
+    assert rows(read(spark, sample.path, table=table)) == engine(sample, table) != []
+
+
+@pytest.mark.parametrize("table", ["checkpoints", "conflicts", "forks", "object_versions", "harvest_errors"])
+def test_the_other_tables_can_be_read_too(spark: SparkSession, sample: Sample, table: str) -> None:
+    assert read(spark, sample.path, table=table).count() == len(engine(sample, table))
+
+
+def test_every_live_object_is_shown_with_every_column(spark: SparkSession, sample: Sample) -> None:
+    assert rows(read(spark, sample.path)) == engine(sample, "objects")
+
+
+def test_names_are_byte_equal_however_hostile(spark: SparkSession, sample: Sample) -> None:
+    frame = read(spark, sample.path, bucket="weird")
+    collected = {row["name"].encode() for row in frame.select("name").collect()}
+    lengths = {row[0] for row in frame.selectExpr("hex(cast(name as binary))").collect()}
+
+    assert collected == {name.encode() for name in HOSTILE_NAMES}
+    assert {bytes.fromhex(text) for text in lengths} == collected
+    assert {row["headers"]["x-b"] for row in rows_with_maps(frame.toArrow())} == set(HOSTILE_NAMES)
+
+
+def rows_with_maps(table: pa.Table) -> list[dict[str, Any]]:
+    return [{**row, "headers": dict(row["headers"])} for row in table.to_pylist()]
+
+
+# The past
+
+
+def test_versions_and_times_show_the_past(spark: SparkSession, sample: Sample) -> None:
+    before = rows(sample.catalog.snapshot(version=sample.before).scan("buckets").to_arrow())
+    frames = [
+        read(spark, sample.path, table="buckets", versionAsOf=sample.before),
+        read(spark, sample.path, table="buckets", timestampAsOf=sample.before_time),
+        read(spark, sample.path, table="buckets", versionAsOf="node-1@3"),
+    ]
+
+    assert "empty" in {row["name"] for row in before}
+    assert [rows(frame) for frame in frames] == [before] * 3
+
+
+def test_a_datetime_is_a_time(spark: SparkSession, sample: Sample) -> None:
+    moment = datetime.datetime.fromtimestamp(int(sample.before_time[1:]) / 1e6, datetime.UTC)
+
+    assert read(spark, sample.path, table="buckets", timestampAsOf=moment).count() == 6
+
+
+def test_before_the_first_commit_everything_is_empty(spark: SparkSession, sample: Sample) -> None:
+    assert read(spark, sample.path, timestampAsOf="2001-01-01").count() == 0
+
+
+def test_events_between_two_versions_are_those_of_the_engine(spark: SparkSession, sample: Sample) -> None:
+    frame = read(spark, sample.path, readChangeFeed=True, startingVersion=sample.before)
+    by_time = read(spark, sample.path, readChangeFeed=True, startingTimestamp=sample.before_time, columns="name, _change_type")
+
+    assert rows(frame) == rows(sample.catalog.changes(start=sample.before).to_arrow())
+    assert {row["_change_type"] for row in rows(by_time)} == {"put", "delete"}
+    assert by_time.count() == 105
+
+
+def test_events_from_the_beginning_to_a_version(spark: SparkSession, sample: Sample) -> None:
+    frame = read(spark, sample.path, readChangeFeed=True, endingVersion=sample.before, maxPartitionRows=20_000)
+
+    assert frame.rdd.getNumPartitions() == 2
+    assert frame.count() == 4 * PER_BUCKET + len(HOSTILE_NAMES) + 10
+
+
+# Key ranges
+
+
+def requests(path: str, **options: Any) -> tuple[int, int]:
+    """Rows and range reads of reading everything, counted below the engine."""
+    reading = reader(path, **options)
+    partitions = reading.partitions()
+    task = pickle.loads(pickle.dumps(reading))
+    store = Counting(open_store(path))
+    task._relation.catalog = Catalog(store)
+    found = sum(batch.num_rows for part in pickle.loads(pickle.dumps(partitions)) for batch in task.read(part))
+    return found, store.requests["get_range"]
+
+
+def test_bucket_and_prefix_read_only_their_key_ranges(sample: Sample) -> None:
+    everything, most = requests(sample.path)
+    of_bucket, some = requests(sample.path, bucket="dogs")
+    of_prefix, few = requests(sample.path, bucket="dogs", prefix="2021/0000")
+
+    assert everything > of_bucket == PER_BUCKET + 100
+    assert of_prefix == 2
+    assert most > some > few >= 1
+    assert most >= 6
+    assert few <= 2
+
+
+def test_a_bucket_of_several_owners_needs_one(spark: SparkSession, sample: Sample) -> None:
+    frame = read(spark, sample.path, bucket="shared", owner=OTHER)
+
+    assert {(row["owner"], row["bucket_id"]) for row in rows(frame.select("owner", "bucket_id"))} == {
+        (OTHER, sample.buckets["other shared"])
+    }
+    with pytest.raises(InvalidOption, match=f"2 owners have a bucket 'shared': .*{OWNER}.*option owner"):
+        reader(sample.path, bucket="shared")
+
+
+def test_owner_and_prefix_work_alone_and_on_buckets(sample: Sample) -> None:
+    assert requests(sample.path, owner=OTHER)[0] == PER_BUCKET
+    assert requests(sample.path, prefix="2023/")[0] == 4 * PER_BUCKET // 5 - 1
+    assert requests(sample.path, table="buckets", bucket="shared")[0] == 2
+    assert requests(sample.path, table="buckets", prefix="sha", owner=OWNER)[0] == 1
+
+
+def test_tombstones_of_a_bucket_that_is_gone_can_be_read(sample: Sample) -> None:
+    assert requests(sample.path, table="deleted_objects", bucket="cats")[0] == 15
+    assert requests(sample.path, table="deleted_objects", bucket="empty")[0] == 0
+    with pytest.raises(NotFound, match=r"no bucket 'empty'.*Next: .*'cats', 'dogs'"):
+        reader(sample.path, bucket="empty")
+
+
+def test_the_number_of_partitions_follows_the_rows_in_the_index() -> None:
+    assert [partition_count(rows, 1 << 20) for rows in (0, 1, 100_000)] == [1, 1, 1]
+    assert partition_count(10 << 20, 1 << 20) == 10
+    assert partition_count(1 << 17, 1 << 20) == 1
+
+
+@pytest.mark.parametrize(("weights", "count"), [([], 3), ([5], 3), ([1] * 10, 3), ([0, 0, 9, 0, 1], 2), ([7, 1, 1, 1, 7], 4)])
+def test_groups_are_neighbours_that_cover_everything(weights: list[int], count: int) -> None:
+    groups = grouped(weights, count)
+
+    assert [at for group in groups for at in group] == list(range(len(weights)))
+    assert len(groups) <= count
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "name = '2021/00001.jpg'",
+        "name in ('2021/00001.jpg', 'none', null) and content_type <=> null",
+        "name like 'new/%' and content_length = 7",
+        "owner = '{other}' and name like '2020/0000%'",
+        "bucket_id = 'no uuid' or owner = upper('{other}')",
+        "legal_hold and owner = '8F1A1C3E-52F3-4F0E-9D8B-0A4C5B6D7E8F'",
+        "created > '2001-01-01' and content_length in (1, 2)",
+        "content_md5 = X'000102030405060708090a0b0c0d0e0f'",
+        "name = 'x' or name = '2021/00001.jpg'",
+    ],
+)
+def test_pushed_filters_change_nothing_but_the_work(own: SparkSession, sample: Sample, condition: str) -> None:
+    own.conf.set(PUSHDOWN, "true")
+    text = condition.format(other=OTHER)
+    columns = "name, owner, content_length"
+    pushed, plain = (read(own, sample.path, filterPushdown=on).filter(text).select(*columns.split(", ")) for on in (True, False))
+
+    assert rows(pushed) == rows(plain)
+
+
+def test_a_pushed_filter_narrows_what_is_planned(sample: Sample) -> None:
+    reading = reader(sample.path, filterPushdown=True)
+    filters = [EqualTo(("owner",), OWNER), EqualTo(("bucket_id",), sample.buckets["dogs"]), StringStartsWith(("name",), "new/")]
+
+    assert list(reading.pushFilters(filters)) == []
+    assert sum(batch.num_rows for part in reading.partitions() for batch in reading.read(part)) == 100
+    wanted = {"owner": OWNER, "bucket_id": sample.buckets["dogs"], "name": prefix("new/")}
+    assert len(reading.partitions()) == len(sample.catalog.snapshot().scan("objects", where=wanted).plan()) == 1
+
+
+# Columns
+
+
+def test_the_users_schema_chooses_columns_and_may_ask_for_more(spark: SparkSession, sample: Sample) -> None:
+    ddl = (
+        "_revision bigint, name string, headers map<string,string>, _version string, _writer string, _commit_timestamp timestamp"
+    )
+    frame = spark.read.format("bucketcatalog").schema(ddl).option("bucket", "weird").load(sample.path)
+    columns = [part.split()[0] for part in re.sub(r"<.*?>", "", ddl).split(", ")]
+
+    assert frame.columns == columns
+    where = {"bucket_id": sample.buckets["weird"]}
+    assert rows(frame) == engine(sample, "objects", columns=columns, where=where)
+
+
+def test_the_option_columns_does_the_same(spark: SparkSession, sample: Sample) -> None:
+    frame = read(spark, sample.path, table="deleted_objects", columns="deleted_at,_version, name")
+
+    assert rows(frame) == engine(sample, "deleted_objects", columns=["deleted_at", "_version", "name"])
+
+
+@pytest.mark.parametrize(
+    ("ddl", "message"),
+    [
+        ("name string, size bigint", "no column 'size'.*Its columns are owner, .*_revision"),
+        ("name string, content_length int", "'content_length' of table 'objects' is bigint, not int"),
+        ("name string, content_length bigint not null", "'content_length' of table 'objects' can be null"),
+    ],
+)
+def test_a_schema_that_does_not_fit_is_an_error(spark: SparkSession, sample: Sample, ddl: str, message: str) -> None:
+    with pytest.raises(AnalysisException, match=rf"INVALID_OPTION\] .*{message}"):
+        spark.read.format("bucketcatalog").schema(ddl).load(sample.path).count()
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"versonAsOf": "1"}, r"\[INVALID_OPTION\] There is no option 'versonasof'. Next: Did you mean versionAsOf\?"),
+        ({"ignoreCorruption": "true"}, r"\[INVALID_OPTION\] There is no option 'ignorecorruption'"),
+        ({"strict": "maybe"}, r"\[INVALID_OPTION\] The option strict is 'maybe'. Next: Set it to true or false"),
+        ({"maxPartitionRows": "0"}, r"\[INVALID_OPTION\] The option maxPartitionRows"),
+        ({"timestampAsOf": "@1", "versionAsOf": "1"}, r"\[INVALID_OPTION\] .* exclude each other"),
+        ({"startingVersion": "1"}, r"\[INVALID_OPTION\] .*readChangeFeed"),
+        ({"readChangeFeed": "true", "bucket": "cats"}, r"\[INVALID_OPTION\] .*filter the DataFrame"),
+        ({"timestampAsOf": "yesterday"}, r"\[INVALID_TIME\] 'yesterday' is not a time"),
+        ({"timestampAsOf": "2999-01-01"}, r"\[INVALID_TIME\] .* after now"),
+        ({"versionAsOf": "nightly"}, r"\[INVALID_VERSION\] There is no tag 'nightly'"),
+        ({"table": "cows"}, r"\[UNKNOWN_TABLE\] There is no table 'cows'.* Next: Choose one of buckets, "),
+        ({"table": "deleted_log"}, r"\[UNKNOWN_TABLE\]"),
+        ({"table": "log", "bucket": "cats"}, r"\[INVALID_OPTION\] Table 'log' is about the catalog"),
+        ({"table": "harvest_errors", "bucket": "cats"}, r"\[INVALID_OPTION\] Table 'harvest_errors' has no buckets"),
+        ({"database": "videos"}, r"\[DATABASE_NOT_FOUND\] .* no database 'videos'. Next: Choose one of photos"),
+        ({"bucket": "cow"}, r"\[NOT_FOUND\] There is no bucket 'cow'"),
+        ({"owner": "me"}, r"\[INVALID_OPTION\] The condition on column 'owner'"),
+        ({"columns": "name,,id"}, r"\[INVALID_OPTION\] The option columns"),
+        ({"columns": "nome"}, r"\[INVALID_OPTION\] Table 'objects' has no column 'nome'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_to_do(sample: Sample, options: dict[str, str], message: str) -> None:
+    with pytest.raises((UsageError, NotFound), match=message):
+        DefaultSource({"path": sample.path, **{name.lower(): value for name, value in options.items()}})
+
+
+def test_sparks_own_error_holds_the_code_and_the_next_step(spark: SparkSession, sample: Sample) -> None:
+    with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] There is no option 'tabel'. Next: Did you mean table\?"):
+        read(spark, sample.path, tabel="objects")
+
+
+def test_no_catalog_is_an_error_and_never_an_empty_frame(spark: SparkSession, tmp_path: Path) -> None:
+    for options in ({}, {"database": "photos"}, {"database": "photos", "timestampAsOf": "2001-01-01"}):
+        with pytest.raises(AnalysisException, match=rf"\[CATALOG_NOT_FOUND\] There is no catalog at {tmp_path}.*Next: "):
+            read(spark, str(tmp_path), **options)
+    with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] No catalog is named"):
+        spark.read.format("bucketcatalog").load()
+    with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] A read is of one catalog"):
+        spark.read.format("bucketcatalog").option("table", "log").load(["a", "b"])
+
+
+def test_several_databases_are_listed(spark: SparkSession, tmp_path: Path) -> None:
+    for database in ("photos", "videos"):
+        with Catalog(tmp_path).writer("node-1", database=database) as writer, writer.transaction() as tx:
+            tx.put("buckets", {"owner": OWNER, "name": database})
+
+    with pytest.raises(AnalysisException, match=r"\[DATABASE_NOT_FOUND\] .*photos, videos"):
+        read(spark, str(tmp_path), table="buckets")
+    assert [row["name"] for row in rows(read(spark, str(tmp_path), table="buckets", database="videos"))] == ["videos"]
+
+
+def damaged(sample: Sample, pattern: str) -> Iterator[Path]:
+    for path in Path(sample.path).rglob(pattern):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+        yield path
+
+
+@pytest.mark.parametrize("pattern", ["*.seg", "*.ckpt", "*.txn"])
+def test_a_damaged_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample, pattern: str) -> None:
+    files = [path.relative_to(copied.path).as_posix() for path in damaged(copied, pattern)]
+
+    with pytest.raises((AnalysisException, PythonException), match=r"\[CORRUPT\] .*Next: ") as error:
+        read(spark, copied.path).count()
+    assert any(name in str(error.value) for name in files)
+
+
+def test_a_missing_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample) -> None:
+    frame = read(spark, copied.path)
+    for path in Path(copied.path).rglob("*.seg"):
+        path.unlink()
+
+    with pytest.raises((AnalysisException, PythonException), match=r"\[MISSING\] node-1/photos/segments/.*Next: "):
+        frame.count()
+
+
+def test_writing_and_streaming_say_that_they_cannot(spark: SparkSession, copied: Sample, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"\[USAGE\] This release cannot write to a catalog with Spark"):
+        spark.range(1).write.format("bucketcatalog").mode("append").save(copied.path)
+    stream = spark.readStream.format("bucketcatalog").load(copied.path).writeStream.format("noop")
+    query = stream.option("checkpointLocation", str(tmp_path / "c")).start()
+    with pytest.raises(StreamingQueryException, match=r"\[USAGE\] This release cannot read a catalog as a stream"):
+        query.processAllAvailable()
+
+
+# Credentials
+
+
+def test_values_of_storage_options_are_shown_nowhere() -> None:
+    secret = "hunter2"
+    options = ReadOptions.parse({"path": "s3://lake/x", "storage.secret": secret, "storage.client_kwargs": '{"verify": false}'})
+
+    assert options.storage == {"secret": secret, "client_kwargs": {"verify": False}}
+    assert secret not in repr(options)
+
+
+def test_errors_about_storage_options_do_not_show_their_values(sample: Sample) -> None:
+    with pytest.raises(InvalidOption, match="secret") as error:
+        open_relation({"path": sample.path, "storage.secret": "hunter2"})
+
+    assert "hunter2" not in str(error.value)
+
+
+def test_storage_options_reach_the_store_in_the_tasks_and_no_plan(spark: SparkSession, tmp_path: Path) -> None:
+    with Catalog(tmp_path / "catalog").writer("node-1") as writer, writer.transaction() as tx:
+        tx.put("objects", objects(OTHER, ["a", "b"]))
+    options = {"storage.auto_mkdir": "true", "storage.token": "hunter2"}
+    frame = read(spark, f"local://{tmp_path}/catalog", **options)
+    task = pickle.loads(pickle.dumps(reader(f"local://{tmp_path}/catalog", **options)))
+
+    assert frame.count() == 2
+    assert task._relation.options.storage == {"auto_mkdir": True, "token": "hunter2"}
+    assert "hunter2" not in frame._jdf.queryExecution().toString() + repr(task._relation) + repr(task._relation.catalog.store)
+    assert "hunter2" not in repr(task.partitions())

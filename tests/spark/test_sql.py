@@ -1,0 +1,91 @@
+"""SQL: tables, temporary views, and a whole database at once."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import pyspark_bucketcatalog
+from bucketcatalog import InvalidOption
+from pyspark_bucketcatalog import DefaultSource
+from tests.spark.sample import OWNER, PER_BUCKET, Sample, objects, rows
+
+
+def put_object(sample: Sample, name: str) -> None:
+    with sample.catalog.writer("node-3", database="photos") as writer, writer.transaction() as tx:
+        tx.put("objects", objects(sample.buckets["dogs"], [name]))
+
+
+def test_a_created_table_takes_the_cut_at_each_query(own: SparkSession, copied: Sample) -> None:
+    own.sql(
+        f"CREATE TABLE dogs USING bucketcatalog OPTIONS (path '{copied.path}', database 'photos', table 'objects', bucket 'dogs')"
+    )
+    try:
+        counts = [own.sql("SELECT count(*) FROM dogs").first()[0]]
+        put_object(copied, "late")
+        counts.append(own.sql("SELECT count(*) FROM dogs").first()[0])
+        some = own.sql("SELECT name FROM dogs WITH (prefix = 'late') WHERE content_length = 0")
+
+        assert counts == [PER_BUCKET + 100, PER_BUCKET + 101]
+        assert rows(some) == [{"name": "late"}]
+    finally:
+        own.sql("DROP TABLE dogs")
+    assert copied.catalog.snapshot().scan("buckets").to_arrow().num_rows == 5
+
+
+def test_a_created_table_keeps_no_credentials() -> None:
+    with pytest.raises(InvalidOption, match=r"option storage.secret would be stored with the table.*Next: .*WITH") as error:
+        DefaultSource({"provider": "bucketcatalog", "path": "x", "option.storage.secret": "hunter2", "storage.secret": "hunter2"})
+
+    assert "hunter2" not in str(error.value)
+
+
+def test_sparks_own_properties_of_a_table_are_no_options(sample: Sample) -> None:
+    properties = {"provider": "bucketcatalog", "owner": "somebody", "location": sample.path, "path": sample.path, "comment": "x"}
+
+    assert DefaultSource({**properties, "table": "log", "option.table": "log"}).schema().fieldNames()[0] == "writer"
+
+
+def test_a_created_table_with_columns_of_its_own_says_what_to_do(own: SparkSession, sample: Sample) -> None:
+    own.sql(f"CREATE TABLE typed (name STRING) USING bucketcatalog OPTIONS (path '{sample.path}')")
+    try:
+        with pytest.raises(
+            AnalysisException, match=r"\[INVALID_OPTION\] No catalog is named.*leave the columns out of CREATE TABLE"
+        ):
+            own.sql("SELECT * FROM typed").collect()
+    finally:
+        own.sql("DROP TABLE typed")
+
+
+def test_a_temporary_view_shows_the_cut_at_which_it_was_made(own: SparkSession, copied: Sample) -> None:
+    own.sql(f"CREATE TEMPORARY VIEW dogs USING bucketcatalog OPTIONS (path '{copied.path}', bucket 'dogs', prefix 'new/')")
+    put_object(copied, "new/late")
+
+    assert own.sql("SELECT count(*), max(content_length) FROM dogs").first() == (100, 99)
+
+
+def test_attach_shows_every_table_at_one_cut(own: SparkSession, copied: Sample) -> None:
+    views = pyspark_bucketcatalog.attach(own, copied.path)
+    put_object(copied, "late")
+
+    assert views == copied.catalog.snapshot().tables
+    joined = own.sql("SELECT b.name, count(*) FROM objects o JOIN buckets b ON o.bucket_id = b.id GROUP BY b.name, b.id")
+    assert sorted(tuple(row) for row in joined.collect()) == [
+        ("cats", PER_BUCKET - 5),
+        ("dogs", PER_BUCKET + 100),
+        ("shared", PER_BUCKET),
+        ("shared", PER_BUCKET),
+        ("weird", 18),
+    ]
+    assert own.sql("SELECT count(*) FROM log").first() == (5,)
+
+
+def test_attach_takes_a_prefix_for_views_and_a_time(own: SparkSession, sample: Sample) -> None:
+    views = pyspark_bucketcatalog.attach(own, sample.path, "photos", view_prefix="old_", versionAsOf=sample.before)
+
+    assert "old_deleted_objects" in views
+    assert own.sql("SELECT count(*) FROM old_buckets").first() == (6,)
+    with pytest.raises(InvalidOption, match="The option bucket is about one table"):
+        pyspark_bucketcatalog.attach(own, sample.path, bucket="cats")
+    assert OWNER in {row["owner"] for row in rows(own.table("old_buckets"))}

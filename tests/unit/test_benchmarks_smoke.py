@@ -1,0 +1,180 @@
+"""The benchmarks run and give results of the right shape. Nothing here asserts a time; at this scale the numbers mean nothing."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT))  # the benchmarks are no installed package
+
+from benchmarks import dataset, run, spark_reads  # noqa: E402
+from benchmarks.fresh import FreshProcessFailed, run_fresh  # noqa: E402
+from benchmarks.measuring import in_turns  # noqa: E402
+from benchmarks.results import Goal, Group, Measure, Sample, table  # noqa: E402
+from benchmarks.world import SMALL, World  # noqa: E402
+
+TINY = replace(
+    SMALL,
+    name="tiny",
+    objects=2_000,
+    upserts=20,
+    shallow=2,
+    deep=4,
+    commit_rounds=1,
+    commits_a_round=3,
+    peer_depths=(1, 3),
+    peer_rounds=1,
+    rounds=1,
+    deletes=2,
+    past_checkpoints=1,
+    lookups=3,
+    memory_parts=2,
+    memory_part_rows=1_000,
+)
+MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1}
+NEED_PEER = ("commits", "upserts", "reads")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    tree = tmp_path / "tree"
+    (tree / "a" / "b").mkdir(parents=True)
+    for name in ("one", "a/two", "a/b/three"):
+        (tree / name).write_text(name)
+    (tmp_path / "work").mkdir()
+    return World(tmp_path / "work", TINY, tree)
+
+
+def is_sample(document: dict[str, object]) -> bool:
+    return {"median", "min", "max", "runs", "unit"} <= document.keys() and isinstance(document["median"], float)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_group_at_tiny_scale_gives_its_measures(name: str, world: World) -> None:
+    if name in NEED_PEER:
+        pytest.importorskip("deltalake", reason="the peer comes with the extra bench")
+    document = importlib.import_module(f"benchmarks.{name}").run(world).document()
+    assert len(document["measures"]) == MEASURES[name]
+    assert document["settings"]
+    for measure in document["measures"]:
+        assert is_sample(measure["ours"])
+        assert "other" not in measure or (measure["other"]["name"] and is_sample(measure["other"]))
+        assert (measure["goal"] is None) == (measure["met"] is None)
+    json.dumps(document)
+
+
+def test_spark_group_names_its_measures() -> None:
+    samples = {name: Sample((2.0, 1.0)) for name in ("ours", "native", "every column", "count", "native count")}
+    full, *_ = spark_reads.measures_of(samples, 2_000_000)
+    assert full.name == "Spark full read of 2,000,000 live objects"
+    assert full.compared == 1.0
+
+
+def test_main_writes_results_and_keeps_other_groups_of_the_scale(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, work = world.directory / "results.json", world.directory / "below"
+    monkeypatch.setitem(run.SCALES, "small", replace(TINY, name="small"))
+    output.write_text(json.dumps({"scale": "small", "groups": {"reads": {"measures": []}}}))
+    asked = ["--scale", "small", "--only", "harvest", "--tree", str(world.tree), "--workdir", str(work), "--output", str(output)]
+    assert run.main(asked) == 0
+    document = json.loads(output.read_text())
+    assert set(document["groups"]) == {"reads", "harvest"}
+    assert {"machine", "versions", "scale"} <= document.keys()
+    assert {"began", "seconds", "load", "settings", "measures"} <= document["groups"]["harvest"].keys()
+    assert str(world.tree) not in output.read_text()
+    assert list(work.iterdir()) == []
+    assert "goals met" in capsys.readouterr().out
+
+
+def test_group_that_fails_is_reported_and_the_others_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.memory.run_fresh", lambda *_, **__: 1 / 0)
+    console = Console(quiet=True)
+    groups = run.run_groups(["memory", "harvest"], TINY, world.directory, world.tree, console)
+    assert groups["memory"]["error"] == "ZeroDivisionError: division by zero"
+    assert groups["harvest"]["measures"]
+    Console(quiet=True).print(table(groups))
+
+
+def test_dataset_is_as_described_and_repeatable() -> None:
+    rows = dataset.objects(5_000)
+    rows.validate(full=True)
+    names = rows["name"].to_pylist()
+    assert rows.column_names == list(dataset.COLUMNS)
+    assert len(set(names)) == 5_000
+    assert all(re.fullmatch(r"projects/\d\d/datasets/\d\d/picture-[0-9a-f]{8}", name) and len(name) == 40 for name in names)
+    assert rows["created"].equals(rows["modified"])
+    assert all(len(set(pair)) == 2 for pair in rows["sharks"].to_pylist())
+    assert len({shark for pair in rows["sharks"].to_pylist() for shark in pair}) == 6
+    assert rows.equals(dataset.objects(5_000))
+    assert not rows["name"].equals(dataset.objects(5_000, seed=2)["name"])
+
+
+def test_upserts_are_half_overwrites_and_half_new() -> None:
+    rows = dataset.objects(2_000)
+    changed = dataset.upserts(rows, 100)["name"].to_pylist()
+    assert len(set(changed)) == 100
+    assert len(set(changed) & set(rows["name"].to_pylist())) == 50
+
+
+def test_text_form_shows_uuids_as_the_catalog_does() -> None:
+    text = dataset.as_text(dataset.objects(10))
+    assert text["owner"][0].as_py() == "6f1a5d1e-8c5b-4d0c-9f2e-7a3b4c5d6e7f"
+    assert text["id"].type == pa.string()
+    text.validate(full=True)
+
+
+def test_both_sides_return_the_same_rows(world: World) -> None:
+    pytest.importorskip("deltalake", reason="the peer comes with the extra bench")
+    from benchmarks import inventories, peer
+
+    from bucketcatalog import Catalog
+
+    mine = Catalog(world.catalog).snapshot().scan("objects", columns=list(dataset.COLUMNS)).to_arrow().to_pylist()
+    table_path = str(inventories.as_text(world))
+    for read in peer.READS.values():
+        theirs = read(peer.deltalake.DeltaTable(table_path)).to_pylist()
+        assert sorted(theirs, key=lambda row: row["name"]) == mine
+
+
+def test_subjects_take_turns_and_own_times_count() -> None:
+    order: list[str] = []
+    samples = in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b") or 7.0}, 3)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert samples["b"].values == (7.0, 7.0, 7.0)
+    assert len(samples["a"].values) == 3
+
+
+@pytest.mark.parametrize(
+    ("goal", "compared", "met"),
+    [
+        (Goal("ours / other", "at most", 1.5), 2.0, False),
+        (Goal("other / ours", "at least", 0.5), 0.5, True),
+        (Goal("ours", "at most", 4.0), 4.0, True),
+    ],
+)
+def test_goal_compares_what_it_says(goal: Goal, compared: float, met: bool) -> None:
+    measure = Measure("m", Sample((4.0, 3.0, 9.0)), Sample((2.0,)), "other", goal)
+    assert measure.compared == compared
+    assert measure.met is met
+    assert Group([measure], {}).document()["measures"][0]["met"] is met
+
+
+def test_error_of_a_fresh_process_reaches_the_caller() -> None:
+    with pytest.raises(FreshProcessFailed, match="no_such_function"):
+        run_fresh("ours", "no_such_function")
+
+
+def test_fresh_process_on_one_core_has_one_thread(world: World) -> None:
+    found = run_fresh("ours", "read", cores=1, path=str(world.catalog), columns=["name"], repeats=2)
+    assert found["rows"] == TINY.objects
+    assert len(found["seconds"]) == 2

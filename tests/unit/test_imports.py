@@ -1,0 +1,222 @@
+"""Arrows point one way: each module imports only what stands before it, and each outside thing has one door."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import bucketcatalog
+
+ROOT = Path(bucketcatalog.__file__).parent
+
+# In the order of the data's way, earliest first. A module may import from its own group's earlier lines and from earlier groups.
+ORDER = [
+    "errors",
+    "clock",
+    "names",
+    "paths",
+    "cut",
+    "uuids",
+    "tables",
+    "declarations",
+    "keys",
+    "schema",
+    "surface",
+    "intake",
+    "filters",
+    "facts",
+    "events",
+    "v1",
+    "store",
+    "codec",
+    "log",
+    "times",
+    "planning",
+    "replay",
+    "reading",
+    "base",
+    "render",
+    "versions",
+    "contents",
+    "metadata",
+    "scan",
+    "listing",
+    "snapshot",
+    "changes",
+    "incarnations",
+    "targets",
+    "drafts",
+    "database",
+    "checkpoint",
+    "writer",
+    "catalog",
+    "harvest",
+    "cli",
+]
+"""What is imported as a package stands here once; within ``store``, ``codec`` and so on the test below looks for circles."""
+
+
+def sources() -> dict[str, Path]:
+    """Every module of the package by its dotted name below it."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+SOURCES = sources()
+
+
+def imports(module: str, *, typing: bool = False) -> set[str]:
+    """The package's modules that a module imports when it runs; with ``typing`` those for type checkers too."""
+    path = SOURCES[module]
+    tree = ast.parse(path.read_text())
+    skipped = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not typing:
+            skipped |= {id(inner) for inner in ast.walk(node)}
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in skipped:
+            if node.level:
+                base = package.split(".") if package else []
+                base = base[: len(base) - node.level + 1]
+                target = ".".join([*base, *([node.module] if node.module else [])])
+            elif node.module and node.module.split(".")[0] == "bucketcatalog":
+                target = ".".join(node.module.split(".")[1:])
+            else:
+                continue
+            for alias in node.names:
+                full = f"{target}.{alias.name}" if target else alias.name
+                found.add(full if full in SOURCES else target)
+    return {name for name in found if name and name != module}
+
+
+def outside(module: str) -> set[str]:
+    """The top-level names of other packages that a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(SOURCES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+MODULES = [name for name in SOURCES if name]
+
+
+def test_every_module_has_its_place_in_the_order() -> None:
+    assert {name.split(".")[0] for name in MODULES} == set(ORDER)
+    assert len(set(ORDER)) == len(ORDER)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_stands_before_it(module: str) -> None:
+    place = ORDER.index(module.split(".")[0])
+    later = {name for name in imports(module) if ORDER.index(name.split(".")[0]) > place}
+    assert later == set()
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path, module))
+        if module not in done:
+            for name in imports(module):
+                visit(name, (*path, module))
+            done.add(module)
+
+    for module in MODULES:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_stand_at_the_top(module: str) -> None:
+    tree = ast.parse(SOURCES[module].read_text())
+    inner = [
+        n
+        for f in ast.walk(tree)
+        if isinstance(f, ast.FunctionDef)
+        for n in ast.walk(f)
+        if isinstance(n, ast.Import | ast.ImportFrom)
+    ]
+    if module.split(".")[0] not in ("cli", "store"):
+        assert [ast.unparse(node) for node in inner] == []
+
+
+def test_only_the_codec_imports_generated_protobuf() -> None:
+    users = {module for module in MODULES if any(n.split(".")[0] == "v1" for n in imports(module, typing=True))}
+    assert users and {name.split(".")[0] for name in users} <= {"codec", "v1"}
+    runtime = {module for module in MODULES if "google" in outside(module)}
+    assert {name.split(".")[0] for name in runtime} <= {"codec", "v1"}
+
+
+def test_only_one_module_reads_clocks_and_makes_chance() -> None:
+    users = {module for module in MODULES if outside(module) & {"time", "random", "secrets"}}
+    assert users == {"clock"}
+    assert "urandom" not in "".join(SOURCES[m].read_text() for m in MODULES if m != "clock")
+    for call in ("datetime.now", "utcnow(", "uuid4(", "uuid1("):
+        assert not [m for m in MODULES if call in SOURCES[m].read_text()], call
+
+
+def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:
+    every = {name: outside(name) for name in MODULES}
+    assert not [m for m, found in every.items() if found & {"pyspark", "pyspark_bucketcatalog"}]
+    assert not [m for m, found in every.items() if found & {"boto3", "botocore", "s3fs"}]
+    assert {m.split(".")[0] for m, found in every.items() if "fsspec" in found} <= {"store"}
+    assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli"}
+
+
+def test_nothing_from_the_store_is_unpickled() -> None:
+    assert not [m for m in MODULES if outside(m) & {"pickle", "marshal", "shelve", "cloudpickle"}]
+
+
+def test_the_surface_is_sorted_and_complete() -> None:
+    assert list(bucketcatalog.__all__) == sorted(bucketcatalog.__all__)
+    assert set(bucketcatalog.__all__) == SURFACE
+    for name in bucketcatalog.__all__:
+        assert getattr(bucketcatalog, name).__doc__
+    for name in ("AccessDenied", "StoreUnavailable"):
+        assert issubclass(getattr(bucketcatalog, name), bucketcatalog.BucketCatalogError)
+
+
+SURFACE = {
+    "AccessDenied",
+    "BucketCatalogError",
+    "Catalog",
+    "CatalogNotFound",
+    "CatalogWarning",
+    "ClockSkew",
+    "ClosedWriter",
+    "CommitError",
+    "CommitUnknown",
+    "CorruptionError",
+    "DatabaseNotFound",
+    "ForeignBranch",
+    "ForkDetected",
+    "IncompatibleTable",
+    "InvalidName",
+    "InvalidOption",
+    "InvalidRows",
+    "InvalidTime",
+    "InvalidVersion",
+    "MissingObject",
+    "NotFound",
+    "ObjectNotFound",
+    "OutcomeUnknown",
+    "SourceNotFound",
+    "StoreError",
+    "StoreUnavailable",
+    "TruncatedObject",
+    "UnknownTable",
+    "UnsupportedFormat",
+    "UnsupportedStore",
+    "UsageError",
+    "prefix",
+}
