@@ -1,6 +1,6 @@
 """Write, read, look back, compare: a catalog in a directory, from Python alone.
 
-    python examples/basics.py [CATALOG]
+python examples/basics.py [CATALOG]
 """
 
 import sys

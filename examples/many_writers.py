@@ -1,6 +1,6 @@
 """Several processes write one catalog without knowing of each other, and what comes of it where they disagree.
 
-    python examples/many_writers.py [CATALOG]
+python examples/many_writers.py [CATALOG]
 """
 
 import sys

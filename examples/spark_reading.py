@@ -1,6 +1,6 @@
 """A catalog as Spark DataFrames: now, then, what ended, what happened, and SQL over all of it.
 
-    python examples/spark_reading.py [CATALOG]
+python examples/spark_reading.py [CATALOG]
 """
 
 import sys

@@ -37,7 +37,7 @@ class Page:
 
 
 def list_page(
-    base: TableBase, leading: Mapping[str, Any], prefix: str, delimiter: str | None, marker: str | None, limit: int
+    base: TableBase, leading: Mapping[str, Any], prefix: str, delimiter: str | None, marker: str | bytes | None, limit: int
 ) -> Page:
     """One page; see ``Snapshot.list``."""
     table = base.table

@@ -34,9 +34,9 @@ def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[s
         every[DELETED_AT] = pa.field(DELETED_AT, TIMESTAMP, False)
     names = list(every) if columns is None else list(columns)
     every |= {name: pa.field(name, kind, False) for name, kind in REQUESTED.items()}
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InvalidOption(f"The column {twice[0]!r} is asked for twice.", next_step="Name each column once.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidOption(f"The column {twice!r} is asked for twice.", next_step="Name each column once.")
     unknown = [name for name in names if name not in every]
     if unknown:
         raise InvalidOption(

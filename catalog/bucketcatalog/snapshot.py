@@ -73,7 +73,7 @@ class Snapshot(Contents):
         *,
         prefix: str = "",
         delimiter: str | None = None,
-        marker: str | None = None,
+        marker: str | bytes | None = None,
         limit: int = 1000,
         **key: Any,
     ) -> Page:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -38,8 +38,8 @@ class Measured(World):
 
 
 @pytest.fixture
-def world() -> Iterator[Measured]:
-    yield Measured()
+def world() -> Measured:
+    return Measured()
 
 
 def documented(operation: str) -> list[str]:
