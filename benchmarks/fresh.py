@@ -46,7 +46,8 @@ def _main(module: str, function: str, arguments: str, cores: str) -> None:
     if int(cores):
         _limit_cores(int(cores))
     result = getattr(importlib.import_module(f"benchmarks.{module}"), function)(**json.loads(arguments))
-    print(_MARK + json.dumps(result))
+    print(_MARK + json.dumps(result), flush=True)
+    os._exit(0)  # libraries with threads of their own sometimes abort while the interpreter is torn down, which nobody measures
 
 
 if __name__ == "__main__":

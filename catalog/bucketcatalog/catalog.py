@@ -26,6 +26,7 @@ from .versions import Version
 from .writer import Writer
 
 DEFAULT_DATABASE = "default"
+_RESERVED = METADATA_TABLES | {"tags"}
 
 
 class Catalog:
@@ -60,7 +61,7 @@ class Catalog:
         """
         added = tables_of(tables)
         for table in added:
-            if table.name in METADATA_TABLES or table.name.startswith(DELETED_PREFIX):
+            if table.name in _RESERVED or table.name.startswith(DELETED_PREFIX):
                 raise IncompatibleTable(f"No table can be called {table.name!r}.", next_step="Call it SYSTEM.TABLE.")
             known = self._registered.get(table.name) or core_tables().get(table.name)
             self._registered[table.name] = table if known is None else merge(known, table)
@@ -133,7 +134,9 @@ class Catalog:
         return Diff(self._from(later, start), later, later.table(table))
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
-        """The snapshot that a comparison with ``later`` starts from; without a version the empty one."""
+        """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""
         if start is None:
-            return Snapshot(later.files, version_view(later.files, Cut()))
-        return self.snapshot(database=later.database, version=start)
+            view = version_view(later.files, Cut())
+        else:
+            view = self.snapshot(database=later.database, version=start).view
+        return Snapshot(later.files, view, later.definitions)

@@ -28,9 +28,10 @@ _FEW_KEYS = 64
 class Contents:
     """What a view of the log holds. Nothing is read before it is asked for, and everything once."""
 
-    def __init__(self, files: LogFiles, view: View) -> None:
+    def __init__(self, files: LogFiles, view: View, definitions: Mapping[str, Table] | None = None) -> None:
         self.files = files
         self.view = view
+        self._definitions = definitions
         self._indexes = IndexCache(files.store, files.database)
         self._bases: dict[str, TableBase] = {}
 
@@ -46,7 +47,9 @@ class Contents:
 
     @cached_property
     def definitions(self) -> Mapping[str, Table]:
-        """The tables by name: the core's, and those that the log and the checkpoints define."""
+        """The tables by name: those given, else the core's and those that the log and the checkpoints define."""
+        if self._definitions is not None:
+            return self._definitions
         stored = [table for checkpoint in self.view.checkpoints for table in checkpoint.tables]
         stored += [table for transaction in self.view.tail for table in transaction.tables]
         return merge_tables([*core_tables().values(), *stored])

@@ -91,7 +91,7 @@ def _warn(view: View, *, strict: bool) -> None:
     if forked:
         text = f"The timeline of writer {forked[0].writer!r} is forked at revision {forked[0].revision}; both branches are read."
         if strict:
-            raise ForkDetected(text, next_step="Join the branches with bucketcatalog repair, or read without strict.")
+            raise ForkDetected(text, next_step="Give each process a writer id of its own, or read without strict.")
         warnings.warn(text, CatalogWarning, stacklevel=4)
     ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > view.observed + MAX_CLOCK_SKEW for h in heads)]
     if ahead:

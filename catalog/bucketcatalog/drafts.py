@@ -42,6 +42,7 @@ class Draft:
     _events: list[tuple[int, Event]] = field(default_factory=list)
     _columns: list[tuple[str, Facts]] = field(default_factory=list)
     _count: int = 0
+    _incarnations: dict[str, Incarnations] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self._count
@@ -67,6 +68,9 @@ class Draft:
             self._named([expects.uuid])
         self.tables[name] = table
 
+    def _of(self, table: Table) -> Incarnations:
+        return self._incarnations.setdefault(table.name, Incarnations(table, self.look))
+
     def _named(self, uuids: Iterable[bytes]) -> None:
         """Naming a version counts as having read it."""
         self.named_after = max([self.named_after, *(uuid7_time(uuid) for uuid in uuids)])
@@ -81,14 +85,14 @@ class Draft:
         moved: bool,
     ) -> None:
         targets = Targets(table, kind, self.look)
-        incarnations = Incarnations(table, self.look) if kind is EventKind.PUT else None
+        incarnations = self._of(table)
         events = []
         for number, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise InvalidRows(f"Row {number} for table {table.name!r} is no mapping.", next_step="Give dicts, or Arrow data.")
             named, rest = targets.split(row)
             stored = storage_row(table, rest, key_only=kind in (EventKind.DELETE, EventKind.PURGE), number=number)
-            if incarnations is not None:
+            if kind is EventKind.PUT:
                 incarnations.fill(stored)
             version = targets.version_of(stored, named, number)
             if version is None and targets.needed_but_gone(named):
@@ -97,6 +101,8 @@ class Draft:
                 self._named([version.uuid])
             if kind is EventKind.DELETE and version is not None and has_expect:
                 raise _expecting_twice(table)
+            if kind is EventKind.DELETE:
+                incarnations.end(stored, version)
             events.append(Event(table.name, kind, stored, version, has_expect, expects, moved and version is not None))
         for event in events:
             self._events.append((self._count, event))
@@ -110,10 +116,13 @@ class Draft:
         stored = _stored_columns(table, rest, key_only=kind in (EventKind.DELETE, EventKind.PURGE))
         keys = encode_keys(table, stored)
         if kind is EventKind.PUT:
-            stored = Incarnations(table, self.look).fill_columns(stored, keys)
+            stored = self._of(table).fill_columns(stored, keys)
         uuids, sequences, kept = targets.versions_of(stored, keys, named)
         if kept is not None and uuids is not None and sequences is not None:
-            stored, uuids, sequences = stored.filter(kept), uuids.filter(kept), sequences.filter(kept)
+            stored, keys = stored.filter(kept), keys.filter(kept)
+            uuids, sequences = uuids.filter(kept), sequences.filter(kept)
+        if kind is EventKind.DELETE:
+            self._of(table).end_columns(keys, uuids, sequences)
         if uuids is not None and has_expect and kind is EventKind.DELETE:
             raise _expecting_twice(table)
         facts = _event_columns(kind, stored, uuids, sequences, self._count, moved)

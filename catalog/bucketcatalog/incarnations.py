@@ -6,7 +6,7 @@ that is live keeps its id; a bucket that was deleted and is created again is ano
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .clock import uuid5
+from .events import VersionName
 from .facts import NO_STAMP, Facts, Kind, one_chunk
 from .keys import encode_key, encode_keys
 from .reading import Part
@@ -25,54 +26,97 @@ NAMESPACE = uuid5(bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8"), b"urn:bucke
 
 
 class Incarnations:
-    """Fills the derived column of rows that leave it unset; looks at the catalog only then."""
+    """Fills the derived column of a table's rows in one transaction; looks at the catalog only where a row leaves it unset.
+
+    It follows the transaction's own events: a bucket that the transaction has ended before is another incarnation when it is put again.
+    """
 
     def __init__(self, table: Table, look: Callable[[], Snapshot]) -> None:
         self._table = table
         self._look = look
         self._column: Column | None = next((c for c in table.columns if c.default is Default.INCARNATION), None)
+        self._own: dict[bytes, tuple[bytes | None, bool]] = {}
+        self._ended: set[VersionName] = set()
 
     def fill(self, stored: dict[str, Any]) -> None:
-        """Give a row (in storage form) its id."""
-        if self._column is None or stored.get(self._column.field_name) is not None:
+        """Give a row that is put (in storage form) its id."""
+        if self._column is None:
             return
-        key = encode_key(self._table, {c.name: stored[c.field_name] for c in self._table.key_columns})
-        stored[self._column.field_name] = self._ids(pa.array([key], pa.binary()))[0]
+        name = self._column.field_name
+        key = self._key(stored)
+        if stored.get(name) is None:
+            stored[name] = self._ids(pa.array([key], pa.binary()))[0]
+        self._own[key] = (stored[name], True)
 
     def fill_columns(self, stored: pa.Table, keys: pa.Array) -> pa.Table:
-        """Give rows (in storage form, with their encoded keys) the ids that they lack."""
+        """Give rows that are put (in storage form, with their encoded keys) the ids that they lack."""
         if self._column is None:
             return stored
         name = self._column.field_name
         given = one_chunk(stored.column(name)) if name in stored.column_names else pa.nulls(len(stored), UUID_STORAGE)
         lacking = np.flatnonzero(np.asarray(given.is_null()))
-        if not len(lacking):
-            return stored
-        derived: list[bytes | None] = [None] * len(stored)
-        for at, value in zip(lacking, self._ids(one_chunk(keys).take(pa.array(lacking))), strict=True):
-            derived[at] = value
-        filled = pc.coalesce(given, pa.array(derived, UUID_STORAGE))
-        return stored.drop_columns([name] if name in stored.column_names else []).append_column(name, filled)
+        if len(lacking):
+            derived: list[bytes | None] = [None] * len(stored)
+            for at, value in zip(lacking, self._ids(one_chunk(keys).take(pa.array(lacking))), strict=True):
+                derived[at] = value
+            given = pc.coalesce(given, pa.array(derived, UUID_STORAGE))
+            stored = stored.drop_columns([name] if name in stored.column_names else []).append_column(name, given)
+        self._own |= {key: (id_, True) for key, id_ in zip(keys.to_pylist(), given.to_pylist(), strict=True)}
+        return stored
+
+    def end(self, stored: Mapping[str, Any], version: VersionName | None) -> None:
+        """A row's key, or one version of it, is deleted."""
+        if self._column is not None:
+            self._end(self._key(stored), version)
+
+    def end_columns(self, keys: pa.Array, uuids: pa.Array | None, sequences: pa.Array | None) -> None:
+        """Keys, or the versions of them that are not null, are deleted."""
+        if self._column is None:
+            return
+        names = (
+            [None] * len(keys)
+            if uuids is None or sequences is None
+            else list(zip(uuids.to_pylist(), sequences.to_pylist(), strict=True))
+        )
+        for key, name in zip(keys.to_pylist(), names, strict=True):
+            self._end(key, VersionName(*name) if name is not None and name[0] is not None else None)
+
+    def _end(self, key: bytes, version: VersionName | None) -> None:
+        if version is None:
+            self._own[key] = (self._own.get(key, (None, False))[0], False)
+        else:
+            self._ended.add(version)
+
+    def _key(self, stored: Mapping[str, Any]) -> bytes:
+        return encode_key(self._table, {c.name: stored[c.field_name] for c in self._table.key_columns})
 
     def _ids(self, keys: pa.Array) -> list[bytes]:
         """The ids of the current or next incarnations under these keys."""
         assert self._column is not None
         state = self._look().find(self._table.name, keys, Part.EVERYTHING)
-        last = _latest_by_key(state, self._table, self._column)
+        last = _latest_by_key(state, self._table, self._column, self._ended)
         ids = []
         for key in keys.to_pylist():
             id_, is_live = last.get(key, (None, False))
+            if key in self._own:
+                own, is_live = self._own[key]
+                id_ = own if own is not None else id_
             ids.append(id_ if is_live and id_ is not None else uuid5(NAMESPACE, key, id_ or b""))
         return ids
 
 
-def _latest_by_key(state: Facts, table: Table, column: Column) -> dict[bytes, tuple[bytes | None, bool]]:
-    """For each key the id of its latest version, and whether that is live."""
+def _latest_by_key(
+    state: Facts, table: Table, column: Column, ended: Collection[VersionName]
+) -> dict[bytes, tuple[bytes | None, bool]]:
+    """For each key the id of its latest version, and whether that is live and not among ``ended``."""
     if not len(state) or column.field_name not in state.rows.column_names:
         return {}
     versions = np.flatnonzero(state.numbers("_kind") == Kind.VERSION)
     order = versions[np.argsort(state.stamps()[versions], kind="stable")]
-    keys = one_chunk(encode_keys(table, state.rows)).take(pa.array(order)).to_pylist()
-    ids = one_chunk(state.rows.column(column.field_name)).take(pa.array(order)).to_pylist()
-    live = (state.stamps("end")[order] == NO_STAMP).tolist()
-    return {key: (id_, is_live) for key, id_, is_live in zip(keys, ids, live, strict=True)}
+    chosen = state.take(pa.array(order))
+    keys = one_chunk(encode_keys(table, chosen.rows)).to_pylist()
+    ids = one_chunk(chosen.rows.column(column.field_name)).to_pylist()
+    uuids = chosen.uuids.take(chosen.column("_txn")).to_pylist()
+    names = map(VersionName, uuids, chosen.column("_seq").to_pylist())
+    live = (chosen.stamps("end") == NO_STAMP).tolist()
+    return {key: (id_, is_live and name not in ended) for key, id_, is_live, name in zip(keys, ids, live, names, strict=True)}

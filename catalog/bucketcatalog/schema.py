@@ -6,14 +6,15 @@ kept. What cannot be read together is an error that names the table, never a sil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 
+from .codec.descriptors import parse_definition
+from .codec.unions import WIDER, union
 from .errors import IncompatibleTable
 from .tables import Column, DataType, Table
 
-_WIDENING = {(DataType.INT32, DataType.INT64), (DataType.UINT32, DataType.UINT64), (DataType.FLOAT, DataType.DOUBLE)}
-_SAME_STORAGE = {DataType.STRING, DataType.JSON, DataType.CUT}
+_INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
+_TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 
 
 def merge_tables(definitions: Iterable[Table]) -> dict[str, Table]:
@@ -26,18 +27,10 @@ def merge_tables(definitions: Iterable[Table]) -> dict[str, Table]:
 
 
 def merge(older: Table, newer: Table) -> Table:
-    """``newer`` with the columns that only ``older`` has; ``IncompatibleTable`` where the two contradict."""
+    """``newer`` with what only ``older`` declares; ``IncompatibleTable`` where the two contradict."""
     _check_key(older, newer)
-    known = {column.number: column for column in older.columns}
-    columns = [_merged(newer.name, known.pop(column.number, column), column) for column in newer.columns]
-    names = {column.name for column in columns}
-    columns += [
-        column if column.name not in names else replace(column, name=f"{column.name}_{column.number}")
-        for column in known.values()
-    ]
-    definitions = dict.fromkeys((*older.older, older.definition, *newer.older))
-    definitions.pop(newer.definition, None)
-    return replace(newer, columns=tuple(sorted(columns, key=lambda column: column.number)), older=tuple(definitions))
+    _check_columns(newer.name, older.columns, newer.columns)
+    return parse_definition(union(older.definition, newer.definition))
 
 
 def _check_key(older: Table, newer: Table) -> None:
@@ -51,18 +44,30 @@ def _check_key(older: Table, newer: Table) -> None:
         )
 
 
-def _merged(table: str, older: Column, newer: Column) -> Column:
-    children = newer.children
-    if older.children and newer.children:
-        known: Mapping[int, Column] = {column.number: column for column in older.children}
-        children = tuple(_merged(table, known.get(child.number, child), child) for child in newer.children)
-        children += tuple(child for child in older.children if child.number not in {c.number for c in newer.children})
-    same_type = older.type is newer.type or (older.type in _SAME_STORAGE and newer.type in _SAME_STORAGE)
-    if older.shape is newer.shape and (same_type or (older.type, newer.type) in _WIDENING):
-        return replace(newer, children=children)
-    if older.shape is newer.shape and (newer.type, older.type) in _WIDENING:
-        return replace(newer, type=older.type)
-    raise IncompatibleTable(
-        f"Column {newer.name!r} (field {newer.number}) of table {table!r} is defined as {older.type.value} and as {newer.type.value}.",
-        next_step="Give the new column a field number of its own.",
-    )
+def _check_columns(table: str, older: Iterable[Column], newer: Iterable[Column]) -> None:
+    known = {column.number: column for column in older}
+    for column in newer:
+        other = known.get(column.number)
+        if other is None:
+            continue
+        if other.shape is not column.shape or not _same_bytes(other, column) or not _same_meaning(other, column):
+            raise IncompatibleTable(
+                f"Column {column.name!r} (field {column.number}) of table {table!r} is defined in two ways: "
+                f"as {_described(other)} and as {_described(column)}.",
+                next_step="Give the new column a field number of its own.",
+            )
+        _check_columns(table, other.children, column.children)
+
+
+def _same_bytes(one: Column, other: Column) -> bool:
+    wires = (one.wire_type, other.wire_type)
+    return wires[0] == wires[1] or WIDER.get(wires[0]) == wires[1] or WIDER.get(wires[1]) == wires[0]
+
+
+def _same_meaning(one: Column, other: Column) -> bool:
+    wide = one.wire_type != other.wire_type and {one.type, other.type} <= _INTEGERS
+    return one.type is other.type or wide or {one.type, other.type} <= _TEXTS
+
+
+def _described(column: Column) -> str:
+    return f"{column.shape.value} {column.type.value} (protobuf type {column.wire_type})"

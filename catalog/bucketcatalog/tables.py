@@ -77,7 +77,7 @@ class Column:
     """One field of a row.
 
     ``number`` is the protobuf field number, which is what columns are matched by. ``implicit`` is a field without presence: unset, it
-    reads as its type's zero.
+    reads as its type's zero. ``wire_type`` is the protobuf type's number: what the bytes of a row mean.
     ``children`` are the fields of a message, or key and value of a map; ``symbols`` are an enumeration's names by number.
     """
 
@@ -86,6 +86,7 @@ class Column:
     type: DataType
     shape: Shape = Shape.ONE
     implicit: bool = False
+    wire_type: int = 0
     default: Default = Default.NONE
     sensitive: bool = False
     max_bytes: int = 0
@@ -157,7 +158,7 @@ class Table:
     """A table's declaration.
 
     Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and names of columns are distinct.
-    ``definition`` is the codec's serialised TableDefinition, ``older`` are others of the same name; they take no part in comparisons.
+    ``definition`` is the codec's serialised TableDefinition and takes no part in comparisons.
     """
 
     name: str
@@ -171,7 +172,6 @@ class Table:
     keeps_tombstones: bool = True
     tombstone_retention_seconds: int = 0
     definition: bytes = field(default=b"", compare=False, repr=False)
-    older: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def by_name(self) -> dict[str, Column]:

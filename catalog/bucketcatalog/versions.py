@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import clock
 from .codec.transactions import Transaction
 from .cut import Cut, Head
 from .errors import InvalidTime, InvalidVersion
@@ -25,7 +26,7 @@ def find_view(files: LogFiles, timestamp: Time | None = None, version: Version |
 
 
 def _refuse_future(files: LogFiles, time: int) -> None:
-    now = files.store.now_us()
+    now = max(files.store.now_us(), clock.now_us())
     if time > now:
         newest = newest_view(files).cut.newest_commit_time
         if time > newest:

@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 
 from tests.docs.blocks import ROOT, blocks_of, files_with, run_blocks
 
-EXAMPLES = [path for path in sorted(ROOT.glob("examples/*.py")) if "pyspark" in path.read_text() and not path.name.startswith("demo")]
+EXAMPLES = [
+    path for path in sorted(ROOT.glob("examples/*.py")) if "pyspark" in path.read_text() and not path.name.startswith("demo")
+]
 
 
 @pytest.mark.parametrize("file", files_with("python spark"), ids=lambda file: str(file.relative_to(ROOT)))

@@ -230,7 +230,7 @@ def test_p13_a_partition_holds_no_part_of_the_tail_but_its_own(tmp_path: Path) -
 @pytest.mark.parametrize("table", ["buckets", "objects", "deleted_objects", "log", "checkpoints", "tables", "segments"])
 def test_p14_batches_have_exactly_the_schema_that_spark_expects(sample: Sample, table: str) -> None:
     reading = reader(sample.path, table=table)
-    expected = to_arrow_schema(spark_schema(reading._relation.schema), timezone="UTC")  # type: ignore[attr-defined]
+    expected = to_arrow_schema(spark_schema(reading._relation.schema), timezone="UTC")
     batches = [batch for part in reading.partitions() for batch in reading.read(part)]
 
     assert batches

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from ..errors import CorruptionError
+from ..errors import CorruptionError, UnsupportedFormat
 from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, conform, one_chunk
 from ..keys import encode_keys
 from ..tables import Table
@@ -192,6 +192,12 @@ def decode_block(data: bytes, table: Table, name: str, columns: Collection[str] 
             f"{name} holds a block of table {table.name!r} that cannot be read: {error}.",
             next_step="Restore the file from a copy.",
         ) from None
+    strange = [name for name in rows.column_names if name.startswith("_") and name not in FACT_COLUMNS]
+    if strange:
+        raise UnsupportedFormat(
+            f"{name} holds a block with the unknown column {strange[0]!r}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        )
     if header.rows != len(rows):
         raise CorruptionError(
             f"{name} holds a block of {len(rows)} rows that claims {header.rows}.", next_step="Restore the file from a copy."

@@ -13,7 +13,7 @@ from ..tables import Table
 from ..v1 import log_pb2
 from .descriptors import parse_definition
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
-from .segments import SegmentReference, segment_message, segment_of
+from .segments import SegmentReference, known_segments, segment_message
 from .transactions import Link, cut_message, cut_of
 
 
@@ -114,6 +114,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
     except DecodeError as error:
         raise CorruptionError(f"{name} is no checkpoint: {error}.", next_step="Restore the file from a copy.") from None
     check_format(message, name)
+    segments = known_segments(message.segments, name)
     return Checkpoint(
         writer=message.writer,
         database=message.database,
@@ -126,7 +127,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
         totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
         applications=tuple(_application(entry) for entry in message.applications),
-        segments=tuple(segment_of(reference) for reference in message.segments),
+        segments=segments,
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
         digest=digest(data),

@@ -17,7 +17,7 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from ..declarations import problems
-from ..errors import CorruptionError, IncompatibleTable
+from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
 from ..tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
 from ..v1 import log_pb2, options_pb2, tables_pb2
 
@@ -102,7 +102,7 @@ def table_of(descriptor: Descriptor) -> Table:
 def parse_definition(serialized: bytes) -> Table:
     """The table of a serialised TableDefinition."""
     definition = log_pb2.TableDefinition.FromString(serialized)
-    types = {name: message for file in definition.files.file for name, message in _walk(file)}
+    types = {name: message for file in definition.files.file for name, message in walk_types(file)}
     message = types.get(definition.message)
     if message is None or not _options(message).name:
         raise IncompatibleTable(
@@ -176,12 +176,22 @@ def _column(field: Any, types: _Types, options: Any, within: tuple[str, ...]) ->
         type=_LOGICAL.get(column.type, _TYPES[field.type]),
         shape=Shape.MAP if is_map else Shape.LIST if repeated else Shape.ONE,
         implicit=not repeated and field.type != _Field.TYPE_MESSAGE and not field.proto3_optional and not is_key,
-        default=_DEFAULTS[column.default],
+        wire_type=field.type,
+        default=_default(column.default, options.name),
         sensitive=column.sensitive,
         max_bytes=column.max_bytes,
         children=children,
         symbols=tuple((value.number, value.name) for value in message.value) if field.type == _Field.TYPE_ENUM else (),
     )
+
+
+def _default(number: Any, table: str) -> Default:
+    if number not in _DEFAULTS:
+        raise UnsupportedFormat(
+            f"Table {table!r} has a column default of the unknown kind {number}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        )
+    return _DEFAULTS[number]
 
 
 def _check_field(field: Any, logical: Any, table: str, within: tuple[str, ...]) -> None:
@@ -204,7 +214,7 @@ def _proto(descriptor: Descriptor) -> Any:
     return proto
 
 
-def _walk(file: Any) -> Iterator[tuple[str, Any]]:
+def walk_types(file: Any) -> Iterator[tuple[str, Any]]:
     """Every message and enumeration of a file by its full name."""
     package = f"{file.package}." if file.package else ""
     pending = [(package, item) for item in (*file.message_type, *file.enum_type)]

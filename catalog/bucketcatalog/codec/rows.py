@@ -62,10 +62,8 @@ def _fill_map(entries: Any, column: Column, pairs: Iterable[tuple[Any, Any]]) ->
 def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
     """The set columns of a row message; ``CorruptionError`` names the file where the bytes are none."""
     columns = {column.number: column for column in table.columns}
-    row: StorageRow = {}
     try:
-        for definition in (*table.older, table.definition):
-            row |= _read(row_class(definition).FromString(data), columns)
+        row = _read(row_class(table.definition).FromString(data), columns)
     except DecodeError:
         raise CorruptionError(
             f"{name} holds a row of table {table.name!r} that cannot be read.", next_step="Restore the file from a copy."

@@ -72,4 +72,4 @@ def block_checksum(sealed: bytes | memoryview, name: str, holds: str) -> int:
     return checksum
 
 
-_REMEDY = "Restore the file from a copy of the store, or read on without it with ignoreCorruption."
+_REMEDY = "Restore the file from a copy of the store."

@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from ..cut import Cut, Head
-from ..errors import CorruptionError, MissingObject, ObjectNotFound
+from ..errors import CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
 from ..facts import Facts
 from ..keys import KeyRange
 from ..paths import segment as segment_path
@@ -192,6 +192,17 @@ def segment_message(reference: SegmentReference) -> Any:
     return message
 
 
+def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
+    """The references that file ``name`` holds; ``UnsupportedFormat`` where they speak of rows of an unknown class."""
+    try:
+        return tuple(segment_of(message) for message in messages)
+    except ValueError as error:
+        raise UnsupportedFormat(
+            f"{name} refers to rows that this release does not know: {error}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        ) from None
+
+
 def segment_of(message: Any) -> SegmentReference:
     """The reference that a message holds."""
     runs = tuple(
@@ -227,4 +238,4 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-_REMEDY = "Restore the file from a copy of the store, or read on without it with ignoreCorruption."
+_REMEDY = "Restore the file from a copy of the store."

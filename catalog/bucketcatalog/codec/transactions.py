@@ -17,7 +17,7 @@ from .blocks import EncodedBlock, header_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
-from .segments import BlockPlace, SegmentReference, segment_message, segment_of
+from .segments import BlockPlace, SegmentReference, known_segments, segment_message
 from .wire import field_spans
 
 MAX_ACTIONS = 64
@@ -183,7 +183,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
         actions=tuple(message.actions),
         blocks=blocks,
-        segments=tuple(segment_of(reference) for reference in message.segments),
+        segments=known_segments(message.segments, name),
         digest=digest(data),
         size=len(data),
     )

@@ -92,7 +92,7 @@ class OwnTimeline:
         return [t for head, t in every.items() if head not in followed]
 
     def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:
-        """One stray transaction of a crashed predecessor is joined; anything more is for ``repair``."""
+        """One stray transaction of a crashed predecessor is joined; anything more is refused."""
         if len(heads) <= 1:
             return
         every = {head: self.files.transaction(self.writer, head) for head in listed}
@@ -101,7 +101,7 @@ class OwnTimeline:
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
             f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
-            next_step="Give each process a writer id of its own, then join the branches with bucketcatalog repair.",
+            next_step="Give each process a writer id of its own; what was acknowledged on every branch is read.",
         )
 
     def look(self, *, force: bool = False) -> None:
@@ -146,7 +146,7 @@ class OwnTimeline:
             raise ClockSkew(
                 f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
                 f"{(time - store_now) / 1e6:.1f} s in the future.",
-                next_step="Wait until then, or void that transaction with bucketcatalog repair.",
+                next_step="Wait until then.",
             )
         return time
 

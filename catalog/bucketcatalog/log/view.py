@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Cut, Head
-from ..errors import InvalidVersion, MissingObject
+from ..errors import CorruptionError, InvalidVersion, MissingObject
 from ..paths import transaction as transaction_path
 from .coverage import Covered, choose
 from .files import LogFiles
@@ -150,13 +150,18 @@ def _builds_on(transaction: Transaction) -> Iterator[Head]:
 
 def _usable_checkpoints(files: LogFiles, writers: Iterable[str], limit: int | None) -> list[Checkpoint]:
     """Of each writer the newest checkpoint whose whole cut lies at or before the limit; its uuid tells."""
-    found = []
-    for writer in writers:
-        for head in files.checkpoints(writer, 1 if limit is None else None):
-            if limit is None or head.commit_time <= limit:
-                found.append(files.checkpoint(writer, head))
-                break
-    return found
+    return [checkpoint for writer in writers if (checkpoint := _newest_usable(files, writer, limit)) is not None]
+
+
+def _newest_usable(files: LogFiles, writer: str, limit: int | None) -> Checkpoint | None:
+    """Of several checkpoints beside one transaction, the one that covers most: it was written when more had arrived."""
+    found: list[Checkpoint] = []
+    for head in files.checkpoints(writer):
+        if found and head.revision < found[0].revision:
+            break
+        if limit is None or head.commit_time <= limit:
+            found.append(files.checkpoint(writer, head))
+    return max(found, key=lambda c: (sum(coverage.transactions for coverage in c.coverage.values()), c.uuid), default=None)
 
 
 def version_view(files: LogFiles, cut: Cut) -> View:
@@ -222,6 +227,7 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
 
 
 def _view(files: LogFiles, gathering: _Gathering, observed: int, cut: Cut | None = None) -> View:
+    _check_links(gathering)
     tail = sorted(gathering.found.values(), key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
@@ -237,6 +243,19 @@ def _view(files: LogFiles, gathering: _Gathering, observed: int, cut: Cut | None
     )
 
 
+def _check_links(gathering: _Gathering) -> None:
+    """``CorruptionError`` where a transaction is not the one that its child was written after."""
+    for (writer, _), transaction in gathering.found.items():
+        for link in transaction.parents:
+            parent = gathering.found.get((writer, Head(link.revision, link.uuid)))
+            if parent is not None and parent.digest != link.digest:
+                name = transaction_path(writer, gathering.files.database, link.revision, link.uuid)
+                raise CorruptionError(
+                    f"{name} is not the transaction that revision {transaction.revision} was written after: its digest differs.",
+                    next_step="Restore the file from a copy of the store.",
+                )
+
+
 def _forks(gathering: _Gathering, cut: Cut) -> tuple[Fork, ...]:
     known: dict[tuple[str, int], set[bytes]] = {}
     for writer, head in gathering.found:
@@ -246,7 +265,27 @@ def _forks(gathering: _Gathering, cut: Cut) -> tuple[Fork, ...]:
             for head in coverage.recent | coverage.branches:
                 known.setdefault((writer, head.revision), set()).add(head.uuid)
     several = sorted((writer, revision, uuids) for (writer, revision), uuids in known.items() if len(uuids) > 1)
-    return tuple(Fork(w, r, tuple(sorted(uuids)), open=len(cut.of_writer(w)) > 1) for w, r, uuids in several)
+    return tuple(Fork(w, r, tuple(sorted(us)), open=not _joined(gathering, cut.of_writer(w), r, (w, us))) for w, r, us in several)
+
+
+def _joined(gathering: _Gathering, heads: tuple[Head, ...], revision: int, branches: tuple[str, set[bytes]]) -> bool:
+    """Whether one transaction follows all that lie at the revision."""
+    writer, uuids = branches
+    return len(heads) == 1 or any(uuids <= _followed(gathering, writer, head, revision) for head in heads)
+
+
+def _followed(gathering: _Gathering, writer: str, head: Head, revision: int) -> set[bytes]:
+    """The transactions at a revision that ``head`` follows."""
+    pending, reached = [head], set()
+    while pending:
+        at = pending.pop()
+        if at in reached or at.revision < revision:
+            continue
+        reached.add(at)
+        if at.revision > revision:
+            transaction = gathering.found.get((writer, at)) or gathering.files.transaction(writer, at)
+            pending += [Head(link.revision, link.uuid) for link in transaction.parents]
+    return {at.uuid for at in reached if at.revision == revision}
 
 
 def between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:

@@ -65,5 +65,8 @@ def every_event(store: Store, transactions: Sequence[Transaction], tables: Mappi
 def _known(tables: Mapping[str, Table], name: str, file: str) -> Table:
     table = tables.get(name)
     if table is None:
-        raise UnknownTable(f"{file} holds rows of table {name!r}, which nothing defines.", next_step="Verify the catalog.")
+        raise UnknownTable(
+            f"{file} holds rows of table {name!r}, which nothing defines.",
+            next_step="Restore the transactions of that writer from a copy of the store.",
+        )
     return table

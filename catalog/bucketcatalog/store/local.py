@@ -103,7 +103,7 @@ class LocalStore:
         if len(data) < length or offset > size:
             raise TruncatedObject(
                 f"{name!r} in {self.url} has {size} bytes, fewer than the {offset + length} that are read from it.",
-                next_step="run verify to see what is damaged and repair to restore what can be.",
+                next_step="Restore it from a copy of the store.",
             )
         return data
 

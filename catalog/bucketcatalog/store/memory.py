@@ -81,7 +81,7 @@ class MemoryStore:
         if offset + length > len(data):
             raise TruncatedObject(
                 f"{name!r} in {self.url} has {len(data)} bytes, fewer than the {offset + length} that are read from it.",
-                next_step="run verify to see what is damaged and repair to restore what can be.",
+                next_step="Restore it from a copy of the store.",
             )
         return data[offset : offset + length]
 

@@ -206,7 +206,7 @@ class FsspecStore:
     def _truncated(self, name: str, end: int) -> TruncatedObject:
         return TruncatedObject(
             f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
-            next_step="run verify to see what is damaged and repair to restore what can be.",
+            next_step="Restore it from a copy of the store.",
         )
 
     def _info(self, name: str, info: Mapping[str, Any]) -> ObjectInfo:

@@ -1,0 +1,149 @@
+"""What goes wrong says what, with its code and the next step, through Spark too; and what is secret is shown nowhere."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
+from pyspark.sql import SparkSession
+
+from bucketcatalog import Catalog, CatalogWarning, ForkDetected, InvalidOption, NotFound, UsageError
+from pyspark_bucketcatalog import DefaultSource
+from pyspark_bucketcatalog.options import ReadOptions
+from pyspark_bucketcatalog.relation import open_relation
+from tests.spark.sample import OTHER, OWNER, Sample, objects, read, reader, rows
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"versonAsOf": "1"}, r"\[INVALID_OPTION\] There is no option 'versonasof'. Next: Did you mean versionAsOf\?"),
+        ({"ignoreCorruption": "true"}, r"\[INVALID_OPTION\] There is no option 'ignorecorruption'"),
+        ({"strict": "maybe"}, r"\[INVALID_OPTION\] The option strict is 'maybe'. Next: Set it to true or false"),
+        ({"maxPartitionRows": "0"}, r"\[INVALID_OPTION\] The option maxPartitionRows"),
+        ({"timestampAsOf": "@1", "versionAsOf": "1"}, r"\[INVALID_OPTION\] .* exclude each other"),
+        ({"startingVersion": "1"}, r"\[INVALID_OPTION\] .*readChangeFeed"),
+        ({"readChangeFeed": "true", "bucket": "cats"}, r"\[INVALID_OPTION\] .*filter the DataFrame"),
+        ({"timestampAsOf": "yesterday"}, r"\[INVALID_TIME\] 'yesterday' is not a time"),
+        ({"timestampAsOf": "2999-01-01"}, r"\[INVALID_TIME\] .* after now"),
+        ({"versionAsOf": "nightly"}, r"\[INVALID_VERSION\] There is no tag 'nightly'"),
+        ({"table": "cows"}, r"\[UNKNOWN_TABLE\] There is no table 'cows'.* Next: Choose one of buckets, "),
+        ({"table": "deleted_log"}, r"\[UNKNOWN_TABLE\]"),
+        ({"table": "log", "bucket": "cats"}, r"\[INVALID_OPTION\] Table 'log' is about the catalog"),
+        ({"table": "harvest_errors", "bucket": "cats"}, r"\[INVALID_OPTION\] Table 'harvest_errors' has no buckets"),
+        ({"database": "videos"}, r"\[DATABASE_NOT_FOUND\] .* no database 'videos'. Next: Choose one of photos"),
+        ({"bucket": "cow"}, r"\[NOT_FOUND\] There is no bucket 'cow'"),
+        ({"owner": "me"}, r"\[INVALID_OPTION\] The condition on column 'owner'"),
+        ({"columns": "name,,id"}, r"\[INVALID_OPTION\] The option columns"),
+        ({"columns": "nome"}, r"\[INVALID_OPTION\] Table 'objects' has no column 'nome'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_to_do(sample: Sample, options: dict[str, str], message: str) -> None:
+    with pytest.raises((UsageError, NotFound), match=message):
+        DefaultSource({"path": sample.path, **{name.lower(): value for name, value in options.items()}})
+
+
+def test_sparks_own_error_holds_the_code_and_the_next_step(spark: SparkSession, sample: Sample) -> None:
+    with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] There is no option 'tabel'. Next: Did you mean table\?"):
+        read(spark, sample.path, tabel="objects")
+
+
+def test_no_catalog_is_an_error_and_never_an_empty_frame(spark: SparkSession, tmp_path: Path) -> None:
+    for options in ({}, {"database": "photos"}, {"database": "photos", "timestampAsOf": "2001-01-01"}):
+        with pytest.raises(AnalysisException, match=rf"\[CATALOG_NOT_FOUND\] There is no catalog at {tmp_path}.*Next: "):
+            read(spark, str(tmp_path), **options)
+    with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] No catalog is named"):
+        spark.read.format("bucketcatalog").load()
+    with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] A read is of one catalog"):
+        spark.read.format("bucketcatalog").option("table", "log").load(["a", "b"])
+
+
+def test_several_databases_are_listed(spark: SparkSession, tmp_path: Path) -> None:
+    for database in ("photos", "videos"):
+        with Catalog(tmp_path).writer("node-1", database=database) as writer, writer.transaction() as tx:
+            tx.put("buckets", {"owner": OWNER, "name": database})
+
+    with pytest.raises(AnalysisException, match=r"\[DATABASE_NOT_FOUND\] .*photos, videos"):
+        read(spark, str(tmp_path), table="buckets")
+    assert [row["name"] for row in rows(read(spark, str(tmp_path), table="buckets", database="videos"))] == ["videos"]
+
+
+def damaged(sample: Sample, pattern: str) -> Iterator[Path]:
+    for path in Path(sample.path).rglob(pattern):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+        yield path
+
+
+@pytest.mark.parametrize("pattern", ["*.seg", "*.ckpt", "*.txn"])
+def test_a_damaged_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample, pattern: str) -> None:
+    files = [path.relative_to(copied.path).as_posix() for path in damaged(copied, pattern)]
+
+    with pytest.raises((AnalysisException, PythonException), match=r"\[CORRUPT\] .*Next: ") as error:
+        read(spark, copied.path).count()
+    assert any(name in str(error.value) for name in files)
+
+
+def test_a_missing_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample) -> None:
+    frame = read(spark, copied.path)
+    for path in Path(copied.path).rglob("*.seg"):
+        path.unlink()
+
+    with pytest.raises((AnalysisException, PythonException), match=r"\[MISSING\] node-1/photos/segments/.*Next: "):
+        frame.count()
+
+
+def test_a_fork_is_a_warning_and_where_asked_for_an_error(sample: Sample, tmp_path: Path) -> None:
+    copies = [tmp_path / "one", tmp_path / "two"]
+    for path in copies:
+        shutil.copytree(sample.path, path)
+        with Catalog(path).writer("node-2", database="photos") as writer, writer.transaction() as tx:
+            tx.put("buckets", {"owner": OWNER, "name": path.name})
+    shutil.copytree(*copies, dirs_exist_ok=True)
+
+    with pytest.warns(CatalogWarning, match="'node-2' is forked at revision 1"):
+        assert reader(str(copies[1]), table="buckets").partitions()
+    with pytest.raises(ForkDetected, match="forked"):
+        reader(str(copies[1]), strict=True)
+
+
+def test_writing_and_streaming_say_that_they_cannot(spark: SparkSession, copied: Sample, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"\[USAGE\] This release cannot write to a catalog with Spark"):
+        spark.range(1).write.format("bucketcatalog").mode("append").save(copied.path)
+    stream = spark.readStream.format("bucketcatalog").load(copied.path).writeStream.format("noop")
+    query = stream.option("checkpointLocation", str(tmp_path / "c")).start()
+    with pytest.raises(StreamingQueryException, match=r"\[USAGE\] This release cannot read a catalog as a stream"):
+        query.processAllAvailable()
+
+
+def test_values_of_storage_options_are_shown_nowhere() -> None:
+    secret = "hunter2"
+    options = ReadOptions.parse({"path": "s3://lake/x", "storage.secret": secret, "storage.client_kwargs": '{"verify": false}'})
+
+    assert options.storage == {"secret": secret, "client_kwargs": {"verify": False}}
+    assert secret not in repr(options)
+
+
+def test_errors_about_storage_options_do_not_show_their_values(sample: Sample) -> None:
+    with pytest.raises(InvalidOption, match="secret") as error:
+        open_relation({"path": sample.path, "storage.secret": "hunter2"})
+
+    assert "hunter2" not in str(error.value)
+
+
+def test_storage_options_reach_the_store_in_the_tasks_and_no_plan(spark: SparkSession, tmp_path: Path) -> None:
+    with Catalog(tmp_path / "catalog").writer("node-1") as writer, writer.transaction() as tx:
+        tx.put("objects", objects(OTHER, ["a", "b"]))
+    options = {"storage.auto_mkdir": "true", "storage.token": "hunter2"}
+    frame = read(spark, f"local://{tmp_path}/catalog", **options)
+    task = pickle.loads(pickle.dumps(reader(f"local://{tmp_path}/catalog", **options)))
+
+    assert frame.count() == 2
+    assert task._relation.options.storage == {"auto_mkdir": True, "token": "hunter2"}
+    assert "hunter2" not in frame._jdf.queryExecution().toString() + repr(task._relation) + repr(task._relation.catalog.store)
+    assert "hunter2" not in repr(task.partitions())
