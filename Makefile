@@ -4,7 +4,6 @@ export PYTHON
 
 RUN := scripts/run
 INSTALLED := .venv/.installed
-INSTALLED_BENCH := .venv/.installed-bench
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-property test-spark lint format typecheck bench proto proto-release clean
@@ -17,10 +16,6 @@ setup: $(INSTALLED) ## .venv with everything in it (and Java there, if the machi
 
 $(INSTALLED): pyproject.toml constraints.txt scripts/setup-python
 	@scripts/setup-python
-	@touch $@
-
-$(INSTALLED_BENCH): $(INSTALLED)
-	@$(RUN) python -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt --editable ".[bench]"
 	@touch $@
 
 demo: setup ## the main job on real input, start to end
@@ -48,7 +43,7 @@ format: setup ## put the code into the style that lint asks for
 typecheck: setup ## mypy --strict
 	@$(RUN) scripts/check mypy
 
-bench: setup $(INSTALLED_BENCH) ## benchmarks against the peers in one run: a table, and benchmarks/results.json
+bench: setup ## benchmarks against the peers in one run: a table, and benchmarks/results.json
 	@$(RUN) python benchmarks/run.py
 
 proto: setup ## generate the Python code of the .proto files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import clock
 from .codec.transactions import Transaction
 from .cut import Cut, Head
 from .errors import InvalidTime, InvalidVersion
@@ -26,7 +25,7 @@ def find_view(files: LogFiles, timestamp: Time | None = None, version: Version |
 
 
 def _refuse_future(files: LogFiles, time: int) -> None:
-    now = max(files.store.now_us(), clock.now_us())
+    now = files.store.now_us()
     if time > now:
         newest = newest_view(files).cut.newest_commit_time
         if time > newest:

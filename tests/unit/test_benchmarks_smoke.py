@@ -41,7 +41,6 @@ TINY = replace(
     memory_part_rows=1_000,
 )
 MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1}
-NEED_PEER = ("commits", "upserts", "reads")
 
 
 @pytest.fixture
@@ -60,8 +59,6 @@ def is_sample(document: dict[str, object]) -> bool:
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_group_at_tiny_scale_gives_its_measures(name: str, world: World) -> None:
-    if name in NEED_PEER:
-        pytest.importorskip("deltalake", reason="the peer comes with the extra bench")
     document = importlib.import_module(f"benchmarks.{name}").run(world).document()
     assert len(document["measures"]) == MEASURES[name]
     assert document["settings"]
@@ -134,7 +131,6 @@ def test_text_form_shows_uuids_as_the_catalog_does() -> None:
 
 
 def test_both_sides_return_the_same_rows(world: World) -> None:
-    pytest.importorskip("deltalake", reason="the peer comes with the extra bench")
     from benchmarks import inventories, peer
 
     from bucketcatalog import Catalog

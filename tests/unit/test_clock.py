@@ -106,7 +106,7 @@ def test_a_writer_that_would_have_to_come_after_the_future_fails_by_name() -> No
         writer.transaction() as tx,
     ):
         tx.put("objects", obj("x"))
-    assert "repair" in error.value.next_step
+    assert "Wait" in error.value.next_step
     with pytest.warns(CatalogWarning):
         uuid = world.snapshot().scan("log").to_arrow()["uuid"][0].as_py()
     with pytest.raises(ClockSkew), world.writer("now") as writer, writer.transaction() as tx:

@@ -109,16 +109,16 @@ def test_a_writer_looks_for_foreign_branches_every_30_seconds(world: World, monk
 
 
 @pytest.mark.parametrize(("left", "right"), [(2, 2), (3, 2)])
-def test_branches_beyond_one_stray_need_repair(world: World, left: int, right: int) -> None:
+def test_branches_beyond_one_stray_are_refused(world: World, left: int, right: int) -> None:
     fork(world, left, right)
     before = [info.name for info in world.store.list("")]
     with pytest.raises(ForeignBranch, match="forked") as error:
         world.writer()
-    assert "repair" in error.value.next_step
+    assert "writer id of its own" in error.value.next_step
     assert [info.name for info in world.store.list("")] == before
 
 
-def test_three_branches_need_repair(world: World) -> None:
+def test_three_branches_are_refused(world: World) -> None:
     world.commit(world.writer(), ("put", "objects", obj("base")))
     for name, writer in zip("xyz", [world.writer() for _ in range(3)], strict=True):
         world.commit(writer, ("put", "objects", obj(name)))

@@ -35,6 +35,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC
 _ATTEMPTS = 100
 _LEARNT_TIME_LASTS = 30.0
+_TICK = 20_000
+"""Microseconds: kernels stamp files by a clock that moves in steps of up to 10 ms, so a difference below this is none."""
 
 
 class LocalStore:
@@ -181,7 +183,8 @@ class LocalStore:
         return place
 
     def _learn_time(self, modified_us: int) -> None:
-        self._offset_us = modified_us - clock.now_us()
+        offset = modified_us - clock.now_us()
+        self._offset_us = offset if abs(offset) > _TICK else 0
         self._offset_learnt = clock.monotonic()
 
     def _list(self, prefix: str, after: str) -> Iterator[ObjectInfo]:
