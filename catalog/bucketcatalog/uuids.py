@@ -20,13 +20,25 @@ _SAMPLE = 64
 def to_text(values: pa.Array) -> pa.Array:
     """``fixed_size_binary[16]`` as strings of 36 characters; nulls stay null.
 
-    Keys repeat their uuids for many rows, so an array whose first values repeat is formatted by its distinct values.
+    Keys repeat their uuids for many rows, so an array of one value is formatted once, and one whose first values repeat by its distinct
+    values.
     """
+    if values.null_count == len(values):
+        return pa.nulls(len(values), pa.string())
+    if values.null_count == 0 and _is_constant(values):
+        return pa.repeat(_format(values[:1])[0], len(values))
     if len(values) > _SAMPLE and len(pc.unique(values[:_SAMPLE])) <= _SAMPLE // 2:
         encoded = values.dictionary_encode()
         if len(encoded.dictionary) <= len(values) // 2:
             return _format(encoded.dictionary).take(encoded.indices)
     return _format(values)
+
+
+def _is_constant(values: pa.Array) -> bool:
+    halves = np.frombuffer(values.buffers()[1], dtype=np.uint64, offset=values.offset * _BYTES, count=len(values) * 2).reshape(
+        -1, 2
+    )
+    return bool((halves[-1] == halves[0]).all() and (halves == halves[0]).all())
 
 
 def _format(values: pa.Array) -> pa.Array:
