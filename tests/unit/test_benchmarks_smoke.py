@@ -142,12 +142,13 @@ def test_both_sides_return_the_same_rows(world: World) -> None:
         assert sorted(theirs, key=lambda row: row["name"]) == mine
 
 
-def test_subjects_take_turns_and_own_times_count() -> None:
+def test_subjects_take_turns_in_changing_order_and_own_times_count() -> None:
     order: list[str] = []
-    samples = in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b") or 7.0}, 3)
-    assert order == ["a", "b", "b", "a", "a", "b"]
-    assert samples["b"].values == (7.0, 7.0, 7.0)
-    assert len(samples["a"].values) == 3
+    samples = in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b") or 7.0}, 20)
+    rounds = {"".join(order[at : at + 2]) for at in range(0, len(order), 2)}
+    assert rounds == {"ab", "ba"}
+    assert samples["b"].values == (7.0,) * 20
+    assert len(samples["a"].values) == 20
 
 
 @pytest.mark.parametrize(
