@@ -136,23 +136,33 @@ def _check_requested(name: str, condition: Any, kind: pa.DataType) -> None:
         ) from None
 
 
-def matching(table: Table, rows: pa.Table, where: Where) -> pa.Table:
-    """The rows (of surface columns) that meet every condition."""
-    masks = [_mask(table, rows.column(name), name, condition) for name, condition in where.items()]
-    return rows.filter(functools.reduce(pc.and_, masks)) if masks else rows
+def allowed_values(table: Table, where: Where, schema: pa.Schema) -> dict[str, pa.Array]:
+    """The surface values that conditions with values allow, by column: converted once, for however many rows they are checked on."""
+    allowed = {}
+    for name, condition in where.items():
+        if condition is None or isinstance(condition, Prefix):
+            continue
+        column = table.by_name.get(name)
+        wanted = _listed(condition)
+        if column is None:
+            allowed[name] = pa.array(wanted, schema.field(name).type)
+        else:
+            stored = pa.array([stored_condition(table, column, value) for value in wanted], column.storage_type)
+            allowed[name] = surface_array(column, stored)
+    return allowed
 
 
-def _mask(table: Table, values: pa.ChunkedArray, name: str, condition: Any) -> pa.ChunkedArray:
+def matching(rows: pa.Table, where: Where, allowed: Mapping[str, pa.Array]) -> pa.ChunkedArray:
+    """For each row (of surface columns) whether it meets every condition, of which there is at least one."""
+    return functools.reduce(
+        pc.and_, [_mask(rows.column(name), condition, allowed.get(name)) for name, condition in where.items()]
+    )
+
+
+def _mask(values: pa.ChunkedArray, condition: Any, allowed: pa.Array | None) -> pa.ChunkedArray:
     if condition is None:
         return values.is_null()
     if isinstance(condition, Prefix):
         text = condition.text.encode() if isinstance(condition.text, str) else condition.text
         return pc.fill_null(pc.starts_with(values.cast(pa.binary()), pattern=text), False)
-    column = table.by_name.get(name)
-    wanted = _listed(condition)
-    if column is None:
-        allowed = pa.array(wanted, values.type)
-    else:
-        stored = pa.array([stored_condition(table, column, value) for value in wanted], column.storage_type)
-        allowed = surface_array(column, stored)
     return pc.is_in(values, value_set=allowed)

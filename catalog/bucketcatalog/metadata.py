@@ -12,7 +12,7 @@ from .codec.checkpoints import Checkpoint
 from .contents import Contents
 from .cut import Cut
 from .errors import InvalidOption
-from .filters import Where, check, matching
+from .filters import Where, allowed_values, check, matching
 from .log.view import between, version_view
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from .reading import Part, read_slice
@@ -124,7 +124,9 @@ class MetadataScan:
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
         rows = _READERS[self._name](self._contents)
-        return matching(self._shape, rows, self._where).select(self.schema.names)
+        if self._where:
+            rows = rows.filter(matching(rows, self._where, allowed_values(self._shape, self._where, rows.schema)))
+        return rows.select(self.schema.names)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches."""

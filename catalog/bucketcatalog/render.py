@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ _STAMP_COLUMNS = ("_kind", "_txn", "_seq")
 
 def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[str] | None = None) -> pa.Schema:
     """The schema of a scan; ``InvalidOption`` where ``columns`` names what the table has not."""
+    if columns is None and not tombstones:
+        return table.surface_schema
     every = {field.name: field for field in table.surface_schema}
     if tombstones:
         every[DELETED_AT] = pa.field(DELETED_AT, TIMESTAMP, False)
@@ -45,7 +47,7 @@ def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[s
     return pa.schema([every[name] for name in names])
 
 
-def storage_columns(table: Table, names: Sequence[str]) -> set[str]:
+def storage_columns(table: Table, names: Iterable[str]) -> set[str]:
     """The storage columns that are needed to show these."""
     needed: set[str] = set()
     for name in names:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from .base import TableBase
 from .codec.blocks import BlockClass
-from .filters import Where, check, key_ranges, matching
+from .filters import Where, allowed_values, check, key_ranges, matching
 from .planning import Slice
 from .reading import Part, read_slice
 from .render import DELETED_AT, output_schema, render, storage_columns
@@ -35,10 +36,19 @@ class ScanTask:
     def read(self, store: Store, piece: Slice) -> pa.Table:
         """The rows of a slice that match, in key order."""
         conditions = dict(self.where)
-        names = [*self.schema.names, *(name for name in conditions if name not in self.schema.names)]
-        wide = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=names)
-        facts = read_slice(store, self.table, piece, self.part, storage_columns(self.table, names))
-        return matching(self.table, render(facts, self.table, wide), conditions).select(self.schema.names)
+        columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
+        facts = read_slice(store, self.table, piece, self.part, columns)
+        if conditions:
+            tested, allowed = self._tested
+            facts = facts.filter(matching(render(facts, self.table, tested), conditions, allowed))
+        return render(facts, self.table, self.schema)
+
+    @cached_property
+    def _tested(self) -> tuple[pa.Schema, dict[str, pa.Array]]:
+        """The columns that have conditions, and the values that these allow."""
+        conditions = dict(self.where)
+        tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
+        return tested, allowed_values(self.table, conditions, tested)
 
 
 class Scan:
