@@ -111,7 +111,10 @@ def _within(facts: Facts, table: Table, keys: KeyRange, places: Sequence[BlockPl
     """The rows in the range; blocks at its ends may hold others."""
     if all(p.header.first_key >= keys.start and (keys.stop is None or p.header.last_key < keys.stop) for p in places):
         return facts
-    encoded = encode_keys(table, facts.rows)
+    encoded = one_chunk(encode_keys(table, facts.rows))
+    if len(places) == 1:  # a block is sorted
+        stop = len(encoded) if keys.stop is None else lower_bound(encoded, keys.stop)
+        return facts.slice(lower_bound(encoded, keys.start), stop)
     mask = pc.greater_equal(encoded, keys.start)
     if keys.stop is not None:
         mask = pc.and_(mask, pc.less(encoded, keys.stop))
