@@ -51,11 +51,6 @@ def uuid_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("-", ""))
 
 
-def database_prefix(writer: str, database: str) -> str:
-    """Everything of one writer in one database."""
-    return f"{writer}/{database}/"
-
-
 def transactions_prefix(writer: str, database: str) -> str:
     """The writer's timeline."""
     return f"{writer}/{database}/transactions/"

@@ -35,7 +35,6 @@ def test_names_are_those_of_the_layout() -> None:
     assert paths.checkpoint("w", "db", 7, ONE) == f"w/db/transactions/00000000000000000007/{text}.ckpt"
     assert paths.newest_marker("w", "db", 7, ONE) == f"w/db/newest/99999999999999999992-{text}"
     assert paths.segment("w", "db", ONE) == f"w/db/segments/{text}.seg"
-    assert paths.database_prefix("w", "db") == "w/db/"
 
 
 def test_transactions_sort_by_revision_and_markers_the_other_way() -> None:

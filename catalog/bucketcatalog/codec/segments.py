@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from ..cut import Cut, Head
+from ..cut import Cut
 from ..errors import CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
 from ..facts import Facts
 from ..keys import KeyRange
@@ -212,11 +212,6 @@ def segment_of(message: Any) -> SegmentReference:
     return SegmentReference(
         message.writer, message.uuid, message.size, message.index_offset, message.index_length, message.index_digest, runs
     )
-
-
-def cut_of_index(message: Any) -> Cut:
-    """The cut that a segment's index names."""
-    return Cut.of((entry.writer, Head(head.revision, head.uuid)) for entry in message.cut.writers for head in entry.heads)
 
 
 def _held(reference: SegmentReference) -> str:
