@@ -44,7 +44,7 @@ typecheck: setup ## mypy --strict
 	@$(RUN) scripts/check mypy
 
 bench: setup ## benchmarks against the peers in one run: a table, and benchmarks/results.json
-	@$(RUN) python benchmarks/run.py
+	@$(RUN) python -m benchmarks.run
 
 proto: setup ## generate the Python code of the .proto files
 	@$(RUN) scripts/generate-proto

@@ -106,8 +106,9 @@ class Group:
 def table(documents: dict[str, dict[str, Any]]) -> Table:
     """The groups' documents as a table, a line a measure."""
     shown = Table(title="bucketcatalog against its peers", title_justify="left")
-    for heading, justify in (("measure", "left"), ("ours", "right"), ("peer or reference", "right"), ("ratio", "right")):
-        shown.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    shown.add_column("measure", overflow="fold")
+    for heading in ("ours", "peer or reference", "ratio"):
+        shown.add_column(heading, justify="right", overflow="fold")
     shown.add_column("goal", overflow="fold")
     shown.add_column("met?")
     for name, group in documents.items():

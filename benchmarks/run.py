@@ -1,4 +1,4 @@
-"""Runs the benchmarks, prints a table and writes ``benchmarks/results.json``:  python benchmarks/run.py [--only NAME] [--scale small]
+"""Runs the benchmarks, prints a table and writes ``benchmarks/results.json``:  python -m benchmarks.run [--only NAME] [--scale small]
 
 What is written holds medians, smallest and largest values, run counts, settings, the machine and its load. With ``--only`` the other
 groups of an earlier run at the same scale are kept: every ratio is of things measured together, in one group. A missed goal is no
@@ -20,14 +20,11 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks import machine
+from benchmarks.results import table
+from benchmarks.world import FULL, SMALL, Scale, World
+
 ROOT = Path(__file__).resolve().parent.parent
-if __name__ == "__main__":
-    sys.path[0] = str(ROOT)  # so that this folder is the package that its modules, and fresh processes, import
-
-from benchmarks import machine  # noqa: E402
-from benchmarks.results import table  # noqa: E402
-from benchmarks.world import FULL, SMALL, Scale, World  # noqa: E402
-
 GROUPS = ("commits", "upserts", "reads", "spark_reads", "harvest", "memory")
 SCALES = {scale.name: scale for scale in (SMALL, FULL)}
 RESULTS = {"full": ROOT / "benchmarks" / "results.json", "small": ROOT / "build" / "bench-small.json"}
