@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .codec.transactions import Transaction
-from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat, one_chunk
+from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat
 from .keys import KeyRange, encode_keys
 from .reading import Part, empty_rows, read_slice
 from .render import output_schema, render, version_names

@@ -8,11 +8,12 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .base import IndexCache, TableBase
 from .codec.descriptors import core_tables
 from .cut import Cut
 from .errors import UnknownTable
-from .facts import NO_TRANSACTIONS, Facts, concat, one_chunk
+from .facts import NO_TRANSACTIONS, Facts, concat
 from .keys import KeyRange, encode_keys
 from .log.files import LogFiles
 from .log.view import View

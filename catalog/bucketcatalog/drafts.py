@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .clock import uuid7_time
 from .codec.blocks import BlockClass, EncodedBlock, encode_blocks
 from .codec.transactions import MAX_ACTIONS, action_of
 from .errors import InvalidRows
 from .events import Event, EventKind, VersionName, facts_of_events
-from .facts import FACT_COLUMNS, NO_TRANSACTIONS, End, Expects, Facts, Kind, concat, one_chunk
+from .facts import FACT_COLUMNS, NO_TRANSACTIONS, End, Expects, Facts, Kind, concat
 from .incarnations import Incarnations
 from .intake import storage_array
 from .keys import encode_keys

@@ -32,6 +32,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .tables import UUID_STORAGE, Table
 
 Stamps = npt.NDArray[np.int64]
@@ -148,13 +149,6 @@ class Facts:
     def slice(self, start: int, stop: int) -> Self:
         """The facts from ``start`` up to ``stop``, without copying."""
         return replace(self, rows=self.rows.slice(start, stop - start))
-
-
-def one_chunk(values: Any) -> pa.Array:
-    """A chunked array as one array."""
-    if not isinstance(values, pa.ChunkedArray):
-        return values
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def commit_times(uuids: pa.Array) -> Stamps:

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .clock import uuid5
 from .events import VersionName
-from .facts import NO_STAMP, Facts, Kind, one_chunk
+from .facts import NO_STAMP, Facts, Kind
 from .keys import encode_key, encode_keys
 from .reading import Part
 from .snapshot import Snapshot

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace
-from .facts import Facts, one_chunk
+from .facts import Facts
 from .keys import EVERYTHING, KeyRange, encode_keys
 from .tables import Table
 

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace, read_block
-from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat, one_chunk
+from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
 from .keys import KeyRange, encode_keys
 from .planning import Slice, SortedTail, lower_bound
 from .replay.fold import fold

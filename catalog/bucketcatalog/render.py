@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .errors import InvalidOption
-from .facts import NO_STAMP, Facts, Stamps, one_chunk
+from .facts import NO_STAMP, Facts, Stamps
 from .surface import surface_array
 from .tables import TIMESTAMP, Column, Default, Table
 from .uuids import to_text

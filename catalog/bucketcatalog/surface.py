@@ -9,12 +9,14 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import uuids
+from .arrays import convert_list, convert_map
 from .errors import InvalidRows
 from .keys import uuid_value
 from .tables import Column, DataType, Shape, Table
@@ -196,15 +198,10 @@ def surface_array(column: Column, values: pa.Array) -> pa.Array:
     if values.type == column.surface_type:
         return values
     if column.shape is Shape.LIST:
-        inner = surface_array(_one(column), values.values)
-        mask = values.is_null() if values.null_count else None
-        return pa.ListArray.from_arrays(values.offsets, inner, mask=mask)
+        return convert_list(values, partial(surface_array, _one(column)))
     if column.shape is Shape.MAP:
         key, item = column.children
-        mask = values.is_null() if values.null_count else None
-        return pa.MapArray.from_arrays(
-            values.offsets, surface_array(key, values.keys), surface_array(item, values.items), mask=mask
-        )
+        return convert_map(values, partial(surface_array, key), partial(surface_array, item))
     if column.type is DataType.UUID:
         return uuids.to_text(values)
     if column.type is DataType.ENUM:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import uuids
+from .arrays import one_chunk
 from .errors import InvalidRows, InvalidVersion
 from .events import EventKind, VersionName
-from .facts import one_chunk
 from .intake import storage_array
 from .keys import encode_key, encode_keys
 from .reading import Part

@@ -19,6 +19,7 @@ ORDER = [
     "paths",
     "cut",
     "uuids",
+    "arrays",
     "tables",
     "declarations",
     "keys",

@@ -212,6 +212,21 @@ def test_a_checkpoint_and_its_tail_say_what_the_engine_says(script: Script, tmp_
     assert reader.from_checkpoints(ref).live("objects") == reader.from_transactions().live("objects")
 
 
+def test_columns_of_few_values_and_of_one_width_say_what_the_engine_says(tmp_path: Path) -> None:
+    world = World()
+    writer = world.writer("node-1")
+    given = [
+        obj(f"n{n:05}", content_type=["a", None][n % 2], sharks=["s1", "s2"][: n % 3], content_md5=n.to_bytes(16, "big"))
+        for n in range(2_000)
+    ]
+    world.commit(writer, ("put", "objects", given))
+    writer.checkpoint()
+    reader = SpecReader(copied(world, tmp_path))
+
+    assert compare(reader.from_checkpoints(checkpoint_of(reader, "node-1")), Catalog(tmp_path).snapshot()) >= 2_000
+    assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) >= 2_000
+
+
 def test_checkpoints_of_several_writers_combine(script: Script, tmp_path: Path) -> None:
     for name in ("node-1", "node-2"):
         script.writers[name].checkpoint()

@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
+from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
-from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, conform, one_chunk
+from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, conform
 from ..keys import encode_keys
 from ..tables import Table
 from ..v1 import log_pb2
+from .packing import packed
 from .seal import block_checksum, seal_block
 
 TARGET_ROWS = 8_192
@@ -132,7 +134,7 @@ def _distinct_columns(rows: pa.Table, table: Table) -> tuple[pa.Table, tuple[tup
             kept[name] = values
         else:
             same.append((name, twin))
-    return pa.table(kept), tuple(same)
+    return pa.table({name: packed(values) for name, values in kept.items()}), tuple(same)
 
 
 def _ipc(rows: pa.Table) -> bytes:
@@ -185,46 +187,43 @@ def decode_block(data: bytes, table: Table, name: str, columns: Collection[str] 
     try:
         message = log_pb2.Block.FromString(data)
         header = header_of(message.header)
-        transactions = _read_ipc(message.transactions) if message.transactions else None
-        rows = _with_twins(_read_ipc(message.rows, _wanted(columns, header)), header)
+        transactions = _read_ipc(message.transactions) if message.transactions else NO_TRANSACTIONS
+        stored = _stored_rows(message.rows, header, columns, name)
+        rows = conform(stored.select([n for n in stored.column_names if columns is None or n in columns]), table)
     except (DecodeError, pa.ArrowException, ValueError, KeyError, OSError) as error:
         raise CorruptionError(
             f"{name} holds a block of table {table.name!r} that cannot be read: {error}.",
             next_step="Restore the file from a copy.",
         ) from None
-    strange = [name for name in rows.column_names if name.startswith("_") and name not in FACT_COLUMNS]
+    if header.rows != len(stored):
+        raise CorruptionError(
+            f"{name} holds a block of {len(stored)} rows that claims {header.rows}.", next_step="Restore the file from a copy."
+        )
+    return Facts(transactions, rows)
+
+
+def _stored_rows(data: bytes, header: BlockHeader, columns: Collection[str] | None, name: str) -> pa.Table:
+    """The rows as they are stored, or of their columns those asked for and the ones that stand for them."""
+    names = pa.ipc.read_schema(pa.py_buffer(data)).names
+    strange = [n for n in names if n.startswith("_") and n not in FACT_COLUMNS]
     if strange:
         raise UnsupportedFormat(
             f"{name} holds a block with the unknown column {strange[0]!r}.",
             next_step="Read it with a newer release of bucketcatalog.",
         )
-    if header.rows != len(rows):
-        raise CorruptionError(
-            f"{name} holds a block of {len(rows)} rows that claims {header.rows}.", next_step="Restore the file from a copy."
-        )
-    wanted = rows if columns is None else rows.select([n for n in rows.column_names if n in columns])
-    return Facts(transactions if transactions is not None else NO_TRANSACTIONS, conform(wanted, table))
-
-
-def _wanted(columns: Collection[str] | None, header: BlockHeader) -> Collection[str] | None:
-    """The columns to read: those asked for, and the ones that stand for them."""
     if columns is None:
-        return None
-    return {*columns, *(twin for name, twin in header.same if name in columns)}
-
-
-def _with_twins(rows: pa.Table, header: BlockHeader) -> pa.Table:
-    for name, twin in header.same:
+        rows = _read_ipc(data)
+    else:
+        wanted = {*columns, *(twin for left_out, twin in header.same if left_out in columns)}
+        rows = _read_ipc(data, [place for place, n in enumerate(names) if n in wanted])
+    for left_out, twin in header.same:
         if twin in rows.column_names:
-            rows = rows.append_column(name, rows.column(twin))
+            rows = rows.append_column(left_out, rows.column(twin))
     return rows
 
 
-def _read_ipc(data: bytes, columns: Collection[str] | None = None) -> pa.Table:
-    options = pa.ipc.IpcReadOptions(use_threads=False)
-    if columns is not None:
-        names = pa.ipc.read_schema(pa.py_buffer(data)).names
-        options.included_fields = [i for i, name in enumerate(names) if name in columns]
+def _read_ipc(data: bytes, places: list[int] | None = None) -> pa.Table:
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=places)
     with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
         return reader.read_all()
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..facts import Facts, one_chunk
+from ..arrays import one_chunk
+from ..facts import Facts
 from ..planning import lower_bound
 from ..reading import Part, read_slice
 from ..render import version_names

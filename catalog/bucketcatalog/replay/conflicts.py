@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..facts import NO_STAMP, SEQUENCE_BITS, End, Expects, Facts, Kind, Stamps, one_chunk
+from ..arrays import one_chunk
+from ..facts import NO_STAMP, SEQUENCE_BITS, End, Expects, Facts, Kind, Stamps
 from ..keys import encode_keys
 from ..tables import TIMESTAMP, Table
 from ..uuids import to_text

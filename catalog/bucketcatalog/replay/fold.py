@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..facts import NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times, one_chunk
+from ..arrays import one_chunk
+from ..facts import NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times
 from ..keys import encode_keys
 from ..tables import Table
 from .state import NEVER, Deletes, Mask, Versions, assemble

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..facts import FACT_COLUMNS, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, one_chunk
+from ..arrays import one_chunk
+from ..facts import FACT_COLUMNS, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps
 from ..tables import Table
 
 NEVER = np.iinfo(np.int64).max
