@@ -125,7 +125,7 @@ def _lookups(world: World) -> list[Measure]:
     store = Counting(open_store(world.catalog))
     snapshot = Catalog(store).snapshot()
     base = snapshot.base("objects")
-    places = sorted((place for blocks in base.blocks() for place in blocks), key=lambda place: place.header.first_key)
+    places = sorted((place for runs in base.runs() for run in runs for place in run.places), key=lambda place: place.header.first_key)
     names = random.Random(5).sample(world.rows["name"].to_pylist(), world.scale.lookups)
 
     def get(name: str) -> None:

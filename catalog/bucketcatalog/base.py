@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import pyarrow as pa
+
 from .codec.checkpoints import Checkpoint
-from .codec.segments import BlockPlace, SegmentReference, places_in, read_index
+from .codec.segments import SegmentReference, read_index
 from .facts import Facts
 from .keys import EVERYTHING, KeyRange
-from .planning import SLICE_ROWS, EventBlock, Slice, SortedTail, plan_slices
+from .planning import SLICE_ROWS, EventBlock, Slice, SortedTail, for_keys, plan_slices
+from .runs import BlockRun, runs_by_table
 from .store.base import Store
 from .tables import Table
+
+_FEW_KEYS = 64
+"""Keys that are looked for one by one; more of them within the range from the first to the last."""
 
 
 class IndexCache:
@@ -20,13 +26,13 @@ class IndexCache:
     def __init__(self, store: Store, database: str) -> None:
         self._store = store
         self._database = database
-        self._read: dict[bytes, tuple[BlockPlace, ...]] = {}
+        self._read: dict[bytes, dict[str, list[BlockRun]]] = {}
 
-    def places(self, reference: SegmentReference) -> tuple[BlockPlace, ...]:
-        """The blocks of a segment."""
+    def runs(self, reference: SegmentReference, table: str) -> list[BlockRun]:
+        """The runs of a table in a segment."""
         if reference.uuid not in self._read:
-            self._read[reference.uuid] = read_index(self._store, self._database, reference)
-        return self._read[reference.uuid]
+            self._read[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
+        return self._read[reference.uuid].get(table, [])
 
 
 class TableBase:
@@ -58,20 +64,26 @@ class TableBase:
     ) -> list[Slice]:
         """The slices that cover the ranges, in key order; see ``plan_slices``."""
         ranges = list(ranges)
-        return plan_slices(self.blocks(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
+        return plan_slices(self.runs(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
 
-    def blocks(self, ranges: Iterable[KeyRange] = (EVERYTHING,)) -> list[list[BlockPlace]]:
-        """For each checkpoint its blocks of the table that can hold keys of the ranges; reads the indexes of such segments only."""
+    def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
+        """The slices that can hold these keys, which are sorted, distinct and at least one."""
+        if len(keys) <= _FEW_KEYS:
+            ranges = [KeyRange(key, key + b"\x00") for key in keys.to_pylist()]
+        else:
+            ranges = [KeyRange(keys[0].as_py(), keys[-1].as_py() + b"\x00")]
+        return list(for_keys(self.plan(ranges, only_live=only_live), keys))
+
+    def runs(self, ranges: Iterable[KeyRange] = (EVERYTHING,)) -> list[list[BlockRun]]:
+        """For each checkpoint its runs of the table that can hold keys of the ranges; reads the indexes of such segments only."""
         ranges = list(ranges)
-        found = []
-        for checkpoint in self._checkpoints:
-            places: dict[BlockPlace, None] = {}
-            for segment in checkpoint.segments:
-                if self._concerns(segment, ranges):
-                    for keys in ranges:
-                        places |= dict.fromkeys(places_in(self._indexes.places(segment), self.table.name, keys))
-            found.append(list(places))
-        return found
+        return [
+            [run for segment in checkpoint.segments if self._concerns(segment, ranges) for run in self._runs_of(segment)]
+            for checkpoint in self._checkpoints
+        ]
+
+    def _runs_of(self, segment: SegmentReference) -> list[BlockRun]:
+        return self._indexes.runs(segment, self.table.name)
 
     def _concerns(self, segment: SegmentReference, ranges: Sequence[KeyRange]) -> bool:
         runs = [run for run in segment.runs if run.table == self.table.name]

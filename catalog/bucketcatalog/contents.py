@@ -8,13 +8,11 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import one_chunk
 from .base import IndexCache, TableBase
 from .codec.descriptors import core_tables
 from .cut import Cut
 from .errors import UnknownTable
 from .facts import NO_TRANSACTIONS, Facts, concat
-from .keys import KeyRange, encode_keys
 from .log.files import LogFiles
 from .log.view import View
 from .planning import EventBlock
@@ -22,8 +20,6 @@ from .reading import Part, empty_rows, read_slice
 from .replay.tail import event_blocks, inline_facts
 from .schema import merge_tables
 from .tables import Table
-
-_FEW_KEYS = 64
 
 
 class Contents:
@@ -89,13 +85,7 @@ class Contents:
     def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
         """The state rows of ``part`` under these encoded keys."""
         base = self.base(table)
-        if len(keys) <= _FEW_KEYS:
-            ranges = [KeyRange(key, key + b"\x00") for key in sorted(set(keys.to_pylist()))]
-        else:
-            bounds = pc.min_max(keys).as_py()
-            ranges = [KeyRange(bounds["min"], bounds["max"] + b"\x00")]
-        plan = base.plan(ranges, only_live=part is Part.LIVE)
+        distinct = pc.unique(keys)
+        plan = base.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
         pieces = [read_slice(base.store, base.table, piece, part) for piece in plan]
-        if len(keys) > _FEW_KEYS:
-            pieces = [facts.filter(pc.is_in(one_chunk(encode_keys(base.table, facts.rows)), value_set=keys)) for facts in pieces]
         return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import InvalidOption
-from .keys import EVERYTHING, KeyRange, prefix_range
+from .keys import EVERYTHING, KeyRange, encode_keys, prefix_range
 from .surface import storage_value, surface_array
 from .tables import Column, DataType, Shape, Table
 
 _MOST_RANGES = 256
+_MOST_KEYS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,33 @@ def key_ranges(table: Table, where: Where) -> list[KeyRange]:
             break
         if condition is None:
             break
-        leading.append([stored_condition(table, column, value) for value in _listed(condition)])
-    combinations = 1
-    for values in leading:
-        combinations *= len(values)
-    if combinations > _MOST_RANGES:
+        leading.append(_stored(table, column, condition))
+    if math.prod(len(values) for values in leading) > _MOST_RANGES:
         return [_spanning(table, leading)]
     ranges = {prefix_range(table, values, last) for values in itertools.product(*leading)} if leading or last else {EVERYTHING}
     return sorted(ranges, key=lambda keys: keys.start)
+
+
+def wanted_keys(table: Table, where: Where) -> pa.Array | None:
+    """The encoded keys that can match, sorted and distinct, where the conditions name values for the whole key."""
+    given = [where.get(column.name) for column in table.key_columns]
+    if any(condition is None or isinstance(condition, Prefix) for condition in given):
+        return None
+    leading = [_stored(table, column, condition) for column, condition in zip(table.key_columns, given, strict=True)]
+    sizes = [len(values) for values in leading]
+    if math.prod(sizes) > _MOST_KEYS:
+        return None
+    places = np.indices(sizes).reshape(len(sizes), -1)
+    columns = {
+        column.field_name: pa.array(values, column.storage_type).take(pa.array(place))
+        for column, values, place in zip(table.key_columns, leading, places, strict=True)
+    }
+    keys = pc.unique(encode_keys(table, columns))
+    return keys.take(pc.sort_indices(keys))
+
+
+def _stored(table: Table, column: Column, condition: Any) -> list[Any]:
+    return [stored_condition(table, column, value) for value in _listed(condition)]
 
 
 def _spanning(table: Table, leading: Sequence[Sequence[Any]]) -> KeyRange:

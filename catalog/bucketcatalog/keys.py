@@ -9,6 +9,7 @@ last field that begins alike, are one range.
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,10 @@ class KeyRange:
     def overlaps(self, first: bytes, last: bytes) -> bool:
         """Whether a run of keys from ``first`` to ``last`` (both included) can hold a key of the range."""
         return last >= self.start and (self.stop is None or first < self.stop)
+
+    def covers(self, first: bytes, last: bytes) -> bool:
+        """Whether all of a run of keys from ``first`` to ``last`` (both included) lie in the range."""
+        return first >= self.start and (self.stop is None or last < self.stop)
 
     def intersect(self, other: KeyRange) -> KeyRange | None:
         """The keys in both, or None."""
@@ -124,6 +129,39 @@ def encode_keys(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch |
             )
         parts.append(encode_array(column, values, last=column is table.key_columns[-1]))
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+
+
+def rows_within(table: Table, columns: Mapping[str, pa.Array], count: int, keys: KeyRange) -> tuple[int, int]:
+    """The first row in the range and the first behind it, of ``count`` rows in order of their keys; looks at few of them."""
+    arrays = [columns[column.field_name] for column in table.key_columns]
+
+    def key_at(row: int) -> bytes:
+        values = (array[row] for array in arrays)
+        return encode_key(
+            table,
+            {
+                c.name: value.value if c.type is DataType.TIMESTAMP else value.as_py()
+                for c, value in zip(table.key_columns, values, strict=True)
+            },
+        )
+
+    start = bisect_left(range(count), keys.start, key=key_at)
+    if keys.stop is None:
+        return start, count
+    step = 1
+    while start + step < count and key_at(start + step) < keys.stop:
+        step *= 2  # most ranges that end within a block are of few rows
+    return start, bisect_left(range(count), keys.stop, lo=start, hi=min(start + step, count), key=key_at)
+
+
+def lower_bound(keys: pa.Array, key: bytes) -> int:
+    """The number of sorted ``keys`` that sort before ``key``; looks at a logarithmic number."""
+    return bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())
+
+
+def span(keys: pa.Array, within: KeyRange) -> tuple[int, int]:
+    """Where the sorted ``keys`` that lie in the range begin and end."""
+    return lower_bound(keys, within.start), len(keys) if within.stop is None else lower_bound(keys, within.stop)
 
 
 def uuid_value(value: Any) -> bytes:

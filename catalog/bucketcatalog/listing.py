@@ -6,17 +6,20 @@ literally: there is no pattern in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .base import TableBase
 from .errors import InvalidOption
 from .filters import raw_text, stored_condition
-from .keys import KeyRange, after_prefix, prefix_range
+from .keys import KeyRange, after_prefix, lower_bound, prefix_range
 from .reading import Part, read_slice
 from .render import output_schema, render
 from .tables import DataType
@@ -55,14 +58,9 @@ def list_page(
     keys = prefix_range(table, below, raw_prefix)
     collector = _Collector(raw_prefix, raw_delimiter or None, limit)
     start = prefix_range(table, below, None).start
-    skip = None if marker is None else _after_marker(raw_marker, collector)
-    position: bytes | None = keys.start if skip is None else max(keys.start, start + skip)
-    parts: list[pa.Table] = []
-    while position is not None and not collector.full:
-        rest = keys.intersect(KeyRange(position, None))
-        if rest is None:
-            break
-        position = _collect(base, rest, start, collector, parts)
+    first = keys.start if marker is None else max(keys.start, start + _after_marker(raw_marker, collector))
+    rest = keys.intersect(KeyRange(first, None))
+    parts = [] if rest is None else list(_collect(base, rest, start, collector))
     rows = pa.concat_tables(parts) if parts else output_schema(table).empty_table()
     last = collector.last if collector.has_more else None
     if name_column.type is DataType.BYTES:
@@ -94,46 +92,64 @@ class _Collector:
         at = name.find(self.delimiter, len(self.prefix))
         return None if at < 0 else name[: at + len(self.delimiter)]
 
+    def take(self, names: pa.Array, after: bytes) -> Iterator[tuple[int, int]]:
+        """Take names from ``after`` on, in turn and of a group the first alone, while there is room; gives runs that are rows."""
+        grouped = self._grouped(names)
+        at = lower_bound(names, after)
+        while at < len(names):
+            nearest = int(np.searchsorted(grouped, at))
+            plain = int(grouped[nearest]) if nearest < len(grouped) else len(names)
+            taken = min(plain - at, self.room)
+            if taken:
+                yield at, at + taken
+                self.room -= taken
+                self.last = names[at + taken - 1].as_py()
+            at += taken
+            if at < len(names) and self.room == 0:
+                self.full = True
+                return
+            if at < len(names):
+                at = self._take_group(names, at)
+
+    def _take_group(self, names: pa.Array, at: int) -> int:
+        """Take the group of a name; gives the first name behind it."""
+        group = self.group_of(names[at].as_py())
+        assert group is not None
+        self.groups.append(group)
+        self.room -= 1
+        self.last = group
+        behind = after_prefix(group)
+        return len(names) if behind is None else lower_bound(names, behind)
+
+    def _grouped(self, names: pa.Array) -> npt.NDArray[np.int64]:
+        """The places of the names that belong to groups."""
+        if self.delimiter is None or not len(names):
+            return np.empty(0, dtype=np.int64)
+        longest = pc.max(pc.binary_length(names)).as_py()
+        rest = pc.binary_slice(names, start=len(self.prefix), stop=max(longest, len(self.prefix)))
+        return np.flatnonzero(pc.greater_equal(pc.find_substring(rest, pattern=self.delimiter), 0))
+
     @property
     def has_more(self) -> bool:
         """Whether something lies behind the page, which then begins after ``last``."""
         return self.full and self.last is not None
 
 
-def _collect(base: TableBase, keys: KeyRange, start: bytes, collector: _Collector, parts: list[pa.Table]) -> bytes | None:
-    """Take from the first slices of a range until the page is full or a group is skipped; returns where to go on."""
+def _collect(base: TableBase, keys: KeyRange, start: bytes, collector: _Collector) -> Iterator[pa.Table]:
+    """The rows of the page from the slices of a range, until it is full; what lies in a group that was taken is passed over."""
     table = base.table
+    after = b""
     for piece in base.plan([keys], only_live=True, target=_SLICE):
+        if piece.keys.stop is not None and piece.keys.stop <= start + after:
+            continue
         facts = read_slice(base.store, table, piece, Part.LIVE)
-        if not len(facts):
-            continue
-        names = facts.rows.column(table.key_columns[-1].field_name).combine_chunks().cast(pa.binary())
-        plain = _run_of_rows(names, collector)
-        take = min(plain, collector.room)
-        if take:
-            parts.append(render(facts.slice(0, take), table, output_schema(table)))
-            collector.room -= take
-            collector.last = names[take - 1].as_py()
-        if take == len(names):
-            continue
-        if collector.room == 0:
-            collector.full = True
-            return None
-        group = collector.group_of(names[take].as_py())
-        assert group is not None
-        collector.groups.append(group)
-        collector.room -= 1
-        collector.last = group
-        after = after_prefix(group)
-        return None if after is None else start + after
-    return None
-
-
-def _run_of_rows(names: pa.Array, collector: _Collector) -> int:
-    """How many of the first names belong to no group."""
-    if collector.delimiter is None:
-        return len(names)
-    longest = pc.max(pc.binary_length(names)).as_py()
-    rest = pc.binary_slice(names, start=len(collector.prefix), stop=max(longest, len(collector.prefix)))
-    first = pc.index(pc.greater_equal(pc.find_substring(rest, pattern=collector.delimiter), 0), True).as_py()
-    return len(names) if first < 0 else first
+        names = one_chunk(facts.rows.column(table.key_columns[-1].field_name)).cast(pa.binary())
+        for first, last in collector.take(names, after):
+            yield render(facts.slice(first, last), table, output_schema(table))
+        if collector.full:
+            return
+        if collector.groups and collector.last == collector.groups[-1]:
+            behind = after_prefix(collector.groups[-1])
+            if behind is None:
+                return
+            after = behind

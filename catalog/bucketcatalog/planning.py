@@ -6,7 +6,8 @@ on its own, by one process or on many executors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from .arrays import one_chunk
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace
 from .facts import Facts
-from .keys import EVERYTHING, KeyRange, encode_keys
+from .keys import EVERYTHING, KeyRange, encode_keys, lower_bound, span
+from .runs import BlockRun
 from .tables import Table
 
 SLICE_ROWS = 65_536
@@ -41,21 +43,13 @@ class SortedTail:
 
     def within(self, keys: KeyRange) -> SortedTail:
         """The part whose keys lie in the range, without copying."""
-        start = lower_bound(self.keys, keys.start)
-        stop = len(self) if keys.stop is None else lower_bound(self.keys, keys.stop)
-        return replace(self, facts=self.facts.slice(start, stop), keys=self.keys.slice(start, stop - start))
+        start, stop = span(self.keys, keys)
+        return replace(self, facts=self.facts.slice(start, stop), keys=self.keys[start:stop])
 
-
-def lower_bound(keys: pa.Array, key: bytes) -> int:
-    """The number of sorted ``keys`` that sort before ``key``; takes a logarithmic number of looks."""
-    low, high = 0, len(keys)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle].as_py() < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    def of_keys(self, keys: pa.Array) -> SortedTail:
+        """The part about these keys."""
+        mask = pc.is_in(self.keys, value_set=keys)
+        return replace(self, facts=self.facts.filter(mask), keys=self.keys.filter(mask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +66,7 @@ class Slice:
 
     ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs; ``events`` and ``tail`` are what no checkpoint covers.
     ``combined`` is set where the blocks come from several checkpoints: then a row of one may be changed by what another holds, and all
-    have to be folded together.
+    have to be folded together. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is.
     """
 
     keys: KeyRange
@@ -81,6 +75,7 @@ class Slice:
     events: tuple[EventBlock, ...]
     tail: SortedTail | None
     combined: bool
+    wanted: pa.Array | None = None
 
     @property
     def rows(self) -> int:
@@ -94,12 +89,12 @@ class Slice:
         return self.tail is None and not self.events and not self.combined
 
 
-BaseBlocks = Sequence[Sequence[BlockPlace]]
-"""For each checkpoint that is read from, its blocks of one table."""
+Base = Sequence[Sequence[BlockRun]]
+"""For each checkpoint that is read from, its runs of one table."""
 
 
 def plan_slices(
-    base: BaseBlocks,
+    base: Base,
     events: Sequence[EventBlock],
     tail: SortedTail | None,
     ranges: Iterable[KeyRange] = (EVERYTHING,),
@@ -107,16 +102,46 @@ def plan_slices(
     only_live: bool,
     target: int = SLICE_ROWS,
 ) -> list[Slice]:
-    """Slices of about ``target`` rows that cover the ranges, in key order. ``only_live``: weigh live blocks only."""
-    slices = []
-    for keys in sorted(ranges, key=lambda r: r.start):
-        parts = [[p for p in blocks if keys.overlaps(p.header.first_key, p.header.last_key)] for blocks in base]
-        within = tail.within(keys) if tail is not None else None
-        new = [e for e in events if keys.overlaps(e.place.header.first_key, e.place.header.last_key)]
-        weigh = [p for blocks in parts for p in blocks if not only_live or p.header.block_class is BlockClass.LIVE]
-        for piece in _split(keys, [*weigh, *(e.place for e in new)], within, target):
-            slices.append(_slice(piece, parts, new, within))
+    """Slices of about ``target`` rows that cover the disjoint ranges, in key order. ``only_live``: weigh live blocks only."""
+    ranges = sorted(ranges, key=lambda r: r.start)
+    pieces = []
+    for keys, new in zip(ranges, _spread(events, ranges), strict=True):
+        runs = [run for runs in base for run in runs if not only_live or run.block_class is BlockClass.LIVE]
+        weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
+        pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
+    slices = [_slice(keys, base, new, tail) for keys, new in zip(pieces, _spread(events, pieces), strict=True)]
     return [s for s in slices if s.live or s.rest or s.events or s.tail is not None]
+
+
+def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
+    """The slices, of which each asks for these sorted keys alone, and without the blocks that hold none of them."""
+    for piece in slices:
+        wanted = keys[slice(*span(keys, piece.keys))]
+        if len(wanted):
+            yield replace(
+                piece,
+                live=tuple(place for place in piece.live if _holds(place, wanted)),
+                rest=tuple(place for place in piece.rest if _holds(place, wanted)),
+                events=tuple(event for event in piece.events if _holds(event.place, wanted)),
+                wanted=wanted,
+            )
+
+
+def _holds(place: BlockPlace, keys: pa.Array) -> bool:
+    at = lower_bound(keys, place.header.first_key)
+    return at < len(keys) and keys[at].as_py() <= place.header.last_key
+
+
+def _spread(events: Sequence[EventBlock], ranges: Sequence[KeyRange]) -> list[list[EventBlock]]:
+    """For each of the ranges, disjoint and in order, the blocks of events that can hold its keys."""
+    starts = [keys.start for keys in ranges]
+    stops = [keys.stop for keys in ranges if keys.stop is not None]
+    found: list[list[EventBlock]] = [[] for _ in ranges]
+    for event in events:
+        header = event.place.header
+        for at in range(bisect_right(stops, header.first_key), bisect_right(starts, header.last_key)):
+            found[at].append(event)
+    return found
 
 
 def _split(keys: KeyRange, places: Sequence[BlockPlace], tail: SortedTail | None, target: int) -> list[KeyRange]:
@@ -136,15 +161,15 @@ def _every(target: int, weights: Iterable[tuple[bytes, int]]) -> Iterable[bytes]
         total += weight
 
 
-def _slice(keys: KeyRange, base: BaseBlocks, events: Sequence[EventBlock], tail: SortedTail | None) -> Slice:
-    parts = [[p for p in blocks if keys.overlaps(p.header.first_key, p.header.last_key)] for blocks in base]
-    places = [p for blocks in parts for p in blocks]
+def _slice(keys: KeyRange, base: Base, events: Sequence[EventBlock], tail: SortedTail | None) -> Slice:
+    parts = [[(run.block_class, run.within(keys)) for run in runs] for runs in base]
+    found = [one for runs in parts for one in runs]
     in_tail = tail.within(keys) if tail is not None else None
     return Slice(
         keys=keys,
-        live=tuple(p for p in places if p.header.block_class is BlockClass.LIVE),
-        rest=tuple(p for p in places if p.header.block_class is not BlockClass.LIVE),
-        events=tuple(e for e in events if keys.overlaps(e.place.header.first_key, e.place.header.last_key)),
+        live=tuple(place for kind, places in found if kind is BlockClass.LIVE for place in places),
+        rest=tuple(place for kind, places in found if kind is not BlockClass.LIVE for place in places),
+        events=tuple(events),
         tail=in_tail if in_tail is not None and len(in_tail) else None,
-        combined=sum(1 for blocks in parts if blocks) > 1,
+        combined=sum(1 for runs in parts if any(places for _, places in runs)) > 1,
     )

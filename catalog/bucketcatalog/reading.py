@@ -7,11 +7,12 @@ versions or stubs holds: only such a PUT can be ended by, or updated by, what wa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from enum import Enum
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,8 +20,8 @@ from .arrays import one_chunk
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace, read_block
 from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
-from .keys import KeyRange, encode_keys
-from .planning import Slice, SortedTail, lower_bound
+from .keys import KeyRange, encode_keys, span
+from .planning import Slice, SortedTail
 from .replay.fold import fold
 from .replay.tail import read_events
 from .store.base import Store
@@ -36,36 +37,48 @@ class Part(Enum):
 
 
 def read_slice(store: Store, table: Table, piece: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
-    """The state rows of a slice that ``part`` names, by key and stamp.
+    """``read_pieces`` in one."""
+    pieces = list(read_pieces(store, table, piece, part, columns))
+    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
+
+
+def read_pieces(store: Store, table: Table, piece: Slice, part: Part, columns: Collection[str] | None = None) -> Iterator[Facts]:
+    """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
 
     ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block.
     """
+    keys = () if piece.wanted is None else tuple(c.field_name for c in table.key_columns)
     if piece.settled:
-        places = [p for p in (*piece.live, *piece.rest) if _holds(p, part)]
-        return _within(_read(store, table, places, _plus_one(columns, table)), table, piece.keys, places)
+        last = table.key_columns[-1].field_name  # without any column, who could count the rows?
+        needed = None if columns is None else {*columns, last, *keys}
+        for place in (p for p in (*piece.live, *piece.rest) if _holds(p, part)):
+            yield _wanted(read_block(store, place, table, needed, piece.keys), table, piece)
+        return
     needed = None if columns is None else {*columns, *FACT_COLUMNS, *(c.field_name for c in table.key_columns)}
     tail = _tail(store, table, piece, needed)
-    places = _places(piece, part, tail)
-    base = _within(_read(store, table, places, needed), table, piece.keys, places)
-    return _pick(_merged(base, tail, table, combined=piece.combined), part)
+    blocks = [read_block(store, place, table, needed, piece.keys) for place in _places(piece, part, tail)]
+    base = _wanted(concat(blocks), table, piece) if blocks else Facts(NO_TRANSACTIONS, empty_rows(table))
+    yield _pick(_merged(base, tail, table, combined=piece.combined), part)
+
+
+def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
+    if piece.wanted is None:
+        return facts
+    return facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=piece.wanted))
 
 
 def _tail(store: Store, table: Table, piece: Slice, needed: Collection[str] | None) -> SortedTail | None:
-    """Everything of the slice that no checkpoint covers, by key."""
-    inline = piece.tail.facts if piece.tail is not None else None
-    if inline is not None and needed is not None:
-        inline = Facts(inline.transactions, inline.rows.select([name for name in inline.rows.column_names if name in needed]))
-    if not piece.events:
-        return replace(piece.tail, facts=inline) if piece.tail is not None and inline is not None else None
-    read = concat([read_events(store, block, table, needed) for block in piece.events])
-    read = _within(read, table, piece.keys, [block.place for block in piece.events])
-    every = read if inline is None else concat([inline, read])
-    return SortedTail.of(every, table) if len(every) else None
-
-
-def _plus_one(columns: Collection[str] | None, table: Table) -> Collection[str] | None:
-    """The last key column too: a block without any column would not tell how many rows it has."""
-    return None if columns is None else {*columns, table.key_columns[-1].field_name}
+    """Everything that no checkpoint covers of the keys asked for, by key."""
+    tail = piece.tail
+    if tail is not None and needed is not None:
+        rows = tail.facts.rows
+        tail = replace(tail, facts=Facts(tail.facts.transactions, rows.select([n for n in rows.column_names if n in needed])))
+    if piece.events:
+        read = concat([read_events(store, block, table, needed, piece.keys) for block in piece.events])
+        tail = SortedTail.of(read if tail is None else concat([tail.facts, read]), table)
+    if tail is not None and piece.wanted is not None:
+        tail = tail.of_keys(piece.wanted)
+    return tail if tail is not None and len(tail) else None
 
 
 def _holds(place: BlockPlace, part: Part) -> bool:
@@ -74,52 +87,48 @@ def _holds(place: BlockPlace, part: Part) -> bool:
 
 
 def _places(piece: Slice, part: Part, tail: SortedTail | None) -> list[BlockPlace]:
-    if part is not Part.LIVE or piece.combined:
-        return [*piece.live, *piece.rest]
-    return [*piece.live, *(_waiting_for(tail, piece.rest) if tail is not None else ())]
+    """The blocks that can say something about what is asked for.
+
+    Where all blocks are one checkpoint's, those of ended versions and stubs concern a live row only if the tail has a PUT that is not
+    newer than what they hold. Where keys are asked for, blocks that are all older than the tail's PUTs of their keys concern none.
+    """
+    if part is not Part.LIVE or tail is None:
+        return [*piece.live, *(piece.rest if part is not Part.LIVE or piece.combined else ())]
+    puts = _put_times(tail)
+    rest = piece.rest if piece.combined else [p for p in piece.rest if _oldest_put(tail, puts, p) <= p.header.newest]
+    if piece.wanted is None:
+        return [*piece.live, *rest]
+    newest = _newest_puts(tail, puts, piece.wanted)
+    return [p for p in (*piece.live, *rest) if (newest[slice(*_span(piece.wanted, p))] <= p.header.newest).any()]
 
 
-def _waiting_for(tail: SortedTail, rest: Sequence[BlockPlace]) -> list[BlockPlace]:
-    """The blocks of ended versions and stubs that can say something about a PUT of the tail."""
-    puts = tail.facts.numbers("_kind") == Kind.VERSION
-    if not rest or not puts.any():
-        return []
+def _put_times(tail: SortedTail) -> npt.NDArray[np.int64]:
+    """The commit times of the tail's PUTs, -1 for other facts."""
     commit_time = np.asarray(one_chunk(tail.facts.transactions.column("commit_time")))
-    time = np.where(puts, commit_time[np.where(puts, tail.facts.numbers("_txn"), 0)], np.iinfo(np.int64).max)
-    found = []
-    for place in rest:
-        start, stop = _span(tail, place)
-        if start < stop and time[start:stop].min() <= place.header.newest:
-            found.append(place)
-    return found
+    puts = tail.facts.numbers("_kind") == Kind.VERSION
+    return np.where(puts, commit_time[np.where(puts, tail.facts.numbers("_txn"), 0)], -1)
 
 
-def _span(tail: SortedTail, place: BlockPlace) -> tuple[int, int]:
-    return lower_bound(tail.keys, place.header.first_key), lower_bound(tail.keys, place.header.last_key + b"\x00")
+def _oldest_put(tail: SortedTail, puts: npt.NDArray[np.int64], place: BlockPlace) -> int:
+    """The commit time of the oldest PUT of a key of the block."""
+    own = puts[slice(*_span(tail.keys, place))]
+    return int(own[own >= 0].min(initial=np.iinfo(np.int64).max))
 
 
-def _read(store: Store, table: Table, places: Iterable[BlockPlace], columns: Collection[str] | None) -> Facts:
-    pieces = [read_block(store, place, table, columns) for place in places]
-    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
+def _newest_puts(tail: SortedTail, puts: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
+    """For each of the keys the commit time of its newest PUT, -1 where the tail has none."""
+    newest = np.full(len(keys), -1, dtype=np.int64)
+    np.maximum.at(newest, np.asarray(pc.index_in(tail.keys, value_set=keys)), puts)
+    return newest
+
+
+def _span(keys: pa.Array, place: BlockPlace) -> tuple[int, int]:
+    return span(keys, KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
 
 
 def empty_rows(table: Table) -> pa.Table:
     """No rows, with the key's columns."""
     return pa.table({c.field_name: pa.array([], c.storage_type) for c in table.key_columns})
-
-
-def _within(facts: Facts, table: Table, keys: KeyRange, places: Sequence[BlockPlace]) -> Facts:
-    """The rows in the range; blocks at its ends may hold others."""
-    if all(p.header.first_key >= keys.start and (keys.stop is None or p.header.last_key < keys.stop) for p in places):
-        return facts
-    encoded = one_chunk(encode_keys(table, facts.rows))
-    if len(places) == 1:  # a block is sorted
-        stop = len(encoded) if keys.stop is None else lower_bound(encoded, keys.stop)
-        return facts.slice(lower_bound(encoded, keys.start), stop)
-    mask = pc.greater_equal(encoded, keys.start)
-    if keys.stop is not None:
-        mask = pc.and_(mask, pc.less(encoded, keys.stop))
-    return facts.filter(mask)
 
 
 def _merged(base: Facts, tail: SortedTail | None, table: Table, *, combined: bool) -> Facts:

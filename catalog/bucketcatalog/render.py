@@ -81,11 +81,11 @@ def _column(facts: Facts, table: Table, name: str) -> pa.Array:
 def row_column(facts: Facts, column: Column) -> pa.Array:
     """One row column in its surface form, defaults filled in."""
     index = facts.rows.schema.get_field_index(column.field_name)
-    if index < 0:
-        stored = pa.nulls(len(facts), column.storage_type)
-    else:
-        stored = one_chunk(facts.rows.column(index))
-    if stored.null_count and column.default in (Default.CREATED, Default.MODIFIED):
+    by_stamp = column.default in (Default.CREATED, Default.MODIFIED)
+    if index < 0 and not by_stamp and not column.implicit:
+        return pa.nulls(len(facts), column.surface_type)
+    stored = pa.nulls(len(facts), column.storage_type) if index < 0 else one_chunk(facts.rows.column(index))
+    if stored.null_count and by_stamp:
         own = facts.numbers("_txn", NO_STAMP)
         if column.default is Default.MODIFIED:
             row = facts.numbers("_row_txn", NO_STAMP)

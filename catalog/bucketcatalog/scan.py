@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from .base import TableBase
 from .codec.blocks import BlockClass
-from .filters import Where, allowed_values, check, key_ranges, matching
+from .filters import Where, allowed_values, check, key_ranges, matching, wanted_keys
+from .parallel import in_order
 from .planning import Slice
-from .reading import Part, read_slice
+from .reading import Part, read_pieces
 from .render import DELETED_AT, output_schema, render, storage_columns
 from .store.base import Store
 from .tables import Table
@@ -33,15 +34,16 @@ class ScanTask:
     schema: pa.Schema
     where: tuple[tuple[str, Any], ...]
 
-    def read(self, store: Store, piece: Slice) -> pa.Table:
-        """The rows of a slice that match, in key order."""
+    def read(self, store: Store, piece: Slice) -> Iterator[pa.Table]:
+        """The rows of a slice that match, in key order, a few thousand at a time."""
         conditions = dict(self.where)
         columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
-        facts = read_slice(store, self.table, piece, self.part, columns)
-        if conditions:
-            tested, allowed = self._tested
-            facts = facts.filter(matching(render(facts, self.table, tested), conditions, allowed))
-        return render(facts, self.table, self.schema)
+        for facts in read_pieces(store, self.table, piece, self.part, columns):
+            if conditions:
+                tested, allowed = self._tested
+                facts = facts.filter(matching(render(facts, self.table, tested), conditions, allowed))
+            if len(facts):
+                yield render(facts, self.table, self.schema)
 
     @cached_property
     def _tested(self) -> tuple[pa.Schema, dict[str, pa.Array]]:
@@ -72,15 +74,20 @@ class Scan:
 
     def plan(self) -> list[Slice]:
         """The slices to read, in key order."""
-        ranges = key_ranges(self.task.table, dict(self.task.where))
-        only_live = self.task.part is Part.LIVE
-        return self._base.plan(ranges, only_live=only_live)
+        where, only_live = dict(self.task.where), self.task.part is Part.LIVE
+        keys = wanted_keys(self.task.table, where)
+        if keys is not None:
+            return self._base.plan_keys(keys, only_live=only_live) if len(keys) else []
+        return self._base.plan(key_ranges(self.task.table, where), only_live=only_live)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
-        for piece in self.plan():
-            rows = self.task.read(self._base.store, piece)
-            yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+        for tables in in_order(self._read, self.plan()):
+            for rows in tables:
+                yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+    def _read(self, piece: Slice) -> list[pa.Table]:
+        return list(self.task.read(self._base.store, piece))
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
@@ -93,9 +100,9 @@ class Scan:
     def explain(self) -> str:
         """What the scan reads, in a few lines: slices, blocks and bytes read and skipped, rows of the tail."""
         plan = self.plan()
-        every = self._base.blocks()
+        every = self._base.runs()
         places = {p for piece in plan for p in (*piece.live, *(piece.rest if self._reads_rest(piece) else ()))}
-        total = {p for blocks in every for p in blocks}
+        total = {p for runs in every for run in runs for p in run.places}
         tail = sum(len(piece.tail) for piece in plan if piece.tail is not None)
         events = {block.place for piece in plan for block in piece.events}
         return "\n".join(

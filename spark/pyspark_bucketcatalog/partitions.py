@@ -73,9 +73,9 @@ class SlicesPartition(CatalogPartition):
     slices: tuple[PackedSlice, ...]
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """One table a slice; its blocks and nothing else are read."""
+        """A table a block, or a slice where blocks have to be merged; nothing else is read."""
         for packed in self.slices:
-            yield self.task.read(catalog.store, packed.unpacked(self.task.table))
+            yield from self.task.read(catalog.store, packed.unpacked(self.task.table))
 
 
 @dataclass

@@ -344,7 +344,9 @@ def _scalar(column: Column, value: Any) -> Any:
     if column.type == "message":
         children = {child.number: child for child in column.children}
         return {int(number): _from_arrow(children[int(number)], item) for number, item in value.items() if item is not None}
-    return value.decode() if isinstance(value, bytes) and column.type == "string" else value  # text of one width is packed as bytes
+    return (
+        value.decode() if isinstance(value, bytes) and column.type == "string" else value
+    )  # text of one width is packed as bytes
 
 
 # -------------------------------------------------------------------------------------------------------------------- fold

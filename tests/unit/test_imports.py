@@ -34,6 +34,8 @@ ORDER = [
     "schema",
     "log",
     "times",
+    "parallel",
+    "runs",
     "planning",
     "replay",
     "reading",

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
 from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, conform
-from ..keys import encode_keys
+from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
 from ..v1 import log_pb2
 from .packing import packed
@@ -178,18 +178,23 @@ def header_of(message: Any) -> BlockHeader:
     )
 
 
-def decode_block(data: bytes, table: Table, name: str, columns: Collection[str] | None = None) -> Facts:
-    """The facts of a sealed block, with ``columns`` only where given (storage names); names what is wrong with file ``name``.
+def decode_block(
+    data: bytes, table: Table, name: str, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> Facts:
+    """The facts of a sealed block, with ``columns`` only where given (storage names) and of ``keys`` only.
 
-    The facts of a block of events have no transactions and no positions: ``facts_of_blocks`` gives them theirs.
+    The facts of a block of events have no transactions and no positions: ``facts_of_blocks`` gives them theirs. Errors name file ``name``.
     """
     block_checksum(data, name, f"a block of table {table.name!r}")
     try:
         message = log_pb2.Block.FromString(data)
         header = header_of(message.header)
         transactions = _read_ipc(message.transactions) if message.transactions else NO_TRANSACTIONS
-        stored = _stored_rows(message.rows, header, columns, name)
-        rows = conform(stored.select([n for n in stored.column_names if columns is None or n in columns]), table)
+        whole = keys.covers(header.first_key, header.last_key)
+        needed = columns if whole or columns is None else {*columns, *(c.field_name for c in table.key_columns)}
+        stored = _stored_rows(message.rows, header, needed, name)
+        part = stored if whole else _within(stored, table, keys)
+        rows = conform(part.select([n for n in part.column_names if columns is None or n in columns]), table)
     except (DecodeError, pa.ArrowException, ValueError, KeyError, OSError) as error:
         raise CorruptionError(
             f"{name} holds a block of table {table.name!r} that cannot be read: {error}.",
@@ -200,6 +205,13 @@ def decode_block(data: bytes, table: Table, name: str, columns: Collection[str] 
             f"{name} holds a block of {len(stored)} rows that claims {header.rows}.", next_step="Restore the file from a copy."
         )
     return Facts(transactions, rows)
+
+
+def _within(rows: pa.Table, table: Table, keys: KeyRange) -> pa.Table:
+    """The rows in the range, found before they are unpacked."""
+    columns = {c.field_name: one_chunk(rows.column(c.field_name)) for c in table.key_columns}
+    start, stop = rows_within(table, columns, len(rows), keys)
+    return rows.slice(start, stop - start)
 
 
 def _stored_rows(data: bytes, header: BlockHeader, columns: Collection[str] | None, name: str) -> pa.Table:

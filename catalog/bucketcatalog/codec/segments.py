@@ -7,7 +7,7 @@ digest in the referring file fixes every byte that is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from ..cut import Cut
 from ..errors import CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
 from ..facts import Facts
-from ..keys import KeyRange
+from ..keys import EVERYTHING, KeyRange
 from ..paths import segment as segment_path
 from ..paths import uuid_text
 from ..store.base import Store
@@ -147,9 +147,11 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
 
 
-def read_block(store: Store, place: BlockPlace, table: Table, columns: Any = None) -> Facts:
-    """The facts of one block: one range read."""
-    return decode_block(_checked_range(store, place), table, place.name, columns)
+def read_block(
+    store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> Facts:
+    """The facts of one block, or those of ``keys`` and ``columns`` alone: one range read."""
+    return decode_block(_checked_range(store, place), table, place.name, columns, keys)
 
 
 def _checked_range(store: Store, place: BlockPlace) -> bytes:
@@ -160,11 +162,6 @@ def _checked_range(store: Store, place: BlockPlace) -> bytes:
     if data[-4:] != place.checksum.to_bytes(4, "little"):
         raise CorruptionError(f"{place.name} is damaged: the checksum of {_keys(place)} does not match.", next_step=_REMEDY)
     return data
-
-
-def places_in(places: Sequence[BlockPlace], table: str, keys: KeyRange) -> list[BlockPlace]:
-    """The blocks of a table that can hold keys of the range."""
-    return [p for p in places if p.header.table == table and keys.overlaps(p.header.first_key, p.header.last_key)]
 
 
 def segment_message(reference: SegmentReference) -> Any:

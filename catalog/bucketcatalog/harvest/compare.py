@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..arrays import one_chunk
 from ..facts import Facts
-from ..planning import lower_bound
+from ..keys import lower_bound
 from ..reading import Part, read_slice
 from ..render import version_names
 from ..snapshot import Snapshot

@@ -6,7 +6,7 @@ whoever needs their keys, so that what a reader holds grows with the number of b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..codec.blocks import facts_of_blocks
 from ..codec.segments import BlockPlace, read_block, read_index
@@ -14,6 +14,7 @@ from ..codec.transactions import Transaction, event_of
 from ..errors import UnknownTable
 from ..events import Placed, facts_of_events
 from ..facts import Facts, concat, transaction_table
+from ..keys import EVERYTHING, KeyRange
 from ..paths import transaction as transaction_path
 from ..planning import EventBlock
 from ..store.base import Store
@@ -50,9 +51,11 @@ def _places(store: Store, transaction: Transaction) -> Iterator[BlockPlace]:
         yield from read_index(store, transaction.database, segment)
 
 
-def read_events(store: Store, block: EventBlock, table: Table, columns: object = None) -> Facts:
-    """The facts of a block of events: one range read."""
-    return facts_of_blocks(read_block(store, block.place, table, columns), transaction_table([block.stamp]))
+def read_events(
+    store: Store, block: EventBlock, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> Facts:
+    """The facts of a block of events, or those of ``keys`` and ``columns`` alone: one range read."""
+    return facts_of_blocks(read_block(store, block.place, table, columns, keys), transaction_table([block.stamp]))
 
 
 def every_event(store: Store, transactions: Sequence[Transaction], tables: Mapping[str, Table], table: str) -> Facts | None:

@@ -1,0 +1,55 @@
+"""Runs: the blocks of one table and class in a segment, in key order, found by bisection.
+
+Planning asks runs for what lies in a range, so that it costs the blocks that it finds and not those that there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .codec.blocks import BlockClass
+from .codec.segments import BlockPlace
+from .errors import CorruptionError
+from .keys import KeyRange
+
+
+@dataclass(frozen=True)
+class BlockRun:
+    """Blocks of one class in key order: each begins where, or after, the one before it ends."""
+
+    block_class: BlockClass
+    places: tuple[BlockPlace, ...]
+
+    def within(self, keys: KeyRange) -> Sequence[BlockPlace]:
+        """The blocks that can hold keys of the range."""
+        start = bisect_left(self._last_keys, keys.start)
+        stop = len(self.places) if keys.stop is None else bisect_left(self._first_keys, keys.stop)
+        return self.places[start:stop]
+
+    @cached_property
+    def _first_keys(self) -> list[bytes]:
+        return [place.header.first_key for place in self.places]
+
+    @cached_property
+    def _last_keys(self) -> list[bytes]:
+        return [place.header.last_key for place in self.places]
+
+
+def runs_by_table(places: Iterable[BlockPlace]) -> dict[str, list[BlockRun]]:
+    """The runs of a segment whose index lists these blocks; ``CorruptionError`` where they are not in order."""
+    grouped: dict[tuple[str, BlockClass], list[BlockPlace]] = {}
+    for place in places:
+        run = grouped.setdefault((place.header.table, place.header.block_class), [])
+        if place.header.last_key < place.header.first_key or (run and place.header.first_key < run[-1].header.last_key):
+            raise CorruptionError(
+                f"{place.name} lists blocks of table {place.header.table!r} that are not in the order of their keys.",
+                next_step="Restore the file from a copy of the store.",
+            )
+        run.append(place)
+    found: dict[str, list[BlockRun]] = {}
+    for (table, block_class), run in grouped.items():
+        found.setdefault(table, []).append(BlockRun(block_class, tuple(run)))
+    return found
