@@ -124,7 +124,7 @@ class Catalog:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now)."""
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        return Changes(self.store, later.table(table), between(later.files, since, later.cut), dict(later.definitions))
+        return Changes(self.store, later.table(table), between(later.files, since, later.cut))
 
     def diff(
         self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None

@@ -49,7 +49,6 @@ class Changes:
     store: Store
     table: Table
     transactions: Sequence[Transaction]
-    definitions: dict[str, Table]
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,7 +58,7 @@ class Changes:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The events in order of their stamps."""
         for some in _portions(self.transactions):
-            facts = every_event(self.store, some, self.definitions, self.table.name)
+            facts = every_event(self.store, some, self.table)
             if facts is not None and len(facts):
                 order = pa.array(np.argsort(facts.stamps(), kind="stable"))
                 yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)

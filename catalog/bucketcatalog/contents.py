@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .base import IndexCache, TableBase
+from .codec.checkpoints import Definition
 from .codec.descriptors import core_tables
 from .cut import Cut
 from .errors import UnknownTable
@@ -17,15 +18,15 @@ from .log.files import LogFiles
 from .log.view import View
 from .planning import EventBlock
 from .reading import Part, empty_rows, read_slice
-from .replay.tail import event_blocks, inline_facts
-from .schema import merge_tables
+from .replay.tail import Action, event_blocks, inline_actions, inline_facts
+from .schema import Definitions
 from .tables import Table
 
 
 class Contents:
     """What a view of the log holds. Nothing is read before it is asked for, and everything once."""
 
-    def __init__(self, files: LogFiles, view: View, definitions: Mapping[str, Table] | None = None) -> None:
+    def __init__(self, files: LogFiles, view: View, definitions: Definitions | None = None) -> None:
         self.files = files
         self.view = view
         self._definitions = definitions
@@ -43,44 +44,49 @@ class Contents:
         return self.view.cut
 
     @cached_property
-    def definitions(self) -> Mapping[str, Table]:
+    def definitions(self) -> Definitions:
         """The tables by name: those given, else the core's and those that the log and the checkpoints define."""
         if self._definitions is not None:
             return self._definitions
-        stored = [table for checkpoint in self.view.checkpoints for table in checkpoint.tables]
-        stored += [table for transaction in self.view.tail for table in transaction.tables]
-        return merge_tables([*core_tables().values(), *stored])
+        given = [definition for checkpoint in self.view.checkpoints for definition in checkpoint.definitions]
+        given += [Definition(transaction.stamp, table) for transaction in self.view.tail for table in transaction.tables]
+        return Definitions(core_tables().values(), given)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all tables that are defined or that the log has rows of, sorted."""
+        return sorted({*self.definitions, *self._actions, *self._events})
 
     def table(self, name: str) -> Table:
         """The definition of a table, or ``UnknownTable``."""
-        table = self.definitions.get(name)
-        if table is None:
+        if name in self.definitions:
+            return self.definitions[name]
+        if name in self._actions or name in self._events:
             raise UnknownTable(
-                f"There is no table {name!r} in database {self.database!r}.",
-                next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
+                f"Database {self.database!r} has rows of table {name!r}, which nothing defines.",
+                next_step="Restore the transactions of its writers from a copy of the store.",
             )
-        return table
+        raise UnknownTable(
+            f"There is no table {name!r} in database {self.database!r}.",
+            next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
+        )
 
     def base(self, name: str) -> TableBase:
         """The blocks and the tail of a table."""
         if name not in self._bases:
-            self._bases[name] = TableBase(
-                self.files.store,
-                self.table(name),
-                self.view.checkpoints,
-                self._indexes,
-                self._tail.get(name),
-                self._events.get(name, ()),
-            )
+            table = self.table(name)
+            tail = inline_facts(self._actions.get(name, []), table)
+            events = self._events.get(name, ())
+            self._bases[name] = TableBase(self.files.store, table, self.view.checkpoints, self._indexes, tail, events)
         return self._bases[name]
 
     @cached_property
-    def _tail(self) -> dict[str, Facts]:
-        return inline_facts(self.view.tail, self.definitions)
+    def _actions(self) -> Mapping[str, list[Action]]:
+        return inline_actions(self.view.tail)
 
     @cached_property
     def _events(self) -> Mapping[str, Sequence[EventBlock]]:
-        return event_blocks(self.files.store, self.view.tail, self.definitions)
+        return event_blocks(self.files.store, self.view.tail)
 
     def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
         """The state rows of ``part`` under these encoded keys."""

@@ -85,12 +85,13 @@ _SCHEMAS = {
     "tables": pa.schema(
         [
             pa.field("table", pa.string(), False),
-            pa.field("key", pa.list_(pa.string()), False),
+            pa.field("key", pa.list_(pa.string())),
             pa.field("id", pa.string()),
             pa.field("data_reference", pa.list_(pa.string())),
             pa.field("parent", pa.string()),
-            pa.field("columns", pa.list_(pa.string()), False),
-            pa.field("tombstones", pa.bool_(), False),
+            pa.field("columns", pa.list_(pa.string())),
+            pa.field("tombstones", pa.bool_()),
+            pa.field("contradiction", pa.string()),
         ]
     ),
 }
@@ -238,8 +239,8 @@ def _segments(contents: Contents) -> pa.Table:
 
 def _conflicts(contents: Contents) -> pa.Table:
     found = []
-    for name, table in sorted(contents.definitions.items()):
-        base = contents.base(name)
+    for table in contents.definitions.usable():
+        base = contents.base(table.name)
         for piece in base.plan():
             places = (*piece.live, *piece.rest)
             if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
@@ -256,6 +257,7 @@ def _forks(contents: Contents) -> pa.Table:
 
 
 def _tables(contents: Contents) -> pa.Table:
+    definitions = contents.definitions
     rows = [
         {
             "table": table.name,
@@ -266,8 +268,9 @@ def _tables(contents: Contents) -> pa.Table:
             "columns": [column.name for column in table.columns],
             "tombstones": table.keeps_tombstones,
         }
-        for _, table in sorted(contents.definitions.items())
+        for table in definitions.usable()
     ]
+    rows += [{"table": name, "contradiction": why} for name in sorted(definitions) if (why := definitions.contradiction(name))]
     return _table("tables", rows)
 
 

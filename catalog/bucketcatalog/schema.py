@@ -6,8 +6,10 @@ kept. What cannot be read together is an error that names the table, never a sil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 
+from .codec.checkpoints import Definition
 from .codec.descriptors import parse_definition
 from .codec.unions import WIDER, union
 from .errors import IncompatibleTable
@@ -17,13 +19,52 @@ _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 
 
-def merge_tables(definitions: Iterable[Table]) -> dict[str, Table]:
-    """The tables that these definitions, in order of their stamps, make together."""
-    merged: dict[str, Table] = {}
-    for table in definitions:
-        known = merged.get(table.name)
-        merged[table.name] = table if known is None or known.definition == table.definition else merge(known, table)
-    return merged
+class Definitions(Mapping[str, Table]):
+    """The tables of a database by name, each merged from its definitions when it is asked for.
+
+    Definitions count in the order of their stamps, whatever order they are given in; ``known`` are older than all. A table whose
+    definitions contradict each other raises ``IncompatibleTable`` when it is asked for, and no other does.
+    """
+
+    def __init__(self, known: Iterable[Table], given: Iterable[Definition]) -> None:
+        self._known = {table.name: table for table in known}
+        latest: dict[tuple[str, bytes], Definition] = {}
+        for definition in given:
+            key = (definition.table.name, definition.table.definition)
+            if key not in latest or latest[key].stamp < definition.stamp:
+                latest[key] = definition
+        self.given = tuple(sorted(latest.values(), key=lambda definition: (definition.stamp, definition.table.name)))
+        self._names = dict.fromkeys([*self._known, *(definition.table.name for definition in self.given)])
+        self._merged: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._merged:
+            if name not in self._names:
+                raise KeyError(name)
+            parts = [self._known[name]] if name in self._known else []
+            parts += [definition.table for definition in self.given if definition.table.name == name]
+            self._merged[name] = reduce(
+                lambda older, newer: older if older.definition == newer.definition else merge(older, newer), parts
+            )
+        return self._merged[name]
+
+    def usable(self) -> list[Table]:
+        """The tables whose definitions fit together, by name."""
+        return [self[name] for name in sorted(self) if self.contradiction(name) is None]
+
+    def contradiction(self, name: str) -> str | None:
+        """Why a table cannot be used, or None."""
+        try:
+            self[name]
+        except IncompatibleTable as error:
+            return error.message
+        return None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def merge(older: Table, newer: Table) -> Table:

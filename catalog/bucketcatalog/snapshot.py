@@ -41,8 +41,11 @@ class Snapshot(Contents):
     @property
     def tables(self) -> list[str]:
         """What can be scanned: tables, their tombstones as ``deleted_...``, and what is known about the catalog itself."""
-        kept = [f"{DELETED_PREFIX}{name}" for name, table in self.definitions.items() if table.keeps_tombstones]
+        kept = [f"{DELETED_PREFIX}{name}" for name in self.definitions if self._keeps_tombstones(name)]
         return sorted({*self.definitions, *kept, *METADATA_TABLES})
+
+    def _keeps_tombstones(self, name: str) -> bool:
+        return self.definitions.contradiction(name) is not None or self.definitions[name].keeps_tombstones
 
     def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan | MetadataScan:
         """Read a table, its tombstones (``deleted_...``), or one about the catalog.

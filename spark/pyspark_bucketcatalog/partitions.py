@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -97,14 +97,13 @@ class ChangesPartition(CatalogPartition):
 
     database: str
     table: Table
-    definitions: Mapping[str, Table]
     transactions: tuple[tuple[str, Head], ...]
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The events in the order of their stamps."""
         files = catalog.database(self.database).files
         transactions = [files.transaction(writer, head) for writer, head in self.transactions]
-        for batch in Changes(catalog.store, self.table, transactions, dict(self.definitions)).to_batches():
+        for batch in Changes(catalog.store, self.table, transactions).to_batches():
             yield pa.Table.from_batches([batch])
 
 
@@ -128,7 +127,7 @@ def change_partitions(changes: Changes, database: str, max_rows: int) -> list[In
     partitions: list[InputPartition] = []
     for group in grouped(weights, partition_count(sum(weights), max_rows)):
         refs = tuple((concerned[at].writer, concerned[at].head) for at in group)
-        partitions.append(ChangesPartition(database, changes.table, changes.definitions, refs))
+        partitions.append(ChangesPartition(database, changes.table, refs))
     return partitions
 
 

@@ -530,9 +530,11 @@ class SpecReader:
     def _facts(
         self, tail: Iterable[Any], checkpoints: Iterable[Any], classes: frozenset[int] | None = None
     ) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
-        transactions = sorted(tail, key=lambda t: (t.commit_time, t.writer, t.revision, t.uuid))
+        transactions = sorted(tail, key=_stamp_of)
         tables: dict[str, Table] = {}
-        for definition in (d for source in (*checkpoints, *transactions) for d in source.tables):
+        definitions = [(_stamp_of(d.defined_by), d) for checkpoint in checkpoints for d in checkpoint.tables]
+        definitions += [(_stamp_of(transaction), d) for transaction in transactions for d in transaction.tables]
+        for _, definition in sorted(definitions, key=lambda one: one[0]):
             table = table_of(definition)
             tables[table.name] = merged(tables[table.name], table) if table.name in tables else table
         facts: dict[str, dict[bytes, list[Fact]]] = {name: {} for name in tables}
@@ -574,6 +576,10 @@ class SpecReader:
                 if wanted(entry.header):
                     for fact in facts_of_block(block, tables[entry.header.table]):
                         yield entry.header.table, fact
+
+
+def _stamp_of(message: Any) -> tuple[Any, ...]:
+    return message.commit_time, message.writer, message.revision, message.uuid
 
 
 def _reads(ref: Ref, transaction: Any) -> Iterator[Ref]:

@@ -9,7 +9,7 @@ import pytest
 from bucketcatalog import Catalog, IncompatibleTable, InvalidRows
 from bucketcatalog.writer import Writer
 
-from .helpers import World, messages, proto, rows
+from .helpers import OWNER, World, messages, proto, rows
 
 OLD = """
 message Row {
@@ -223,3 +223,74 @@ def test_contradictions_between_writers_that_never_met_are_an_error_to_readers_t
         world.store.put(info.name, other.store.get(info.name))
     with pytest.raises(IncompatibleTable, match=r"my\.rows"):
         world.snapshot().scan("my.rows").to_arrow()
+
+
+class TestOrderOfDefinitions:
+    """The latest definition names the columns, whichever checkpoints are read."""
+
+    @pytest.mark.parametrize("made_by", ["cb", "bc", "c", "b", "all", ""])
+    def test_checkpoints_change_no_names(self, made_by: str) -> None:
+        world = World()
+        first, second = knowing(world, OLD), knowing(world, NEW)
+        writers = {"c": first.writer("c", clock=world.clock), "b": second.writer("b", clock=world.clock)}
+        put(world, writers["c"], "old", 2, {"a": "a"})
+        put(world, writers["b"], "new", 2, {"renamed": "r"})
+        for name in made_by if made_by != "all" else ():
+            writers[name].checkpoint()
+        if made_by == "all":
+            world.writer("compactor-1").checkpoint(scope="all")
+        found = rows(world.snapshot(), "my.rows", ["k", "renamed", "gone"])
+        assert [row["renamed"] for row in found] == ["r", "r", "a", "a"]
+
+    def test_a_definition_that_comes_back_decides_again_also_from_a_checkpoint(self) -> None:
+        world = World()
+        for source, first, row in ((OLD, "1", {"a": "a"}), (NEW, "2", {"renamed": "r"}), (OLD, "3", {"a": "b"})):
+            writer = knowing(world, source).writer(f"w{first}", clock=world.clock)
+            put(world, writer, first, 1, row)
+        before = rows(world.snapshot(), "my.rows")
+        assert [row["a"] for row in before] == ["a", "r", "b"]
+        world.writer("compactor-1").checkpoint(scope="all")
+        assert rows(world.snapshot(), "my.rows") == before
+        world.writer("compactor-2").checkpoint(scope="all")
+        assert rows(world.snapshot(), "my.rows") == before
+
+
+class TestContradictions:
+    """Two writers that define one table in two ways at the same moment make that table unreadable, and nothing else."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        world = World()
+        world.commit(world.writer("other"), ("put", "buckets", {"owner": OWNER, "name": "b"}))
+        one = knowing(world, OLD).writer("one", clock=world.clock)
+        two = knowing(world, OLD.replace("optional int32 n = 3", "optional string n = 3")).writer("two", clock=world.clock)
+        with one.transaction() as first, two.transaction() as second:
+            first.put("my.rows", {"k": "1", "n": 1})
+            second.put("my.rows", {"k": "2", "n": "2"})
+        return world
+
+    def test_the_table_alone_is_refused(self, world: World) -> None:
+        snapshot = world.snapshot()
+        for call in (
+            lambda: snapshot.scan("my.rows"),
+            lambda: snapshot.scan("deleted_my.rows"),
+            lambda: snapshot.get("my.rows", k="1"),
+            lambda: world.catalog().changes(table="my.rows"),
+        ):
+            with pytest.raises(IncompatibleTable, match=r"my\.rows"):
+                call()
+        assert [row["name"] for row in rows(snapshot, "buckets")] == ["b"]
+        assert snapshot.scan("conflicts").to_arrow().num_rows == 0
+        assert world.catalog().changes(table="buckets").to_arrow().num_rows == 1
+        assert "my.rows" in snapshot.tables
+        (shown,) = [row for row in snapshot.scan("tables").to_arrow().to_pylist() if row["table"] == "my.rows"]
+        assert "two ways" in shown["contradiction"]
+
+    def test_others_commit_as_before(self, world: World) -> None:
+        world.commit(world.writer("other"), ("put", "buckets", {"owner": OWNER, "name": "c"}))
+        assert [row["name"] for row in rows(world.snapshot(), "buckets")] == ["b", "c"]
+
+    def test_no_checkpoint_is_made_that_would_lose_its_rows(self, world: World) -> None:
+        with pytest.raises(IncompatibleTable, match=r"my\.rows"):
+            world.writer("compactor-1").checkpoint(scope="all")
+        assert not [info for info in world.store.list("") if info.name.endswith(".ckpt")]

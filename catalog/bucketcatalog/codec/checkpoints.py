@@ -18,6 +18,14 @@ from .transactions import Link, cut_message, cut_of
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """A table as some transaction defined it; ``stamp`` is what the stamps of the latest such transaction begin with."""
+
+    stamp: tuple[int, str, int, bytes]
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How a checkpoint covers one timeline: every covered transaction from ``list_from`` on, before it only where several are known."""
 
@@ -60,7 +68,7 @@ class Checkpoint:
     coverage: Mapping[str, Coverage]
     created: int
     lateness_bound: int
-    tables: tuple[Table, ...] = ()
+    definitions: tuple[Definition, ...] = ()
     totals: Mapping[str, Totals] = field(default_factory=dict)
     applications: tuple[ApplicationResult, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
@@ -94,8 +102,12 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         )
         entry.recent.extend(log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.recent))
         entry.branches.extend(log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.branches))
-    for table in checkpoint.tables:
-        message.tables.add().MergeFromString(table.definition)
+    for definition in checkpoint.definitions:
+        table = message.tables.add()
+        table.MergeFromString(definition.table.definition)
+        commit_time, writer, revision, uuid = definition.stamp
+        stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
+        table.defined_by.CopyFrom(stamp)
     for name, totals in sorted(checkpoint.totals.items()):
         message.totals.add(table=name, live=totals.live, tombstones=totals.tombstones, stubs=totals.stubs)
     for result in checkpoint.applications:
@@ -124,7 +136,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         coverage={entry.writer: _coverage(entry) for entry in message.coverage},
         created=message.created,
         lateness_bound=message.lateness_bound,
-        tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
+        definitions=tuple(map(_definition, message.tables)),
         totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
@@ -133,6 +145,13 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         digest=digest(data),
         size=len(data),
     )
+
+
+def _definition(entry: log_pb2.TableDefinition) -> Definition:
+    stamp = entry.defined_by
+    own = (stamp.commit_time, stamp.writer, stamp.revision, stamp.uuid)
+    entry.ClearField("defined_by")
+    return Definition(own, parse_definition(entry.SerializeToString(deterministic=True)))
 
 
 def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:

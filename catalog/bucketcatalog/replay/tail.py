@@ -6,12 +6,12 @@ whoever needs their keys, so that what a reader holds grows with the number of b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from ..codec.blocks import facts_of_blocks
 from ..codec.segments import BlockPlace, read_block, read_index
 from ..codec.transactions import Transaction, event_of
-from ..errors import UnknownTable
 from ..events import Placed, facts_of_events
 from ..facts import Facts, concat, transaction_table
 from ..keys import EVERYTHING, KeyRange
@@ -20,28 +20,43 @@ from ..planning import EventBlock
 from ..store.base import Store
 from ..tables import Table
 
+Action = tuple[Transaction, int, Any]
+"""An event that a transaction carries, its number in there, and its message."""
 
-def inline_facts(transactions: Sequence[Transaction], tables: Mapping[str, Table]) -> dict[str, Facts]:
-    """The facts of every event that the transactions carry one by one, by table, in no particular order."""
-    carrying = [t for t in transactions if t.actions]
-    stamps = transaction_table(t.stamp for t in carrying)
-    position = {uuid: index for index, uuid in enumerate(stamps.column("uuid").to_pylist())}
-    placed: dict[str, list[Placed]] = {}
-    for transaction in carrying:
-        name = transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
+
+def inline_actions(transactions: Iterable[Transaction]) -> dict[str, list[Action]]:
+    """Every event that the transactions carry one by one, by table, undecoded."""
+    found: dict[str, list[Action]] = {}
+    for transaction in transactions:
         for sequence, action in enumerate(transaction.actions):
-            event = event_of(action, _known(tables, action.table, name), name)
-            placed.setdefault(action.table, []).append((position[transaction.uuid], sequence, event))
-    return {table: facts_of_events(tables[table], events, stamps) for table, events in placed.items()}
+            found.setdefault(action.table, []).append((transaction, sequence, action))
+    return found
 
 
-def event_blocks(store: Store, transactions: Sequence[Transaction], tables: Mapping[str, Table]) -> dict[str, list[EventBlock]]:
+def inline_facts(actions: Sequence[Action], table: Table) -> Facts | None:
+    """The facts of events of one table, in no particular order; None where there are none."""
+    if not actions:
+        return None
+    stamps = transaction_table({transaction.stamp for transaction, _, _ in actions})
+    position = {uuid: index for index, uuid in enumerate(stamps.column("uuid").to_pylist())}
+    names = {transaction.uuid: _file_name(transaction) for transaction, _, _ in actions}
+    placed: list[Placed] = [
+        (position[transaction.uuid], sequence, event_of(action, table, names[transaction.uuid]))
+        for transaction, sequence, action in actions
+    ]
+    return facts_of_events(table, placed, stamps)
+
+
+def _file_name(transaction: Transaction) -> str:
+    return transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
+
+
+def event_blocks(store: Store, transactions: Iterable[Transaction]) -> dict[str, list[EventBlock]]:
     """The blocks of events that the transactions hold or refer to, by table."""
     found: dict[str, list[EventBlock]] = {}
     for transaction in transactions:
         for place in _places(store, transaction):
-            table = _known(tables, place.header.table, place.name)
-            found.setdefault(table.name, []).append(EventBlock(place, transaction.stamp))
+            found.setdefault(place.header.table, []).append(EventBlock(place, transaction.stamp))
     return found
 
 
@@ -58,18 +73,9 @@ def read_events(
     return facts_of_blocks(read_block(store, block.place, table, columns, keys), transaction_table([block.stamp]))
 
 
-def every_event(store: Store, transactions: Sequence[Transaction], tables: Mapping[str, Table], table: str) -> Facts | None:
+def every_event(store: Store, transactions: Sequence[Transaction], table: Table) -> Facts | None:
     """The facts of all events of one table in the transactions, or None."""
-    pieces = [facts for name, facts in inline_facts(transactions, tables).items() if name == table]
-    pieces += [read_events(store, block, tables[table]) for block in event_blocks(store, transactions, tables).get(table, ())]
+    inline = inline_facts(inline_actions(transactions).get(table.name, []), table)
+    pieces = [] if inline is None else [inline]
+    pieces += [read_events(store, block, table) for block in event_blocks(store, transactions).get(table.name, ())]
     return concat(pieces) if pieces else None
-
-
-def _known(tables: Mapping[str, Table], name: str, file: str) -> Table:
-    table = tables.get(name)
-    if table is None:
-        raise UnknownTable(
-            f"{file} holds rows of table {name!r}, which nothing defines.",
-            next_step="Restore the transactions of that writer from a copy of the store.",
-        )
-    return table

@@ -136,14 +136,16 @@ class ApplicationVersion(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class TableDefinition(_message.Message):
-    __slots__ = ("name", "message", "files")
+    __slots__ = ("name", "message", "files", "defined_by")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
+    DEFINED_BY_FIELD_NUMBER: _ClassVar[int]
     name: str
     message: str
     files: _descriptor_pb2.FileDescriptorSet
-    def __init__(self, name: _Optional[str] = ..., message: _Optional[str] = ..., files: _Optional[_Union[_descriptor_pb2.FileDescriptorSet, _Mapping]] = ...) -> None: ...
+    defined_by: TransactionStamp
+    def __init__(self, name: _Optional[str] = ..., message: _Optional[str] = ..., files: _Optional[_Union[_descriptor_pb2.FileDescriptorSet, _Mapping]] = ..., defined_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Action(_message.Message):
     __slots__ = ("table", "kind", "row", "version", "expects", "moved")
