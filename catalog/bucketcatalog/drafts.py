@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .clock import uuid7_time
-from .codec.blocks import BlockClass, EncodedBlock, encode_blocks
-from .codec.transactions import MAX_ACTIONS, action_of
-from .errors import InvalidRows
-from .events import Event, EventKind, VersionName, facts_of_events
-from .facts import FACT_COLUMNS, NO_TRANSACTIONS, End, Expects, Facts, Kind, concat
+from .codec.blocks import EncodedBlock
+from .errors import InvalidRows, UnknownTable
+from .events import Event, EventKind, VersionName
+from .facts import FACT_COLUMNS, End, Expects, Kind
 from .incarnations import Incarnations
 from .intake import storage_array
 from .keys import encode_keys
+from .ownevents import OwnEvents
 from .snapshot import Snapshot
 from .surface import storage_row
 from .tables import Table
@@ -40,18 +40,19 @@ class Draft:
     look: Callable[[], Snapshot]
     tables: dict[str, Table] = field(default_factory=dict)
     named_after: int = 0
-    _events: list[tuple[int, Event]] = field(default_factory=list)
-    _columns: list[tuple[str, Facts]] = field(default_factory=list)
-    _count: int = 0
+    _own: OwnEvents = field(default_factory=OwnEvents)
+    _snapshot: Snapshot | None = None
     _incarnations: dict[str, Incarnations] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return self._count
+        return self._own.count
 
     def add(
         self, kind: EventKind, name: str, rows: Rows, *, expect: str | None = None, has_expect: bool = False, moved: bool = False
     ) -> None:
         """Check rows and add an event for each. ``InvalidRows`` names row and column, and nothing is added."""
+        if not isinstance(name, str):
+            raise UnknownTable(f"{name!r} is no table's name.", next_step="Give the name of a table as text.")
         table = self.tables.get(name) or self.find_table(name)
         expects = None if expect in (None, "absent") else VersionName.parse(expect)
         if isinstance(rows, (pa.Table, pa.RecordBatch)):
@@ -70,7 +71,16 @@ class Draft:
         self.tables[name] = table
 
     def _of(self, table: Table) -> Incarnations:
-        return self._incarnations.setdefault(table.name, Incarnations(table, self.look))
+        return self._incarnations.setdefault(table.name, Incarnations(table, self._now))
+
+    def _now(self) -> Snapshot:
+        """What the whole transaction looks things up in: one cut."""
+        if self._snapshot is None:
+            self._snapshot = self.look()
+        return self._snapshot
+
+    def _targets(self, table: Table, kind: EventKind) -> Targets:
+        return Targets(table, kind, self._now, self._own)
 
     def _named(self, uuids: Iterable[bytes]) -> None:
         """Naming a version counts as having read it."""
@@ -85,18 +95,19 @@ class Draft:
         has_expect: bool,
         moved: bool,
     ) -> None:
-        targets = Targets(table, kind, self.look)
-        incarnations = self._of(table)
-        events = []
+        targets, incarnations = self._targets(table, kind), self._of(table)
+        key_only = kind in (EventKind.DELETE, EventKind.PURGE)
+        given = []
         for number, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise InvalidRows(f"Row {number} for table {table.name!r} is no mapping.", next_step="Give dicts, or Arrow data.")
             named, rest = targets.split(row)
-            stored = storage_row(table, rest, key_only=kind in (EventKind.DELETE, EventKind.PURGE), number=number)
-            if kind is EventKind.PUT:
-                incarnations.fill(stored)
-            version = targets.version_of(stored, named, number)
-            if version is None and targets.needed_but_gone(named):
+            given.append((named, storage_row(table, rest, key_only=key_only, number=number)))
+        if kind is EventKind.PUT:
+            incarnations.fill([stored for _, stored in given])
+        events = []
+        for (_, stored), (version, kept) in zip(given, targets.versions(given), strict=True):
+            if not kept:
                 continue
             if version is not None:
                 self._named([version.uuid])
@@ -105,14 +116,12 @@ class Draft:
             if kind is EventKind.DELETE:
                 incarnations.end(stored, version)
             events.append(Event(table.name, kind, stored, version, has_expect, expects, moved and version is not None))
-        for event in events:
-            self._events.append((self._count, event))
-            self._count += 1
+        self._own.add(events)
 
     def _add_columns(
         self, kind: EventKind, table: Table, rows: pa.Table, expects: VersionName | None, has_expect: bool, moved: bool
     ) -> None:
-        targets = Targets(table, kind, self.look)
+        targets = self._targets(table, kind)
         named, rest = targets.split_columns(rows)
         stored = _stored_columns(table, rest, key_only=kind in (EventKind.DELETE, EventKind.PURGE))
         keys = encode_keys(table, stored)
@@ -126,30 +135,16 @@ class Draft:
             self._of(table).end_columns(keys, uuids, sequences)
         if uuids is not None and has_expect and kind is EventKind.DELETE:
             raise _expecting_twice(table)
-        facts = _event_columns(kind, stored, uuids, sequences, self._count, moved)
+        facts = _event_columns(kind, stored, uuids, sequences, self._own.count, moved)
         if has_expect:
             facts = _expecting(facts, expects)
         if uuids is not None and len(uuids):
             self._named(pc.unique(uuids.drop_null()).to_pylist())
-        self._columns.append((table.name, Facts(NO_TRANSACTIONS, facts)))
-        self._count += len(facts)
+        self._own.add_columns(table, facts)
 
     def encoded(self) -> tuple[list[Any], list[EncodedBlock]]:
         """The events as actions, or as blocks where they are more than a transaction carries one by one."""
-        if self._count <= MAX_ACTIONS and not self._columns:
-            return [action_of(event, self.tables[event.table]) for _, event in self._events], []
-        pieces: dict[str, list[Facts]] = {}
-        placed: dict[str, list[tuple[int, int, Event]]] = {}
-        for sequence, event in self._events:
-            placed.setdefault(event.table, []).append((0, sequence, event))
-        for name, events in placed.items():
-            pieces.setdefault(name, []).append(facts_of_events(self.tables[name], events, NO_TRANSACTIONS))
-        for name, facts in self._columns:
-            pieces.setdefault(name, []).append(facts)
-        blocks: list[EncodedBlock] = []
-        for name in sorted(pieces):
-            blocks += encode_blocks(_by_key(concat(pieces[name]), self.tables[name]), self.tables[name], BlockClass.EVENTS)
-        return [], blocks
+        return self._own.encoded(self.tables)
 
 
 def _as_list(table: Table, rows: Any) -> list[Any]:
@@ -160,14 +155,6 @@ def _as_list(table: Table, rows: Any) -> list[Any]:
             f"{rows!r} is no row for table {table.name!r}.", next_step="Give a dict, a list of dicts, or Arrow data."
         )
     return list(rows)
-
-
-def _by_key(facts: Facts, table: Table) -> Facts:
-    order = pc.sort_indices(
-        pa.table({"key": one_chunk(encode_keys(table, facts.rows)), "seq": facts.column("_seq")}),
-        sort_keys=[("key", "ascending"), ("seq", "ascending")],
-    )
-    return facts.take(order)
 
 
 def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table:

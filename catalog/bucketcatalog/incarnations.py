@@ -6,7 +6,7 @@ that is live keeps its id; a bucket that was deleted and is created again is ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,15 +39,19 @@ class Incarnations:
         self._own: dict[bytes, tuple[bytes | None, bool]] = {}
         self._ended: set[VersionName] = set()
 
-    def fill(self, stored: dict[str, Any]) -> None:
-        """Give a row that is put (in storage form) its id."""
+    def fill(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Give rows that are put (in storage form), in their order, their ids."""
         if self._column is None:
             return
         name = self._column.field_name
-        key = self._key(stored)
-        if stored.get(name) is None:
-            stored[name] = self._ids(pa.array([key], pa.binary()))[0]
-        self._own[key] = (stored[name], True)
+        keys = [self._key(stored) for stored in rows]
+        lacking = [key for key, stored in zip(keys, rows, strict=True) if stored.get(name) is None]
+        derived = dict(zip(lacking, self._ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
+        for key, stored in zip(keys, rows, strict=True):
+            if stored.get(name) is None:
+                own, is_live = self._own.get(key, (None, False))
+                stored[name] = own if is_live and own is not None else derived[key]
+            self._own[key] = (stored[name], True)
 
     def fill_columns(self, stored: pa.Table, keys: pa.Array) -> pa.Table:
         """Give rows that are put (in storage form, with their encoded keys) the ids that they lack."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +12,14 @@ from . import uuids
 from .arrays import one_chunk
 from .errors import InvalidRows, InvalidVersion
 from .events import EventKind, VersionName
+from .facts import Facts
 from .intake import storage_array
 from .keys import encode_key, encode_keys
+from .ownevents import Left, OwnEvents
 from .reading import Part
-from .render import row_column
 from .snapshot import Snapshot
 from .surface import storage_value
-from .tables import Table
+from .tables import Column, Table
 
 VERSION_COLUMN = "_version"
 _VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
@@ -29,10 +30,11 @@ Named = tuple[str, Any] | None
 class Targets:
     """Resolves what the rows of one call mean; looks at the catalog only where an id has to be found."""
 
-    def __init__(self, table: Table, kind: EventKind, look: Callable[[], Snapshot]) -> None:
+    def __init__(self, table: Table, kind: EventKind, look: Callable[[], Snapshot], own: OwnEvents) -> None:
         self._table = table
         self._kind = kind
         self._look = look
+        self._own = own
 
     def split(self, row: Mapping[str, Any]) -> tuple[Named, dict[str, Any]]:
         """How the row names a version, and the row without that where it is not a column of the event."""
@@ -48,43 +50,88 @@ class Targets:
             return (VERSION_COLUMN, version), rest
         return ((by_id, named_id) if by_id is not None and named_id is not None else None), rest
 
-    def version_of(self, stored: Mapping[str, Any], named: Named, number: int) -> VersionName | None:
-        """The version that a row (in storage form) means; ``InvalidRows`` where it has to mean one and does not."""
-        if self._kind is EventKind.PUT:
-            return None
-        if named is not None and named[0] == VERSION_COLUMN:
-            return VersionName.parse(named[1])
-        if self._kind is EventKind.PURGE or (named is None and self._kind is EventKind.UPDATE and self._table.id is not None):
-            raise self._nameless(number)
-        if named is None and self._kind is EventKind.DELETE:
-            return None
-        found = self._live_version(stored, named)
-        if found is None and self._kind is EventKind.UPDATE:
+    def versions(self, rows: Sequence[tuple[Named, Mapping[str, Any]]]) -> Iterator[tuple[VersionName | None, bool]]:
+        """For each row (in storage form, with what names its version) the version that it means, and whether it is an event at all.
+
+        A DELETE by an id that is not live is none. ``InvalidRows`` where a row has to mean a version and does not.
+        """
+        searched = [self._key(stored) for named, stored in rows if self._has_to_search(named)]
+        keys = pa.array(searched, pa.binary())
+        live = self._live_by_key(keys) if searched else {}
+        left = self._own.left(self._table, keys) if searched else None
+        for number, (named, stored) in enumerate(rows):
+            if self._kind is EventKind.PUT:
+                yield None, True
+            elif named is not None and named[0] == VERSION_COLUMN:
+                yield VersionName.parse(named[1]), True
+            elif self._kind is EventKind.PURGE or (
+                named is None and self._kind is EventKind.UPDATE and self._table.id is not None
+            ):
+                raise self._nameless(number)
+            elif named is None and self._kind is EventKind.DELETE:
+                yield None, True
+            else:
+                yield self._found(stored, named, number, live, left)
+
+    def _has_to_search(self, named: Named) -> bool:
+        if self._kind is EventKind.UPDATE:
+            return named is None or named[0] != VERSION_COLUMN
+        return self._kind is EventKind.DELETE and named is not None and named[0] != VERSION_COLUMN
+
+    def _found(
+        self,
+        stored: Mapping[str, Any],
+        named: Named,
+        number: int,
+        live: Mapping[bytes, tuple[VersionName, Any]],
+        left: Left | None,
+    ) -> tuple[VersionName | None, bool]:
+        key = self._key(stored)
+        own = left.of(key) if left is not None else None
+        if own is not None and own[0] and self._kind is EventKind.UPDATE:
+            raise self._put_just_now(number)
+        wanted = self._wanted_id(named, number)
+        if own is not None:
+            return None, self._kind is EventKind.DELETE and own[0] and own[1] == wanted
+        version, id_ = live.get(key, (None, None))
+        if version is not None and (named is None or id_ == wanted):
+            return version, True
+        if self._kind is EventKind.UPDATE:
             raise InvalidRows(
                 f"Row {number} for table {self._table.name!r} names no live version by its {named[0] if named else 'key'}.",
                 next_step=f"Read the row again and update what is live, or give its {VERSION_COLUMN}.",
             )
-        return found
+        return None, False
 
-    def needed_but_gone(self, named: Named) -> bool:
-        """Whether a row without a version is to be left out: it named one by id that is not live any more."""
-        return self._kind is EventKind.DELETE and named is not None
-
-    def _live_version(self, stored: Mapping[str, Any], named: Named) -> VersionName | None:
-        key = encode_key(self._table, {c.name: stored[c.field_name] for c in self._table.key_columns})
-        facts = self._look().find(self._table.name, pa.array([key], pa.binary()), Part.LIVE)
-        if not len(facts):
+    def _wanted_id(self, named: Named, number: int) -> Any:
+        if named is None:
             return None
-        if named is not None:
-            column = self._table.by_name[named[0]]
-            try:
-                wanted = storage_value(column, named[1])
-            except (TypeError, ValueError):
-                return None
-            if facts.rows.column(column.field_name)[0].as_py() != wanted:
-                return None
-        position = facts.column("_txn")[0].as_py()
-        return VersionName(facts.uuids[position].as_py(), facts.column("_seq")[0].as_py())
+        column = self._table.by_name[named[0]]
+        try:
+            return storage_value(column, named[1])
+        except (TypeError, ValueError) as error:
+            raise InvalidRows(
+                f"Row {number} for table {self._table.name!r}, column {column.name!r}: {error}.",
+                next_step=f"Give it a {column.type.value}.",
+            ) from None
+
+    def _live_by_key(self, keys: pa.Array) -> dict[bytes, tuple[VersionName, Any]]:
+        """The live versions of these keys, and the ids of their rows."""
+        facts = self._look().find(self._table.name, keys, Part.LIVE)
+        names = zip(facts.uuids.take(facts.column("_txn")).to_pylist(), facts.column("_seq").to_pylist(), strict=True)
+        id_column = self._table.by_name[self._table.id] if self._table.id is not None else None
+        ids = _stored(facts, id_column).to_pylist() if id_column is not None else [None] * len(facts)
+        found = one_chunk(encode_keys(self._table, facts.rows)).to_pylist()
+        return {key: (VersionName(*name), id_) for key, name, id_ in zip(found, names, ids, strict=True)}
+
+    def _key(self, stored: Mapping[str, Any]) -> bytes:
+        return encode_key(self._table, {c.name: stored[c.field_name] for c in self._table.key_columns})
+
+    def _put_just_now(self, number: int) -> InvalidRows:
+        return InvalidRows(
+            f"Row {number} for table {self._table.name!r} updates what this very transaction puts.",
+            next_step="Put the whole row instead.",
+        )
 
     def _nameless(self, number: int) -> InvalidRows:
         return InvalidRows(
@@ -135,12 +182,21 @@ class Targets:
         facts = self._look().find(self._table.name, keys, Part.LIVE)
         at = pc.index_in(keys, value_set=one_chunk(encode_keys(self._table, facts.rows)))
         fits = at.is_valid()
+        wanted = None
         if named is not None:
             column = self._table.by_name[named[0]]
-            live = row_column(facts, column).take(at)
             wanted = storage_array(self._table, column, named[1])
-            shown = uuids.to_text(wanted) if wanted.type != column.surface_type else wanted
-            fits = pc.and_(fits, pc.fill_null(pc.equal(live, shown), False))
+            fits = pc.and_(fits, _same(_stored(facts, column).take(at), wanted))
+        left = self._own.left(self._table, keys)
+        if left is not None:
+            own = pc.index_in(keys, value_set=left.keys)
+            again = pc.fill_null(left.live.take(own), False)
+            just_now = pc.index(again, True).as_py()
+            if just_now >= 0 and self._kind is EventKind.UPDATE:
+                raise self._put_just_now(just_now)
+            at = pc.if_else(own.is_valid(), pa.scalar(None, at.type), at)
+            again = again if wanted is None else pc.and_(again, _same(left.ids.take(own), wanted))
+            fits = pc.if_else(own.is_valid(), again, fits)
         missing = pc.index(fits, False).as_py()
         if missing >= 0 and self._kind is EventKind.UPDATE:
             raise InvalidRows(
@@ -149,6 +205,16 @@ class Targets:
             )
         position = facts.column("_txn").take(at)
         return facts.uuids.take(position), facts.column("_seq").take(at), None if missing < 0 else fits
+
+
+def _stored(facts: Facts, column: Column) -> pa.Array:
+    known = column.field_name in facts.rows.column_names
+    return one_chunk(facts.rows.column(column.field_name)) if known else pa.nulls(len(facts), column.storage_type)
+
+
+def _same(values: pa.Array, wanted: pa.Array) -> pa.Array:
+    """Where two storage arrays hold the same value, and not where one holds none."""
+    return pc.fill_null(pc.equal(values.cast(wanted.type), wanted), False)
 
 
 def parse_versions(values: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -69,7 +69,7 @@ def find_bucket(snapshot: Snapshot, source: Source, name: str | None, owner: str
     wanted = {**key, "external": True, "source": source.url}
     if live is None:
         stored = storage_row(BUCKETS, wanted)
-        Incarnations(BUCKETS, lambda: snapshot).fill(stored)
+        Incarnations(BUCKETS, lambda: snapshot).fill([stored])
         id_: bytes = stored[BUCKETS.by_name["id"].field_name]
         return Bucket(**key, id=id_, source=source.url, row={**wanted, "id": str(uuid.UUID(bytes=id_))})
     if not live["external"] or not _same_place(live["source"], source.url):
