@@ -7,6 +7,7 @@ segments, the checkpoint, its marker under ``newest/``: until the marker is ther
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -15,13 +16,14 @@ import pyarrow as pa
 
 from . import clock, paths
 from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from .codec.checkpoints import ApplicationResult, Checkpoint, Coverage, Totals, encode_checkpoint
+from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.segments import SegmentBuilder, SegmentReference
-from .codec.transactions import Link
 from .contents import Contents
 from .cut import Cut, Head
 from .errors import OutcomeUnknown
 from .facts import Facts, Kind, concat
+from .log.ancestry import without_ancestors
+from .log.applications import latest_results
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.owner import OwnTimeline
@@ -55,17 +57,19 @@ def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut
     view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None)
     if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
         return None
-    if note is not None:
-        others = [(name, head) for name, heads in view.cut.heads.items() if name != writer for head in heads]
-        view = replace(view, cut=Cut.of([(writer, note(view.cut)), *others]))
-    return _write(files, timeline, view)
+    if note is None:
+        return _write(files, timeline, view, max(view.cut.of_writer(writer)))
+    followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
+    head = note(view.cut)
+    kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
+    return _write(files, timeline, replace(view, cut=Cut.of([(writer, head), *kept])), head)
 
 
-def _write(files: LogFiles, timeline: OwnTimeline, view: View) -> CheckpointResult:
+def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head) -> CheckpointResult:
+    """The checkpoint of the view's cut, beside the transaction ``head``."""
     writer = timeline.writer
     contents = Contents(files, view)
     segments, totals = _write_segments(files, writer, view.cut, contents)
-    head = max(view.cut.of_writer(writer))
     bound = max(view.lateness_bound, timeline.limits.lateness_bound)
     checkpoint = Checkpoint(
         writer=writer,
@@ -76,11 +80,11 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View) -> CheckpointResu
         coverage=_coverages(files, view, view.observed - 2 * bound),
         created=clock.now_us(),
         lateness_bound=bound,
-        tables=tuple(contents.definitions.values()),
+        definitions=contents.definitions.given,
         totals=totals,
-        applications=_applications(view),
+        applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=tuple(segments),
-        reads=_outside_reads(view),
+        reads=_outside_reads(files, view),
     )
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(writer, files.database, checkpoint.revision, checkpoint.uuid)
@@ -113,13 +117,14 @@ def _write_segments(
         nonlocal builder
         if builder.size:
             uuid = clock.uuid7(cut.newest_commit_time).bytes
-            tables = list(contents.definitions.values())
+            tables = [contents.table(name) for name in contents.names]
             data, reference = builder.finish(writer=writer, database=files.database, uuid=uuid, cut=cut, tables=tables)
             _put(files, paths.segment(writer, files.database, uuid), data)
             references.append(reference)
         builder = SegmentBuilder()
 
-    for name, table in sorted(contents.definitions.items()):
+    for name in contents.names:
+        table = contents.table(name)
         counts = dict.fromkeys(_CLASSES, 0)
         for block in _table_blocks(contents, table):
             counts[block.header.block_class] += block.header.rows
@@ -202,29 +207,13 @@ def _known(files: LogFiles, view: View, writer: str) -> set[Head]:
 
 
 def _several(heads: set[Head]) -> set[int]:
-    revisions = [head.revision for head in heads]
-    return (
-        {revision for revision in revisions if revisions.count(revision) > 1} if len(set(revisions)) < len(revisions) else set()
-    )
+    return {revision for revision, count in Counter(head.revision for head in heads).items() if count > 1}
 
 
-def _applications(view: View) -> tuple[ApplicationResult, ...]:
-    latest = {(r.writer, r.id): r for c in view.checkpoints for r in sorted(c.applications, key=lambda r: r.version)}
-    for t in view.tail:
-        if t.application is not None:
-            result = ApplicationResult(
-                t.writer, t.application.id, t.application.version, Link(t.revision, t.uuid, t.digest), t.commit_time
-            )
-            known = latest.get((t.writer, result.id))
-            if known is None or known.version < result.version:
-                latest[t.writer, result.id] = result
-    return tuple(latest[key] for key in sorted(latest))
-
-
-def _outside_reads(view: View) -> Cut:
+def _outside_reads(files: LogFiles, view: View) -> Cut:
     """What the covered transactions had read of writers that the cut does not cover as far."""
     reads = Cut()
     for cut in (*(c.reads for c in view.checkpoints), *(t.reads for t in view.tail)):
-        reads = reads.updated(cut)
-    inside = {w for w in reads.heads if reads.newest_revision(w) <= view.cut.newest_revision(w)}
-    return Cut({writer: heads for writer, heads in reads.heads.items() if writer not in inside})
+        reads = reads.joined(cut)
+    outside = {w: heads for w, heads in reads.heads.items() if reads.newest_revision(w) > view.cut.newest_revision(w)}
+    return without_ancestors(files, Cut(outside))

@@ -84,14 +84,6 @@ class Cut:
         """The writers whose heads differ from those in ``earlier``."""
         return Cut({writer: heads for writer, heads in self.heads.items() if earlier.of_writer(writer) != heads})
 
-    def updated(self, newer: Cut) -> Cut:
-        """This cut with ``newer``'s heads in place of its own where ``newer`` reaches at least as far."""
-        merged = dict(self.heads)
-        for writer, heads in newer.heads.items():
-            if newer.newest_revision(writer) >= self.newest_revision(writer):
-                merged[writer] = heads
-        return Cut({writer: merged[writer] for writer in sorted(merged)})
-
     def joined(self, other: Cut) -> Cut:
         """The heads of both; some may be ancestors of others."""
         return Cut.of((writer, head) for cut in (self, other) for writer, heads in cut.heads.items() for head in heads)

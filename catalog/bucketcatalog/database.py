@@ -6,6 +6,7 @@ transactions. So a reader that sees a transaction sees all that its writer had s
 
 from __future__ import annotations
 
+import threading
 import warnings
 
 from .codec.descriptors import core_tables
@@ -32,6 +33,7 @@ class Database:
         self._registered = registered
         self._observed = 0
         self._found: dict[str, Table] = {}
+        self._adding = threading.Lock()
 
     def look(self) -> Snapshot:
         """A snapshot of now, also of a database that has nothing in it yet."""
@@ -47,13 +49,16 @@ class Database:
         return Snapshot(self.files, view)
 
     def _now(self, view: View) -> Snapshot:
-        self._observed = view.observed
-        self._add(view.cut)
+        with self._adding:
+            if view.observed >= self._observed:  # else another thread's look was newer
+                self._observed = view.observed
+                self._add(view.cut)
         return Snapshot(self.files, view)
 
     def remember(self, cut: Cut) -> None:
         """The cut has been read too."""
-        self._add(self.seen.joined(cut))
+        with self._adding:
+            self._add(self.seen.joined(cut))
 
     def _add(self, cut: Cut) -> None:
         """``cut`` holds all that was seen before of its writers; what lies in the future is not counted."""
@@ -65,9 +70,9 @@ class Database:
         """Whether every transaction of that commit time has certainly been listed."""
         return commit_time + DEFAULT_LATENESS_BOUND < self._observed
 
-    def own_view(self, writer: str) -> View:
-        """A view of one writer's own timeline."""
-        return newest_view(self.files, only=writer)
+    def view(self) -> View:
+        """A view of now."""
+        return newest_view(self.files)
 
     def definition(self, name: str) -> Table:
         """The definition to check rows of a table against: registered, the core's, or what the database holds.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from .tables import Column, DataType, Shape, Table
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _INT_BITS = {DataType.INT32: (32, True), DataType.INT64: (64, True), DataType.UINT32: (32, False), DataType.UINT64: (64, False)}
 _ZERO: dict[DataType, Any] = {
     DataType.STRING: "",
@@ -64,7 +66,7 @@ def _bytes(column: Column, value: Any) -> bytes:
 
 def _json(column: Column, value: Any) -> str:
     try:
-        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
+        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
         json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -100,6 +102,8 @@ def _bool(column: Column, value: Any) -> bool:
 def _float(column: Column, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError("a number is expected")
+    if column.type is DataType.FLOAT and math.isfinite(value) and abs(value) > _LARGEST_FLOAT:
+        raise ValueError(f"{value!r} does not fit {column.type.value}")
     return float(value)
 
 
@@ -177,7 +181,7 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
             continue
         try:
             stored[column.field_name] = storage_value(column, value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidRows(
                 f"Row {number} for table {table.name!r}, column {name!r}: {error}.",
                 next_step=f"Give it a {column.type.value} ({column.shape.value}).",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .codec.transactions import Transaction
-from .cut import Cut, Head
-from .errors import InvalidTime, InvalidVersion
+from .cut import Cut
+from .errors import InvalidOption, InvalidTime, InvalidVersion
+from .log.ancestry import causal_cut
 from .log.files import LogFiles
 from .log.view import View, newest_view, version_view
 from .names import is_data_writer
@@ -16,7 +16,7 @@ Version = str | int
 def find_view(files: LogFiles, timestamp: Time | None = None, version: Version | None = None) -> View:
     """The view of now, of a time, or of a version; ``InvalidTime`` or ``InvalidVersion`` where there is none."""
     if timestamp is not None and version is not None:
-        raise InvalidVersion("A snapshot has a timestamp or a version, not both.", next_step="Give one of them.")
+        raise InvalidOption("A snapshot has a timestamp or a version, not both.", next_step="Give one of them.")
     if timestamp is not None:
         time = parse_time(timestamp)
         _refuse_future(files, time)
@@ -67,15 +67,4 @@ def _causal_cut(files: LogFiles, writer: str, revision: int) -> Cut:
             f"Writer {writer!r} has {'several commits' if at else 'no commit'} at revision {revision}{': ' + there if at else ''}.",
             next_step="Use a snapshot's version." if at else "See bucketcatalog log for the revisions there are.",
         )
-    ancestors: dict[Head, Transaction] = {}
-    pending = [at[0]]
-    while pending:
-        head = pending.pop()
-        if head not in ancestors:
-            ancestors[head] = files.transaction(writer, head)
-            pending += [Head(link.revision, link.uuid) for link in ancestors[head].parents]
-    reads = Cut()
-    for head in sorted(ancestors):
-        reads = reads.updated(ancestors[head].reads)
-    own = {w: heads for w, heads in reads.heads.items() if w != writer}
-    return Cut.of([(writer, at[0]), *((w, head) for w, heads in own.items() for head in heads)])
+    return causal_cut(files, writer, at[0])

@@ -6,7 +6,9 @@ a version that another process may have written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
@@ -18,8 +20,9 @@ from .codec.transactions import Application, Link, Transaction, encode_transacti
 from .cut import Cut, Head
 from .database import Database
 from .drafts import Draft, Rows
-from .errors import ClosedWriter, CommitUnknown, ForeignBranch, InvalidOption
+from .errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
 from .events import EventKind
+from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
 from .paths import uuid_bytes, uuid_text
 
@@ -47,7 +50,7 @@ class WriteTransaction:
         self.metrics: dict[str, int] = {}
         self.application = application
         self._writer = writer
-        self._draft: Draft | None = writer.draft()
+        self._draft: Draft | None = None
 
     def put(self, table: str, rows: Rows, *, expect: str | None = None) -> None:
         """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it."""
@@ -72,10 +75,13 @@ class WriteTransaction:
         self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
     ) -> None:
         if self._draft is None:
-            raise ClosedWriter("The transaction has ended.", next_step="Begin another with writer.transaction().")
+            raise ClosedWriter(
+                "The transaction has ended, or has not begun.", next_step="Use it within `with writer.transaction() as tx:`."
+            )
         self._draft.add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
 
     def __enter__(self) -> Self:
+        self._draft = self._writer.draft()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -85,7 +91,10 @@ class WriteTransaction:
 
 
 class Writer:
-    """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it."""
+    """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
+
+    Threads may share it: their commits and checkpoints take turns. A transaction belongs to one thread.
+    """
 
     def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
         self.id = writer
@@ -95,6 +104,7 @@ class Writer:
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
         self._why_closed = f"The writer {writer!r} was closed."
+        self._turn = threading.RLock()
 
     def transaction(
         self,
@@ -124,19 +134,28 @@ class Writer:
 
     def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
         """Publish a transaction; see ``WriteTransaction``."""
-        timeline = self._open_timeline()
-        if tx.application is not None:
-            last = self._application_results().get(tx.application.id)
-            if last is not None and tx.application.version <= last.version:
-                return self._committed(last.link, last.commit_time) if tx.application.version == last.version else None
-        if draft.named_after and not self._database.has_seen(draft.named_after):
-            self._database.look()
+        with self._turn:
+            timeline = self._open_timeline()
+            if tx.application is not None:
+                last = self._application_results().get(tx.application.id)
+                if last is not None and tx.application.version <= last.version:
+                    return self._committed(last.link, last.commit_time) if tx.application.version == last.version else None
+            if draft.named_after and not self._database.has_seen(draft.named_after):
+                self._database.look()
+            with self._ending_in_doubt(timeline):
+                timeline.look()
+                timeline.meet(self._database.seen.of_writer(self.id))
+                return self._publish(timeline, tx, draft)
+
+    @contextmanager
+    def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
+        """Ends the writer where the timeline has a foreign branch, or where nobody knows whether a put took place."""
         try:
-            timeline.look()
-            timeline.meet(self._database.seen.of_writer(self.id))
-            return self._publish(timeline, tx, draft)
-        except (CommitUnknown, ForeignBranch) as error:
-            self._end(error.message)
+            yield
+        except BaseException as error:  # also an interrupt: the put may have taken place
+            if timeline.doubtful or isinstance(error, ForeignBranch):
+                why = error.message if isinstance(error, BucketCatalogError) else f"A commit of {self.id!r} was interrupted."
+                self._end(why)
             raise
 
     def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> Committed:
@@ -174,30 +193,30 @@ class Writer:
         return Committed(head.revision, uuid_text(head.uuid), commit_time, f"{self.id}@{head.revision}")
 
     def _application_results(self) -> dict[str, ApplicationResult]:
-        """The last version of each application on this timeline, from its newest checkpoint and what came after."""
+        """The last version of each application on this timeline."""
         if self._applications is None:
-            view = self._database.own_view(self.id)
-            known = [r for c in view.checkpoints for r in c.applications if r.writer == self.id]
-            for t in view.tail:
-                if t.writer == self.id and t.application is not None:
-                    link = Link(t.revision, t.uuid, t.digest)
-                    known.append(ApplicationResult(self.id, t.application.id, t.application.version, link, t.commit_time))
-            self._applications = {}
-            for result in sorted(known, key=lambda result: result.version):
-                self._applications[result.id] = result
+            latest = latest_results(self._database.view())
+            self._applications = {id_: result for (writer, id_), result in latest.items() if writer == self.id}
         return self._applications
 
     def checkpoint(self, *, scope: Literal["own", "all"] = "own") -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover."""
-        timeline = self._open_timeline()
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
-        try:
-            timeline.look(force=True)
-        except ForeignBranch as error:
-            self._end(error.message)
-            raise
-        return write_checkpoint(self._database.files, timeline, self._note if scope == "all" else None)
+        with self._turn:
+            timeline = self.check()
+            return write_checkpoint(self._database.files, timeline, self._note if scope == "all" else None)
+
+    def check(self) -> OwnTimeline:
+        """Look whether another process has written under this id: ``ForeignBranch`` if so, and the writer is closed.
+
+        A commit looks too, but at most every 30 s.
+        """
+        with self._turn:
+            timeline = self._open_timeline()
+            with self._ending_in_doubt(timeline):
+                timeline.look(force=True)
+            return timeline
 
     def _note(self, reads: Cut) -> Head:
         """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
@@ -235,5 +254,6 @@ def _check_options(operation: object, metadata: object, app_id: object, app_vers
     for name, word in words:
         if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
             raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")
-    if app_version is not None and (not isinstance(app_version, int) or not -(1 << 63) <= app_version < 1 << 63):
+    is_number = isinstance(app_version, int) and not isinstance(app_version, bool) and -(1 << 63) <= app_version < 1 << 63
+    if app_version is not None and not is_number:
         raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")

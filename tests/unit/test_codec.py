@@ -10,9 +10,17 @@ import pytest
 
 from bucketcatalog import CorruptionError, TruncatedObject, UnsupportedFormat, clock, paths
 from bucketcatalog.codec.blocks import MAX_BYTES, BlockClass, decode_block, encode_blocks
-from bucketcatalog.codec.checkpoints import ApplicationResult, Checkpoint, Coverage, Totals, decode_checkpoint, encode_checkpoint
+from bucketcatalog.codec.checkpoints import (
+    ApplicationResult,
+    Checkpoint,
+    Coverage,
+    Definition,
+    Totals,
+    decode_checkpoint,
+    encode_checkpoint,
+)
 from bucketcatalog.codec.descriptors import core_tables
-from bucketcatalog.codec.seal import digest, seal, unseal
+from bucketcatalog.codec.seal import digest, seal, seal_block, unseal
 from bucketcatalog.codec.segments import SegmentBuilder, read_block, read_index
 from bucketcatalog.codec.transactions import (
     Application,
@@ -123,7 +131,7 @@ class TestCheckpoints:
             },
             created=START,
             lateness_bound=6,
-            tables=(WORDS,),
+            definitions=(Definition((START, "w", 3, UUIDS[1]), WORDS),),
             totals={WORDS.name: Totals(1, 2, 3)},
             applications=(ApplicationResult("w", "app", -1, Link(3, UUIDS[1], bytes(32)), START),),
             segments=(reference,),
@@ -191,8 +199,6 @@ class TestBlocks:
         assert (block.header.expectations, block.header.late_updates) == (2, 0)
 
     def test_a_block_that_claims_other_rows_is_named(self) -> None:
-        from bucketcatalog.codec.seal import seal_block
-
         (block,) = encode_blocks(facts(3), WORDS, BlockClass.LIVE)
         message = log_pb2.Block.FromString(block.data)
         message.header.rows = 4
@@ -203,8 +209,6 @@ class TestBlocks:
 
     @pytest.mark.parametrize("what", ["rows", "transactions"])
     def test_arrow_data_that_is_none_is_named(self, what: str) -> None:
-        from bucketcatalog.codec.seal import seal_block
-
         (block,) = encode_blocks(facts(3), WORDS, BlockClass.LIVE)
         whole = getattr(log_pb2.Block.FromString(block.data), what)
         for length in range(0 if what == "rows" else 1, len(whole)):
@@ -371,3 +375,23 @@ def test_types_of_every_column_survive_a_block() -> None:
         assert found.rows[name].to_pylist() == [value]
         assert found.rows[name].type == table.storage_schema.field(name).type
     assert found.rows["11"].type == pa.map_(pa.string(), pa.string())
+
+
+def test_a_required_feature_is_named_before_anything_else_is_judged() -> None:
+    block = log_pb2.Block(header=log_pb2.BlockHeader(table="t", rows=1, **{"class": 77}))
+    message = log_pb2.Transaction(format_version=1, required_features=["zebra"])
+    message.blocks.add().MergeFromString(seal_block(block.SerializeToString())[0])
+    with pytest.raises(UnsupportedFormat, match="zebra"):
+        decode_transaction(seal(message.SerializeToString()), "file")
+
+
+@pytest.mark.parametrize("column", ["_kind", "_end_kind", "_expects", "_end_expects"])
+def test_facts_of_an_unknown_kind_are_from_the_future(column: str) -> None:
+    given = facts(3)
+    strange = Facts(given.transactions, given.rows.append_column(column, pa.array([0, 9, None], pa.uint8())))
+    if column in given.rows.column_names:
+        place = given.rows.column_names.index(column)
+        strange = Facts(given.transactions, given.rows.set_column(place, column, pa.array([0, 9, 0], pa.uint8())))
+    (block,) = encode_blocks(strange, WORDS, BlockClass.STUBS)
+    with pytest.raises(UnsupportedFormat, match=f"9 in the column '{column}'"):
+        decode_block(block.data, WORDS, "file")

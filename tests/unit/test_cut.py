@@ -77,12 +77,6 @@ def test_changed_since_names_the_writers_that_moved() -> None:
     assert CUT.changed_since(CUT) == Cut()
 
 
-def test_updated_takes_what_reaches_further() -> None:
-    assert Cut.of([("a", ONE), ("b", THREE)]).updated(Cut.of([("a", TWO), ("b", ONE), ("c", ONE)])) == Cut.of(
-        [("a", TWO), ("b", THREE), ("c", ONE)]
-    )
-
-
 @pytest.mark.parametrize("time", [0, 1, 999, 1_000, 1_700_000_000_123_456, (1 << 48) * 1_000 - 1])
 def test_version_7_uuids_hold_their_time_to_the_microsecond(time: int) -> None:
     made = uuid7(time)

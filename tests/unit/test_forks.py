@@ -114,7 +114,7 @@ def test_branches_beyond_one_stray_are_refused(world: World, left: int, right: i
     before = [info.name for info in world.store.list("")]
     with pytest.raises(ForeignBranch, match="forked") as error:
         world.writer()
-    assert "writer id of its own" in error.value.next_step
+    assert "another writer id" in error.value.next_step
     assert [info.name for info in world.store.list("")] == before
 
 

@@ -49,6 +49,7 @@ ORDER = [
     "snapshot",
     "changes",
     "incarnations",
+    "ownevents",
     "targets",
     "drafts",
     "database",

@@ -113,7 +113,7 @@ class TestTimes:
 
     def test_a_time_and_a_version_together_are_refused(self, world: World, writer: Writer) -> None:
         put(world, writer, "a")
-        with pytest.raises(InvalidVersion):
+        with pytest.raises(InvalidOption):
             world.snapshot(timestamp="@0", version=":")
 
     def test_the_watermark_lies_a_lateness_bound_behind_the_stores_time(self, world: World, writer: Writer) -> None:

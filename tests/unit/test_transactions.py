@@ -152,11 +152,19 @@ class TestClosed:
 
     def test_a_transaction_open_when_its_writer_closes_commits_nothing(self, world: World, writer: Writer) -> None:
         tx = writer.transaction()
+        tx.__enter__()
         tx.put("objects", obj("a"))
         writer.close()
-        with pytest.raises(ClosedWriter), tx:
-            pass
+        with pytest.raises(ClosedWriter):
+            tx.__exit__(None, None, None)
         assert list(world.store.list("")) == []
+
+    def test_a_transaction_outside_of_with_takes_nothing(self, world: World, writer: Writer) -> None:
+        tx = writer.transaction()
+        for method in (tx.put, tx.update, tx.delete, tx.purge):
+            with pytest.raises(ClosedWriter) as error:
+                method("objects", obj("a"))
+            assert "with writer.transaction()" in error.value.next_step
 
     def test_an_ended_transaction_takes_nothing(self, world: World, writer: Writer) -> None:
         with writer.transaction() as tx:

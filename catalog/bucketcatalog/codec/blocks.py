@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
-from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, conform
+from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Expects, Facts, Kind, commit_times, conform
 from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
 from ..v1 import log_pb2
@@ -29,6 +29,7 @@ from .seal import block_checksum, seal_block
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
 _POSITIONS = ("_txn", "_row_txn", "_end_txn")
+_KINDS: dict[str, type[IntEnum]] = {"_kind": Kind, "_end_kind": End, "_expects": Expects, "_end_expects": Expects}
 _WRITE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
 
 
@@ -204,7 +205,21 @@ def decode_block(
         raise CorruptionError(
             f"{name} holds a block of {len(stored)} rows that claims {header.rows}.", next_step="Restore the file from a copy."
         )
-    return Facts(transactions, rows)
+    facts = Facts(transactions, rows)
+    _check_kinds(facts, name)
+    return facts
+
+
+def _check_kinds(facts: Facts, name: str) -> None:
+    """``UnsupportedFormat`` where a fact says what this release does not know."""
+    for column, known in _KINDS.items():
+        if column in facts.rows.column_names:
+            largest = pc.max(facts.column(column)).as_py()
+            if largest is not None and largest > max(known):
+                raise UnsupportedFormat(
+                    f"{name} holds a block with {largest} in the column {column!r}, which this release does not know.",
+                    next_step="Read it with a newer release of bucketcatalog.",
+                )
 
 
 def _within(rows: pa.Table, table: Table, keys: KeyRange) -> pa.Table:

@@ -162,10 +162,10 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
     body = unseal(data, name, "a transaction")
     try:
         message = log_pb2.Transaction.FromString(body)
+        check_format(message, name)
         blocks = tuple(_block_places(body, message.blocks, name))
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
-    check_format(message, name)
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
     return Transaction(
         writer=message.writer,

@@ -19,14 +19,14 @@ class Covered:
     def __init__(self, files: LogFiles, checkpoints: Sequence[Checkpoint]) -> None:
         self.checkpoints = tuple(checkpoints)
         self.files = files
-        self._timelines: dict[str, dict[int, set[Head]]] = {}
+        self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
 
-    def know(self, writer: str, timeline: Iterable[Head]) -> None:
-        """Take a whole timeline as listed, so that old revisions need not be listed one by one."""
+    def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
+        """Take the timeline as listed from revision ``first`` on, so that revisions need not be listed one by one."""
         by_revision: dict[int, set[Head]] = {}
-        for head in timeline:
+        for head in listed:
             by_revision.setdefault(head.revision, set()).add(head)
-        self._timelines[writer] = by_revision
+        self._timelines[writer] = (first, by_revision)
 
     def list_from(self, writer: str) -> int:
         """The first revision from which a reader must list the writer's timeline."""
@@ -72,8 +72,9 @@ class Covered:
         return any(link.uuid == head.uuid for child in children for link in self.files.transaction(writer, child).parents)
 
     def _listed(self, writer: str, revision: int) -> set[Head]:
-        if writer in self._timelines:
-            return self._timelines[writer].get(revision, set())
+        first, by_revision = self._timelines.get(writer, (revision + 1, {}))
+        if revision >= first:
+            return by_revision.get(revision, set())
         found = set()
         for head in self.files.transactions(writer, revision):
             if head.revision > revision:

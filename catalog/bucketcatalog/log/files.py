@@ -5,6 +5,7 @@ Files are immutable, so what was read once is kept (up to a bound); listings are
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,6 +32,7 @@ class LogFiles:
         self.database = database
         self._kept: OrderedDict[str, Any] = OrderedDict()
         self._kept_bytes = 0
+        self._keeping = threading.Lock()
 
     def writers(self) -> list[str]:
         """Everything that could be a writer's prefix, one request."""
@@ -73,16 +75,17 @@ class LogFiles:
 
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""
-        self._kept[name] = value
-        self._kept_bytes += value.size
-        while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
-            self._kept_bytes -= self._kept.popitem(last=False)[1].size
+        with self._keeping:
+            self._kept[name] = value
+            self._kept_bytes += value.size
+            while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
+                self._kept_bytes -= self._kept.popitem(last=False)[1].size
 
     def _read(self, name: str, holds: str, decode: Callable[[bytes], Any]) -> Any:
-        kept = self._kept.get(name)
-        if kept is not None:
-            self._kept.move_to_end(name)
-            return kept
+        with self._keeping:
+            if name in self._kept:
+                self._kept.move_to_end(name)
+                return self._kept[name]
         try:
             data = self.store.get(name)
         except ObjectNotFound:

@@ -13,7 +13,8 @@ from .. import clock, paths
 from ..codec.seal import digest
 from ..codec.transactions import Link, Transaction
 from ..cut import Head
-from ..errors import ClockSkew, CommitUnknown, ForeignBranch, MissingObject, OutcomeUnknown, StoreError
+from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StoreError
+from ..names import COMPACTOR_PREFIX
 from .files import LogFiles
 
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
@@ -29,6 +30,14 @@ class Limits:
     commit_delay: int = MAX_COMMIT_DELAY
     clock_skew: int = MAX_CLOCK_SKEW
 
+    def __post_init__(self) -> None:
+        """``InvalidOption`` where a limit is wider than what readers and other writers count on."""
+        if not (0 <= self.commit_delay <= MAX_COMMIT_DELAY and 0 <= self.clock_skew <= MAX_CLOCK_SKEW):
+            raise InvalidOption(
+                f"A writer cannot have the limits {self.commit_delay / 1e6:g} s and {self.clock_skew / 1e6:g} s.",
+                next_step=f"Allow at most {MAX_COMMIT_DELAY / 1e6:g} s of delay and {MAX_CLOCK_SKEW / 1e6:g} s of skew.",
+            )
+
     @property
     def lateness_bound(self) -> int:
         """Microseconds after its commit time by which a transaction is in the store, or never will be."""
@@ -42,7 +51,8 @@ class OwnTimeline:
     """One writer's timeline, held open for commits.
 
     Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
-    ``next_revision`` is larger than every revision known; commit times rise.
+    ``next_revision`` is larger than every revision known; commit times rise. Once a put was interrupted the timeline is ``doubtful``:
+    what it put may be there, so nothing may be published behind it before it was opened again.
     """
 
     def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits) -> None:
@@ -54,15 +64,21 @@ class OwnTimeline:
         self.parents: tuple[Link, ...] = ()
         self.next_revision = 0
         self.last_commit_time = 0
+        self.doubtful = False
         self._list_from = self._first_recent_revision()
         self._open()
 
     def _first_recent_revision(self) -> int:
-        newest = next(self.files.checkpoints(self.writer, 1), None)
-        if newest is None:
+        """From where strays can still be found: the latest that a checkpoint says, the writer's own or a compactor's."""
+        compactors = [name for name in self.files.writers() if name.startswith(COMPACTOR_PREFIX) and name != self.writer]
+        return max(self._list_from_of(name) for name in (self.writer, *compactors))
+
+    def _list_from_of(self, maker: str) -> int:
+        newest = next(self.files.checkpoints(maker, 1), None)
+        checkpoint = self.files.checkpoint(maker, newest) if newest is not None else None
+        if checkpoint is None or self.writer not in checkpoint.coverage:
             return 0
-        coverage = self.files.checkpoint(self.writer, newest).coverage.get(self.writer)
-        return 0 if coverage is None else min(coverage.list_from, newest.revision)
+        return min(checkpoint.coverage[self.writer].list_from, checkpoint.cut.newest_revision(self.writer))
 
     def _open(self) -> None:
         listed = list(self.files.transactions(self.writer, self._list_from))
@@ -101,7 +117,7 @@ class OwnTimeline:
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
             f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
-            next_step="Give each process a writer id of its own; what was acknowledged on every branch is read.",
+            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read.",
         )
 
     def look(self, *, force: bool = False) -> None:
@@ -120,7 +136,7 @@ class OwnTimeline:
             raise ForeignBranch(
                 f"Another process writes as {self.writer!r} in database {self.files.database!r}: revision {foreign[0].revision} "
                 f"({paths.uuid_text(foreign[0].uuid)}) is not ours. What was acknowledged on either branch is kept.",
-                next_step="Stop one of the processes, give it a writer id of its own, and open the writer again.",
+                next_step="Give each process a writer id of its own, none of them this one.",
             )
 
     def _forget_settled(self) -> None:
@@ -153,7 +169,9 @@ class OwnTimeline:
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:
         """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""
         name = paths.transaction(self.writer, self.files.database, transaction.revision, transaction.uuid)
+        self.doubtful = True
         self._put(name, data, transaction.commit_time + self.limits.commit_delay)
+        self.doubtful = False
         committed = replace(transaction, digest=digest(data), size=len(data))
         self._known.add(committed.head)
         self.parents = (Link(committed.revision, committed.uuid, committed.digest),)
@@ -162,23 +180,29 @@ class OwnTimeline:
         return committed
 
     def _put(self, name: str, data: bytes, deadline: int) -> None:
-        pause, unknown = _FIRST_PAUSE, False
-        while True:
+        """Put until the outcome is known. No put is begun behind the deadline, and one that ends behind it does not count."""
+        pause, why = _FIRST_PAUSE, "no time was left to try"
+        while self._now() <= deadline:
             try:
-                return self.files.store.put(name, data)
+                self.files.store.put(name, data)
             except OutcomeUnknown as error:
-                unknown, last = True, error
+                why = error.message
             except StoreError as error:
-                if not unknown:
+                if pause == _FIRST_PAUSE:
+                    self.doubtful = False  # refused at the first try: nothing is there
                     raise
-                last = OutcomeUnknown(error.message)
-            if self._now() >= deadline:
-                raise CommitUnknown(
-                    f"Whether {name} was published cannot be told: {last.message}",
-                    next_step="Open the writer again: it finds the transaction if it is there.",
-                )
+                why = error.message
+            else:
+                if self._now() <= deadline:
+                    return
+                why = "the store took too long"
+                break
             clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+        raise CommitUnknown(
+            f"{name} was not published in time, or whether it was cannot be told: {why.rstrip('.')}.",
+            next_step="Open the writer again: it finds the transaction if it is there.",
+        )
 
 
 def _is_stray(stray: Transaction, heads: list[Transaction], every: dict[Head, Transaction]) -> bool:

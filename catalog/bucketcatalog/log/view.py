@@ -66,9 +66,9 @@ class _Gathering:
 
     def gather(self, writer: str, *, everything: bool = False) -> None:
         """Fetch what the writer's timeline holds beyond the checkpoints."""
-        listed = list(self.files.transactions(writer, 0 if everything else self.covered.list_from(writer)))
-        if everything:
-            self.covered.know(writer, listed)
+        first = 0 if everything else self.covered.list_from(writer)
+        listed = list(self.files.transactions(writer, first))
+        self.covered.know(writer, listed, first)
         for head in listed:
             if self._wanted(head):
                 self._add(writer, head)

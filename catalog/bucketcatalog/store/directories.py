@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _REMEMBERED = 32
@@ -121,8 +122,8 @@ def _make_root(path: bytes) -> bool:
     except FileExistsError:
         pass
     except FileNotFoundError:
-        if parent == path:
-            raise
+        if Path(os.fsdecode(parent)).is_dir():
+            raise  # a file system that makes no directories, such as /proc
         _make_root(parent)
         return _make_root(path)
     # Also where the root was there: whoever made it may have died before this.

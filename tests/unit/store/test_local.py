@@ -292,17 +292,31 @@ def test_listing_opens_only_directories_that_can_hold_later_names(tmp_path: Path
 
 
 def test_time_is_learnt_from_the_file_system_for_thirty_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hour, real, seconds = 3_600_000_000, clock.now_us, [100.0]
-    monkeypatch.setattr(clock, "now_us", lambda: real() + hour)
+    hour, real, seconds, ahead = 3_600_000_000, clock.now_us, [100.0], [3_600_000_000]
+    monkeypatch.setattr(clock, "now_us", lambda: real() + ahead[0])
     monkeypatch.setattr(clock, "monotonic", lambda: seconds[0])
-    store = LocalStore(tmp_path)
-    assert abs(store.now_us() - real() - hour) < 1_000_000
+    store = LocalStore(tmp_path / "not" / "there" / "yet")
+    assert abs(store.now_us() - real()) < 1_000_000  # asked before anything was put
+    assert list(tmp_path.iterdir()) == []
+    ahead[0] += hour
+    seconds[0] += 30
+    assert abs(store.now_us() - real() - hour) < 1_000_000  # what was learnt still holds
+    seconds[0] += 1
+    assert abs(store.now_us() - real()) < 1_000_000
+    ahead[0] += hour
     store.put("a", b"x")
     assert abs(store.now_us() - real()) < 1_000_000
-    seconds[0] += 30
-    assert abs(store.now_us() - real()) < 1_000_000
-    seconds[0] += 1
-    assert abs(store.now_us() - real() - hour) < 1_000_000
+
+
+def test_where_no_file_can_be_made_the_time_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = clock.now_us
+    monkeypatch.setattr(clock, "now_us", lambda: real() + 3_600_000_000)
+    assert abs(LocalStore("/proc/nowhere").now_us() - clock.now_us()) < 1_000_000
+
+
+def test_a_root_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(StoreError, match="/proc"):
+        LocalStore("/proc/nowhere/at/all").put("a", b"x")
 
 
 def _report(root: str, call: str, user: int, largest: int, answers: Any) -> None:

@@ -1,0 +1,134 @@
+"""What a commit had read is in its cut, whatever was forked, checkpointed or compacted meanwhile; and what finding it costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from bucketcatalog import Catalog
+from bucketcatalog.codec.checkpoints import decode_checkpoint
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.faults import Counting
+from bucketcatalog.store.memory import MemoryStore
+
+from .helpers import MINUTE, SECOND, World, names, obj
+
+pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.CatalogWarning")
+
+
+def copied(source: Store, target: Store, containing: str = "") -> None:
+    there = {info.name for info in target.list("")}
+    for info in list(source.list("")):
+        if containing in info.name and info.name not in there:
+            target.put(info.name, source.get(info.name))
+
+
+@pytest.mark.parametrize("checkpoint", [None, "own", "all"])
+def test_a_commit_holds_the_branch_that_its_ancestors_read(checkpoint: str | None) -> None:
+    world = World()
+    other = MemoryStore(clock=world.clock)
+    world.commit(one := world.writer("w"), ("put", "objects", obj("base")))
+    copied(world.store, other)
+    world.commit(one, ("put", "objects", obj("branch a")))
+    catalog = world.catalog()
+    catalog.snapshot()
+    reader = catalog.writer("x", clock=world.clock)
+    world.commit(reader, ("put", "objects", obj("x0")))
+    if checkpoint is not None:
+        reader.checkpoint(scope=checkpoint)  # type: ignore[arg-type]
+    two = Catalog(other).writer("w", clock=world.clock)
+    for number in range(2):
+        world.commit(two, ("put", "objects", obj(f"branch b{number}")))
+    version = Catalog(other).snapshot(database="default").version
+    copied(other, world.store)
+
+    again = world.catalog()
+    again.snapshot(version=version)
+    committed = world.commit(again.writer("x", clock=world.clock), ("put", "objects", obj("x1")))
+    wanted = ["base", "branch a", "branch b0", "branch b1", "x0", "x1"]
+    assert names(world.snapshot(version=committed.version)) == wanted
+    assert names(world.snapshot(version="x@0")) == ["base", "branch a", "x0"]
+
+
+def test_a_version_names_the_same_rows_with_and_without_the_checkpoint_that_found_a_stray() -> None:
+    world = World()
+    writer = world.writer()
+    world.commit(writer, ("put", "objects", obj("first")))
+    other = MemoryStore(clock=world.clock)
+    copied(world.store, other)
+    world.commit(Catalog(other).writer("w", clock=world.clock), ("put", "objects", obj("stray")))
+    for number in range(3):
+        world.clock.tick(10 * MINUTE)
+        world.commit(writer, ("put", "objects", obj(f"later {number}")))
+    writer.checkpoint()
+    world.clock.tick(20 * MINUTE)
+    world.commit(writer, ("put", "objects", obj("last")))
+    copied(other, world.store, "/00000000000000000001/")
+    writer.checkpoint(scope="all")
+
+    snapshot = world.snapshot()
+    bare = World(MemoryStore(clock=world.clock))
+    copied(world.store, bare.store, ".txn")
+    assert "stray" in names(snapshot)
+    assert names(world.snapshot(version=snapshot.version)) == names(snapshot) == names(bare.snapshot(version=snapshot.version))
+    assert snapshot.version == bare.snapshot().version
+    assert [fork.open for fork in snapshot.view.forks] == [True]
+
+
+def test_a_checkpoint_keeps_the_newest_result_of_an_application() -> None:
+    world = World()
+    writer = world.writer()
+    for number in range(40):
+        world.commit(writer, ("put", "objects", obj(f"{number}")), app_id="job", app_version=number)
+        if number == 2:
+            world.writer("compactor-1").checkpoint(scope="all")
+    writer.checkpoint()
+    result = world.writer("compactor-2").checkpoint(scope="all")
+    assert result is not None
+    found = decode_checkpoint(world.store.get(result.name), result.name).applications
+    assert [(one.writer, one.id, one.version) for one in found] == [("w", "job", 39)]
+
+
+def test_a_compactor_relieves_the_writers() -> None:
+    world = World()
+    writer = world.writer()
+    for number in range(200):
+        world.commit(writer, ("put", "objects", obj(f"{number}")), app_id="job", app_version=number)
+    world.clock.tick(60 * MINUTE)
+    world.writer("compactor-1").checkpoint(scope="all")
+
+    store = Counting(world.store)
+    again = Catalog(store).writer("w", clock=world.clock)
+    repeated = world.commit(again, ("put", "objects", obj("x")), app_id="job", app_version=200)
+    assert repeated.revision == 200
+    assert store.requests["get"] <= 4
+
+
+@pytest.mark.parametrize("scope", ["own", "all"])
+def test_the_cut_of_a_commit_costs_no_more_than_what_came_after_a_checkpoint(scope: str) -> None:
+    world = World()
+    writer = world.writer()
+    for number in range(200):
+        world.commit(writer, ("put", "objects", obj(f"{number}")))
+    world.clock.tick(60 * MINUTE)
+    writer.checkpoint(scope=scope)  # type: ignore[arg-type]
+    committed = world.commit(writer, ("put", "objects", obj("last")))
+    store = Counting(world.store)
+    assert len(names(Catalog(store).snapshot(database="default", version=committed.version))) == 201
+    assert store.requests["get"] <= 4
+
+
+def test_two_checkpoints_together_cost_no_listing_a_commit() -> None:
+    world = World()
+    writer = world.writer()
+    for number in range(20):
+        world.commit(writer, ("put", "objects", obj(f"a{number}")))
+    world.commit(world.writer("z"), ("put", "objects", [obj(f"z{number}") for number in range(30)]))
+    world.writer("compactor-1").checkpoint(scope="all")
+    for number in range(100):
+        world.clock.tick(10 * SECOND)
+        world.commit(writer, ("put", "objects", obj(f"b{number}")))
+    writer.checkpoint()
+    store = Counting(world.store)
+    snapshot = Catalog(store).snapshot(database="default")
+    assert len(snapshot.view.checkpoints) == 2
+    assert store.requests["list"] + store.requests["list_prefixes"] <= 1 + 2 * 3
