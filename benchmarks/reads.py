@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from bucketcatalog import Catalog
-from bucketcatalog.codec.segments import BlockPlace, read_block
+from bucketcatalog.codec.segments import BlockPlace
+from bucketcatalog.fetch import read_block
 from bucketcatalog.store import Store, open_store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.tables import Table
@@ -125,7 +126,9 @@ def _lookups(world: World) -> list[Measure]:
     store = Counting(open_store(world.catalog))
     snapshot = Catalog(store).snapshot()
     base = snapshot.base("objects")
-    places = sorted((place for runs in base.runs() for run in runs for place in run.places), key=lambda place: place.header.first_key)
+    places = sorted(
+        (place for runs in base.runs() for run in runs for place in run.places), key=lambda place: place.header.first_key
+    )
     names = random.Random(5).sample(world.rows["name"].to_pylist(), world.scale.lookups)
 
     def get(name: str) -> None:

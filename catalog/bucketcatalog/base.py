@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import pyarrow as pa
 
 from .codec.checkpoints import Checkpoint
-from .codec.segments import SegmentReference, read_index
+from .codec.segments import SegmentReference
 from .facts import Facts
+from .fetch import read_index
 from .keys import EVERYTHING, KeyRange
 from .planning import SLICE_ROWS, EventBlock, Slice, SortedTail, for_keys, plan_slices
 from .runs import BlockRun, runs_by_table
@@ -17,7 +19,8 @@ from .store.base import Store
 from .tables import Table
 
 _FEW_KEYS = 64
-"""Keys that are looked for one by one; more of them within the range from the first to the last."""
+_KEYS_OF_A_SLICE = 8_192
+"""Few keys are looked for one by one, more of them together: a block that holds several is read once."""
 
 
 class IndexCache:
@@ -68,11 +71,10 @@ class TableBase:
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
-        if len(keys) <= _FEW_KEYS:
-            ranges = [KeyRange(key, key + b"\x00") for key in keys.to_pylist()]
-        else:
-            ranges = [KeyRange(keys[0].as_py(), keys[-1].as_py() + b"\x00")]
-        return list(for_keys(self.plan(ranges, only_live=only_live), keys))
+        step = 1 if len(keys) <= _FEW_KEYS else _KEYS_OF_A_SLICE
+        parts = [keys[at : at + step] for at in range(0, len(keys), step)]
+        ranges = [KeyRange(part[0].as_py(), part[-1].as_py() + b"\x00") for part in parts]
+        return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize), keys))
 
     def runs(self, ranges: Iterable[KeyRange] = (EVERYTHING,)) -> list[list[BlockRun]]:
         """For each checkpoint its runs of the table that can hold keys of the ranges; reads the indexes of such segments only."""

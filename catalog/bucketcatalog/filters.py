@@ -41,30 +41,33 @@ def prefix(text: str | bytes) -> Prefix:
 Where = Mapping[str, Any]
 
 
-def key_ranges(table: Table, where: Where) -> list[KeyRange]:
+Stored = Mapping[str, Sequence[Any]]
+"""By column the values that a condition allows, in storage form; columns without such a condition are absent."""
+
+
+def key_ranges(table: Table, where: Where, stored: Stored) -> list[KeyRange]:
     """The key ranges that can hold matching rows: as narrow as the conditions on the leading key columns allow."""
-    leading: list[list[Any]] = []
+    leading: list[Sequence[Any]] = []
     last: str | bytes | None = None
     for column in table.key_columns:
         condition = where.get(column.name)
         if isinstance(condition, Prefix):
             last = condition.text
             break
-        if condition is None:
+        if column.name not in stored:
             break
-        leading.append(_stored(table, column, condition))
+        leading.append(stored[column.name])
     if math.prod(len(values) for values in leading) > _MOST_RANGES:
         return [_spanning(table, leading)]
     ranges = {prefix_range(table, values, last) for values in itertools.product(*leading)} if leading or last else {EVERYTHING}
     return sorted(ranges, key=lambda keys: keys.start)
 
 
-def wanted_keys(table: Table, where: Where) -> pa.Array | None:
+def wanted_keys(table: Table, stored: Stored) -> pa.Array | None:
     """The encoded keys that can match, sorted and distinct, where the conditions name values for the whole key."""
-    given = [where.get(column.name) for column in table.key_columns]
-    if any(condition is None or isinstance(condition, Prefix) for condition in given):
+    if any(name not in stored for name in table.key):
         return None
-    leading = [_stored(table, column, condition) for column, condition in zip(table.key_columns, given, strict=True)]
+    leading = [stored[name] for name in table.key]
     sizes = [len(values) for values in leading]
     if math.prod(sizes) > _MOST_KEYS:
         return None
@@ -75,10 +78,6 @@ def wanted_keys(table: Table, where: Where) -> pa.Array | None:
     }
     keys = pc.unique(encode_keys(table, columns))
     return keys.take(pc.sort_indices(keys))
-
-
-def _stored(table: Table, column: Column, condition: Any) -> list[Any]:
-    return [stored_condition(table, column, value) for value in _listed(condition)]
 
 
 def _spanning(table: Table, leading: Sequence[Sequence[Any]]) -> KeyRange:
@@ -117,8 +116,9 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
         ) from None
 
 
-def check(table: Table, where: Where, schema: pa.Schema) -> None:
-    """``InvalidOption`` where a condition names a column that there is not, or does not fit it."""
+def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
+    """The values that conditions allow; ``InvalidOption`` where one names a column that there is not, or does not fit it."""
+    stored: dict[str, list[Any]] = {}
     if not isinstance(where, Mapping):
         raise InvalidOption(f"{where!r} is no condition.", next_step="Map columns to values, lists of values, or prefix(...).")
     for name, condition in where.items():
@@ -142,8 +142,8 @@ def check(table: Table, where: Where, schema: pa.Schema) -> None:
                 raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
             raw_text(table, column, condition.text)
         else:
-            for value in _listed(condition):
-                stored_condition(table, column, value)
+            stored[name] = [stored_condition(table, column, value) for value in _listed(condition)]
+    return stored
 
 
 def _check_requested(name: str, condition: Any, kind: pa.DataType) -> None:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .codec.blocks import BlockClass
-from .codec.segments import BlockPlace, read_block
+from .codec.segments import BlockPlace
 from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
+from .fetch import read_block
 from .keys import KeyRange, encode_keys, span
 from .planning import Slice, SortedTail
 from .replay.fold import fold
@@ -56,8 +57,8 @@ def read_pieces(store: Store, table: Table, piece: Slice, part: Part, columns: C
         return
     needed = None if columns is None else {*columns, *FACT_COLUMNS, *(c.field_name for c in table.key_columns)}
     tail = _tail(store, table, piece, needed)
-    blocks = [read_block(store, place, table, needed, piece.keys) for place in _places(piece, part, tail)]
-    base = _wanted(concat(blocks), table, piece) if blocks else Facts(NO_TRANSACTIONS, empty_rows(table))
+    blocks = [_wanted(read_block(store, place, table, needed, piece.keys), table, piece) for place in _places(piece, part, tail)]
+    base = concat(blocks) if blocks else Facts(NO_TRANSACTIONS, empty_rows(table))
     yield _pick(_merged(base, tail, table, combined=piece.combined), part)
 
 

@@ -36,21 +36,22 @@ class ScanTask:
 
     def read(self, store: Store, piece: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
-        conditions = dict(self.where)
+        known = self.table.key if piece.wanted is not None else ()  # only rows with the wanted keys come back
+        conditions = {name: condition for name, condition in self.where if name not in known}
         columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
         for facts in read_pieces(store, self.table, piece, self.part, columns):
             if conditions:
-                tested, allowed = self._tested
-                facts = facts.filter(matching(render(facts, self.table, tested), conditions, allowed))
+                tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
+                facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
             if len(facts):
                 yield render(facts, self.table, self.schema)
 
     @cached_property
-    def _tested(self) -> tuple[pa.Schema, dict[str, pa.Array]]:
-        """The columns that have conditions, and the values that these allow."""
+    def _allowed(self) -> dict[str, pa.Array]:
+        """The values that the conditions allow."""
         conditions = dict(self.where)
         tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
-        return tested, allowed_values(self.table, conditions, tested)
+        return allowed_values(self.table, conditions, tested)
 
 
 class Scan:
@@ -59,7 +60,8 @@ class Scan:
     def __init__(self, base: TableBase, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
         self._base = base
         everything = output_schema(base.table, tombstones=tombstones, columns=None)
-        check(base.table, where, output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *_REQUESTABLE]))
+        columns_there = output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *_REQUESTABLE])
+        self._stored = check(base.table, where, columns_there)
         self.task = ScanTask(
             table=base.table,
             part=Part.TOMBSTONES if tombstones else Part.LIVE,
@@ -75,10 +77,10 @@ class Scan:
     def plan(self) -> list[Slice]:
         """The slices to read, in key order."""
         where, only_live = dict(self.task.where), self.task.part is Part.LIVE
-        keys = wanted_keys(self.task.table, where)
+        keys = wanted_keys(self.task.table, self._stored)
         if keys is not None:
             return self._base.plan_keys(keys, only_live=only_live) if len(keys) else []
-        return self._base.plan(key_ranges(self.task.table, where), only_live=only_live)
+        return self._base.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""

@@ -21,7 +21,7 @@ from bucketcatalog.codec.checkpoints import (
 )
 from bucketcatalog.codec.descriptors import core_tables
 from bucketcatalog.codec.seal import digest, seal, seal_block, unseal
-from bucketcatalog.codec.segments import SegmentBuilder, read_block, read_index
+from bucketcatalog.codec.segments import SegmentBuilder
 from bucketcatalog.codec.transactions import (
     Application,
     Link,
@@ -34,6 +34,7 @@ from bucketcatalog.codec.transactions import (
 from bucketcatalog.cut import Cut, Head
 from bucketcatalog.events import Event, EventKind, VersionName, facts_of_events
 from bucketcatalog.facts import Facts, transaction_table
+from bucketcatalog.fetch import read_block, read_index
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.v1 import log_pb2
 

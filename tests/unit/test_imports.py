@@ -31,6 +31,7 @@ ORDER = [
     "v1",
     "store",
     "codec",
+    "fetch",
     "schema",
     "log",
     "times",

@@ -7,22 +7,18 @@ digest in the referring file fixes every byte that is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from ..cut import Cut
-from ..errors import CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
-from ..facts import Facts
-from ..keys import EVERYTHING, KeyRange
-from ..paths import segment as segment_path
+from ..errors import CorruptionError, UnsupportedFormat
 from ..paths import uuid_text
-from ..store.base import Store
 from ..tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, EncodedBlock, decode_block, header_message, header_of
+from .blocks import BlockClass, BlockHeader, EncodedBlock, header_message, header_of
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 
 MAX_SEGMENT_BYTES = 1 << 30
@@ -126,19 +122,12 @@ def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
     return tuple(runs.values())
 
 
-def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
-    """The places of a segment's blocks: one range read, checked against the reference's digest."""
-    name = segment_path(reference.writer, database, reference.uuid)
-    holds = f"the index of {_held(reference)}"
-    try:
-        sealed = store.get_range(name, reference.index_offset, reference.index_length)
-    except ObjectNotFound:
-        raise MissingObject(f"{name} is gone. It held {_held(reference)}.", next_step=_REMEDY) from None
-    body = unseal(sealed, name, holds)
+def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
+    """The places of a segment's blocks, from the sealed index of file ``name``; ``CorruptionError`` where it is not the one referred to."""
+    held = held_by_segment(reference)
+    body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
-        raise CorruptionError(
-            f"{name} is not the file that was referred to. It should hold {_held(reference)}.", next_step=_REMEDY
-        )
+        raise CorruptionError(f"{name} is not the file that was referred to. It should hold {held}.", next_step=_REMEDY)
     try:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
@@ -147,21 +136,11 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
 
 
-def read_block(
-    store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
-) -> Facts:
-    """The facts of one block, or those of ``keys`` and ``columns`` alone: one range read."""
-    return decode_block(_checked_range(store, place), table, place.name, columns, keys)
-
-
-def _checked_range(store: Store, place: BlockPlace) -> bytes:
-    try:
-        data = store.get_range(place.name, place.offset, place.length)
-    except ObjectNotFound:
-        raise MissingObject(f"{place.name} is gone. It held {_keys(place)}.", next_step=_REMEDY) from None
+def check_block(data: bytes, place: BlockPlace) -> None:
+    """``CorruptionError`` where these bytes are not those that the index speaks of."""
     if data[-4:] != place.checksum.to_bytes(4, "little"):
-        raise CorruptionError(f"{place.name} is damaged: the checksum of {_keys(place)} does not match.", next_step=_REMEDY)
-    return data
+        held = held_by_block(place)
+        raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.", next_step=_REMEDY)
 
 
 def segment_message(reference: SegmentReference) -> Any:
@@ -211,12 +190,14 @@ def segment_of(message: Any) -> SegmentReference:
     )
 
 
-def _held(reference: SegmentReference) -> str:
+def held_by_segment(reference: SegmentReference) -> str:
+    """What a segment holds, for messages about its loss."""
     parts = (f"{run.rows} rows of {run.table} ({run.block_class.name.lower()})" for run in reference.runs)
     return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
 
 
-def _keys(place: BlockPlace) -> str:
+def held_by_block(place: BlockPlace) -> str:
+    """What a block holds, for messages about its loss."""
     header = place.header
     return f"{header.rows} rows of table {header.table!r}, keys {header.first_key!r} to {header.last_key!r}"
 

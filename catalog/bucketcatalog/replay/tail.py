@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..codec.blocks import facts_of_blocks
-from ..codec.segments import BlockPlace, read_block, read_index
+from ..codec.segments import BlockPlace
 from ..codec.transactions import Transaction, event_of
 from ..events import Placed, facts_of_events
 from ..facts import Facts, concat, transaction_table
+from ..fetch import read_block, read_index
 from ..keys import EVERYTHING, KeyRange
 from ..paths import transaction as transaction_path
 from ..planning import EventBlock
