@@ -17,6 +17,7 @@ from .log.owner import DEFAULT_LIMITS, Limits
 from .log.view import between, version_view
 from .metadata import METADATA_TABLES
 from .names import database_name, is_name, writer_id
+from .paths import newest_prefix, transactions_prefix
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
@@ -50,9 +51,20 @@ class Catalog:
         return self._databases.setdefault(name, Database(self.store, database_name(name), self._registered))
 
     def databases(self) -> list[str]:
-        """The databases there are; one request a writer."""
-        writers = [name for name in self.store.list_prefixes("") if is_name(name)]
-        return sorted({name for writer in writers for name in self.store.list_prefixes(f"{writer}/") if is_name(name)})
+        """The databases there are; a request for each writer and one for each database.
+
+        What lies two levels deep is a database only where a writer has a timeline there: any other directory is not taken for one.
+        """
+        found: set[str] = set()
+        for writer in filter(is_name, self.store.list_prefixes("")):
+            candidates = [name for name in self.store.list_prefixes(f"{writer}/") if is_name(name)]
+            found |= {name for name in candidates if name not in found and self._has_timeline(writer, name)}
+        return sorted(found)
+
+    def _has_timeline(self, writer: str, database: str) -> bool:
+        timelines = {transactions_prefix(writer, database), newest_prefix(writer, database)}
+        below = f"{writer}/{database}/"
+        return any(f"{below}{part}/" in timelines for part in self.store.list_prefixes(below))
 
     def register(self, tables: ModuleType | Iterable[Any] | Any) -> list[str]:
         """Make the tables of a compiled ``.proto`` (a module, a message class, or several) known to this catalog's writers.

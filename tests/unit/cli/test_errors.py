@@ -112,6 +112,17 @@ def test_a_failure_is_one_line_with_its_code_and_the_next_step(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["info", "ls", "log"])
+def test_directories_of_any_other_kind_are_no_catalog(cli: Cli, past: Past, tmp_path: Path, command: str) -> None:
+    (tmp_path / "perl" / "App" / "Prove").mkdir(parents=True)
+    (tmp_path / "perl" / "App" / "Prove" / "State.pm").write_text("")
+    (tmp_path / "x" / "transactions").mkdir(parents=True)
+    (tmp_path / "x" / "transactions" / "y").write_text("")
+    for place in (tmp_path, past.path / "w"):
+        ran = cli(command, place)
+        assert (ran.code, ran.err[:20]) == (1, "[CATALOG_NOT_FOUND] "), (place, ran)
+
+
 def test_a_time_before_the_first_commit_is_empty(cli: Cli, past: Past) -> None:
     assert cli("ls", past.path, "--as-of", "1999-01-01").out == "No bucket.\n"
 
