@@ -71,6 +71,16 @@ def test_checkpoint_covers_one_writer_or_all(cli: Cli, source: Path, tmp_path: P
     assert len(cli("ls", catalog, "other", "--json").lines) == 2
 
 
+def test_a_checkpoint_of_a_writer_that_never_wrote_is_refused_with_those_that_did(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    cli("harvest", source, catalog, "--writer", "one")
+    refused = cli("checkpoint", catalog, "--writer", "oen")
+    assert refused.code == 2 and refused.err.startswith("[INVALID_OPTION] No writer 'oen' ")
+    assert "one of one with --writer" in refused.err
+    assert cli("checkpoint", catalog, "--writer", "../x").code == 2
+    assert cli("checkpoint", catalog, "--writer", "someone-else", "--all-writers", "--json").document["written"] is True
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """One file of each kind: a transaction of rows, one of blocks, a checkpoint, a segment."""
