@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from . import clock
-from .changes import Changes, Diff
+from .changes import Changes, Diff, changed_table
 from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
@@ -136,14 +136,14 @@ class Catalog:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now)."""
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        return Changes(self.store, later.table(table), between(later.files, since, later.cut))
+        return Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
 
     def diff(
         self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None
     ) -> Diff:
         """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now)."""
         later = self.snapshot(database=database, version=end)
-        return Diff(self._from(later, start), later, later.table(table))
+        return Diff(self._from(later, start), later, changed_table(later, table))
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""
