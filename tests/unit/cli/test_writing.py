@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,9 +53,38 @@ def test_harvest_takes_its_options(cli: Cli, source: Path, tmp_path: Path) -> No
     assert Catalog(tmp_path / "c").databases() == ["zoo"]
 
 
-def test_harvest_reports_what_cannot_be_catalogued(cli: Cli, source: Path, tmp_path: Path) -> None:
-    Path(os.fsdecode(os.fsencode(source) + b"/\xff")).write_text("")
-    assert "1 entry could not be catalogued: see the table harvest_errors" in cli("harvest", source, tmp_path / "c").out
+def test_harvest_names_what_cannot_be_catalogued(cli: Cli, source: Path, tmp_path: Path) -> None:
+    for at in range(11):
+        Path(os.fsdecode(os.fsencode(source) + b"/%02d\xff" % at)).write_text("")
+    catalog = tmp_path / "the catalog"
+    planned = cli("harvest", source, catalog, "--dry-run").out.splitlines()
+    assert planned[1:3] == ["11 entries cannot be catalogued:", r"  00\xff: the name is not UTF-8"]
+    assert planned[-1] == "  and 1 more" and not catalog.exists()
+    done = cli("harvest", source, catalog).out.splitlines()
+    assert done[1:3] == ["11 entries could not be catalogued:", r"  00\xff: the name is not UTF-8"]
+    shown = shlex.split(done[-2].partition("all that are known: bucketcatalog ")[2])
+    assert (
+        cli(*[str(tmp_path / "e.parquet") if word == "errors.parquet" else word for word in shown], "--json").document["rows"]
+        == 11
+    )
+    assert len(cli("harvest", source, catalog, "--json").document["failed"]) == 10
+
+
+def test_harvest_of_an_emptied_source_needs_an_option(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    cli("harvest", source, catalog)
+    shutil.rmtree(source)
+    source.mkdir()
+    refused = cli("harvest", source, catalog)
+    assert refused.code == 1 and refused.err.startswith("[SOURCE_NOT_FOUND] Nothing at all is found")
+    assert cli("harvest", source, catalog, "--allow-empty", "--json").document["deleted"] == 2
+
+
+@pytest.mark.parametrize("protocol", ["sftp", "http", "nonsense"])
+def test_harvest_to_a_place_that_cannot_be_written_says_so_before_all_else(cli: Cli, source: Path, protocol: str) -> None:
+    refused = cli("harvest", source, f"{protocol}://h/x")
+    assert refused.code == 1
+    assert refused.err.startswith(f"[UNSUPPORTED_STORE] Nothing can be written over {protocol}://") and "pip" not in refused.err
 
 
 def test_checkpoint_covers_one_writer_or_all(cli: Cli, source: Path, tmp_path: Path) -> None:
