@@ -94,7 +94,12 @@ def test_wrong_usage_ends_with_2(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
         (["ls", "{c}", "--as-of", "w@99"], 2, "INVALID_VERSION"),
         (["export", "{c}", "nothing", "{}/x.parquet"], 2, "UNKNOWN_TABLE"),
         (["export", "{c}", "objects", "{}/no/dir/x.parquet"], 1, "OS"),
-        (["export", "{c}", "objects", "{}"], 1, "OS"),
+        (["export", "{c}", "objects", "{}"], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", "."], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", ""], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", "/"], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", "{}/missing/"], 2, "INVALID_OPTION"),
+        (["ls", "{c}", "pets", "--delimiter", ""], 2, "INVALID_OPTION"),
         (["dump", "{}/nothing.txn"], 1, "OS"),
         (["dump", "{}"], 1, "OS"),
         (["dump", "file://{}/nothing.txn"], 1, "OBJECT_NOT_FOUND"),
@@ -122,6 +127,20 @@ def test_directories_of_any_other_kind_are_no_catalog(cli: Cli, past: Past, tmp_
     for place in (tmp_path, past.path / "w"):
         ran = cli(command, place)
         assert (ran.code, ran.err[:20]) == (1, "[CATALOG_NOT_FOUND] "), (place, ran)
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [("no/x.parquet", "No such file or directory"), ("file/x.parquet", "Not a directory"), ("n" * 300, "too long")],
+)
+def test_a_file_that_cannot_be_exported_to_is_named_as_given(
+    cli: Cli, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    ran = cli("export", past.path, "objects", file)
+    assert ran.code == 1 and why in ran.err and f": {file!r}. Next: " in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_time_before_the_first_commit_is_empty(cli: Cli, past: Past) -> None:

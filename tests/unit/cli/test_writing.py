@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -165,8 +166,27 @@ def test_dump_of_something_else_shows_problems(cli: Cli, tmp_path: Path, data: b
     for ending in ("txn", "ckpt", "seg", "dat"):
         file = tmp_path / f"x.{ending}"
         file.write_bytes(data)
-        assert cli("dump", file, "--json").document["intact"] is False
-        assert "DAMAGED" in cli("dump", file).out
+        document = cli("dump", file, "--json").document
+        assert (document["intact"], document["kind"]) == (False, None if ending == "dat" else ending)
+        assert ("no file of a catalog" if ending == "dat" else "DAMAGED") in cli("dump", file).out
+
+
+def test_dump_shows_the_rows_that_are_asked_for(cli: Cli, files: dict[str, bytes], tmp_path: Path) -> None:
+    shown = []
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        lines = cli("dump", tmp_path / name, "--rows", 3).out.splitlines()
+        shown.append([json.loads(line.removeprefix("  row: "))["name"] for line in lines if line.startswith("  row: ")])
+        assert "row: " not in cli("dump", tmp_path / name).out
+    assert sorted(shown) == [[], [], ["b\n", "n0", "n1"], ["n0", "n1", "n10"]]
+
+
+def test_dump_of_a_damaged_file_under_another_name_is_still_one_of_ours(
+    cli: Cli, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    for data in files.values():
+        (tmp_path / "unnamed").write_bytes(data[:-1])
+        assert "DAMAGED" in cli("dump", tmp_path / "unnamed").out
 
 
 def test_dump_knows_a_file_by_its_content_where_the_name_says_nothing(files: dict[str, bytes]) -> None:
