@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +12,7 @@ from .changes import Changes, Diff, changed_table
 from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
-from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable
+from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.view import between, version_view
 from .metadata import METADATA_TABLES
@@ -37,9 +37,12 @@ class Catalog:
     """
 
     def __init__(self, url: str | os.PathLike[str] | Store, *, storage_options: Mapping[str, Any] | None = None) -> None:
-        self.store: Store = open_store(url, storage_options) if isinstance(url, (str, os.PathLike)) else url
+        self.store: Store = _store(url, storage_options)
         self._registered: dict[str, Table] = {}
         self._databases: dict[str, Database] = {}
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.url!r})"
 
     @property
     def url(self) -> str:
@@ -71,7 +74,7 @@ class Catalog:
 
         Returns their names. ``IncompatibleTable`` where a message is no table or contradicts one of the same name.
         """
-        added = tables_of(tables)
+        added = [table for item in _declarations(tables) for table in tables_of(item)]
         for table in added:
             if table.name in _RESERVED or table.name.startswith(DELETED_PREFIX):
                 raise IncompatibleTable(f"No table can be called {table.name!r}.", next_step="Call it SYSTEM.TABLE.")
@@ -152,3 +155,28 @@ class Catalog:
         else:
             view = self.snapshot(database=later.database, version=start).view
         return Snapshot(later.files, view, later.definitions)
+
+
+def _store(url: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None) -> Store:
+    """The store given or named; ``InvalidOption`` for what is neither."""
+    if not isinstance(url, (str, os.PathLike)) and hasattr(url, "list_prefixes"):
+        return url
+    if isinstance(url, (str, os.PathLike)) and isinstance(text := os.fspath(url), str) and "\0" not in text:
+        return open_store(url, storage_options)
+    raise InvalidOption(
+        f"{url!r} names no catalog.", next_step="Give a path or a URL as text without NULs, a pathlib.Path, or a Store."
+    )
+
+
+def _declarations(tables: Any) -> Iterator[Any]:
+    """What may declare tables, one by one; ``IncompatibleTable`` for a module that protoc has not generated."""
+    if isinstance(tables, Iterable) and not isinstance(tables, (str, bytes)):
+        for item in tables:
+            yield from _declarations(item)
+    elif isinstance(tables, ModuleType) and not hasattr(tables, "DESCRIPTOR"):
+        raise IncompatibleTable(
+            f"The module {tables.__name__!r} declares no tables.",
+            next_step="Give a module that protoc generated, or its messages.",
+        )
+    else:
+        yield tables
