@@ -6,13 +6,14 @@ import random
 import shutil
 import socket
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog
-from bucketcatalog.errors import InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
+from bucketcatalog import Catalog, CatalogWarning
+from bucketcatalog.errors import ForeignBranch, InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, Harvested, default_writer, harvest, open_source
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
@@ -143,6 +144,24 @@ def test_a_source_that_has_become_empty_deletes_nothing_unasked(catalog: Catalog
     assert catalog.snapshot().version == before
     assert counts(harvest(catalog, root, dry_run=dry_run, allow_empty=True)) == (0, 0, 2, 0)
     assert len(in_catalog(catalog)) == (2 if dry_run else 0)
+
+
+def test_harvests_that_overlap_as_one_writer_do_not_claim_success(catalog: Catalog) -> None:
+    other = Catalog(catalog.store)
+
+    def meanwhile() -> None:
+        with suppress(ForeignBranch):  # where the other's next commit comes first
+            harvest(other, ListSource([("a", "1"), ("c", "3"), ("d", "3"), ("e", "3")]), chunk_events=1)
+
+    overlapped = ListSource([("a", "1"), ("b", "2"), meanwhile, *((name, "4") for name in "defg")])
+    with pytest.raises(ForeignBranch, match=r"Next: Let no two harvests of a source run at a time.*--writer"):
+        harvest(catalog, overlapped, chunk_events=1)
+    with pytest.raises(ForeignBranch, match=r"is forked: .*Next: Let no two harvests of a source run at a time.*--writer"):
+        harvest(Catalog(catalog.store), ListSource([("a", "1")]))
+    assert harvest(Catalog(catalog.store), ListSource([("new", "5")]), writer="another").created == 1
+    with pytest.warns(CatalogWarning, match="forked"):
+        found = in_catalog(Catalog(catalog.store))
+    assert set(found) == {"new"}
 
 
 def test_a_source_with_nothing_but_errors_is_not_taken_for_empty(catalog: Catalog) -> None:
