@@ -184,6 +184,7 @@ def test_info_says_what_it_is_and_what_needs_doing(cli: Cli, past: Past) -> None
     assert database["version"] == Catalog(past.path).snapshot().version
     shown = cli("info", past.path).out
     assert f"{len(NOW)} objects" in shown and "to do: 1 entry could not be harvested" in shown
+    assert "in 1 bucket, 2 tombstones of objects\n" in shown
 
 
 def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:
