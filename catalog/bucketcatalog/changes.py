@@ -53,21 +53,6 @@ def changed_table(snapshot: Snapshot, name: str) -> Table:
     return snapshot.table(name)
 
 
-def refuse_reversed(start: Cut, end: Cut) -> None:
-    """``InvalidOption`` where events are asked for after ``start`` and up to ``end``, and ``end`` is the earlier of the two.
-
-    Cuts of which neither is the earlier one can be compared: each has what the other lacks.
-    """
-    past = [w for w in start.heads if start.newest_revision(w) > end.newest_revision(w)]
-    if past and all(end.newest_revision(w) <= start.newest_revision(w) for w in end.heads):
-        ends = end.newest_revision(past[0])
-        raise InvalidOption(
-            f"The start lies after the end: of writer {past[0]!r} it has revision {start.newest_revision(past[0])}, "
-            f"and the end {'nothing' if ends < 0 else f'revision {ends}'}.",
-            next_step="Exchange the two; a difference can be taken either way.",
-        )
-
-
 @dataclass(frozen=True)
 class Changes:
     """The events between two cuts of one table, by stamp.
@@ -96,6 +81,21 @@ class Changes:
     def to_arrow(self) -> pa.Table:
         """All of them as one table."""
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+def refuse_reversed(found: Changes, start: Cut, end: Cut) -> None:
+    """``InvalidOption`` where there are no events after ``start`` and up to ``end`` because ``end`` is the earlier of the two.
+
+    Cuts of which neither is the earlier one can be compared: each has what the other lacks.
+    """
+    past = [w for w in start.heads if start.newest_revision(w) > end.newest_revision(w)]
+    if past and not found.transactions:
+        ends = end.newest_revision(past[0])
+        raise InvalidOption(
+            f"The start lies after the end: of writer {past[0]!r} it has revision {start.newest_revision(past[0])}, "
+            f"and the end {'nothing' if ends < 0 else f'revision {ends}'}.",
+            next_step="Exchange the two; a difference can be taken either way.",
+        )
 
 
 def _portions(transactions: Sequence[Transaction]) -> Iterator[list[Transaction]]:

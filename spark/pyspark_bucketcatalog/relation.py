@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.changes import Changes, changed_table, changes_schema, refuse_reversed
+from bucketcatalog.changes import Changes, changes_schema, refuse_reversed
 from bucketcatalog.cut import Cut
 from bucketcatalog.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.render import REQUESTED
@@ -155,8 +155,10 @@ class ChangesRelation(Relation):
     """The events of a table after ``start`` and up to the version."""
 
     def check(self) -> None:
-        """An error where there is no such table, or none that changes."""
-        changed_table(self.snapshot, self.options.table)
+        """An error where there is no such table, or none that changes, or the end lies before the start."""
+        if self.options.start.timestamp is not None and self.options.at.timestamp is not None:
+            refuse_reversed_times(self.options.start.timestamp, self.options.at.timestamp)
+        refuse_reversed(self._changes, Cut.parse(self._pinned.start), self.snapshot.cut)
 
     @property
     def shown(self) -> pa.Schema:
@@ -181,8 +183,6 @@ def open_relation(options: Mapping[str, str]) -> Relation:
     # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
     start = _snapshot(catalog, asked, asked.start, database).cut if asked.start.given else Cut()
     snapshot = _snapshot(catalog, asked, asked.at, database)
-    if asked.changes:
-        _refuse_reversed(asked, start, snapshot.cut)
     where = {} if asked.table in METADATA_TABLES or asked.changes else conditions(snapshot, asked)
     pinned = Pinned(asked, database, snapshot.version, str(start), where)
     relation = _kind(asked)(pinned)
@@ -196,12 +196,6 @@ def _kind(asked: ReadOptions) -> type[Relation]:
     if asked.changes:
         return ChangesRelation
     return MetadataRelation if asked.table in METADATA_TABLES else TableRelation
-
-
-def _refuse_reversed(asked: ReadOptions, start: Cut, end: Cut) -> None:
-    if asked.start.timestamp is not None and asked.at.timestamp is not None:
-        refuse_reversed_times(asked.start.timestamp, asked.at.timestamp)
-    refuse_reversed(start, end)
 
 
 def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str) -> Snapshot:

@@ -40,9 +40,9 @@ def changes(
     first, last = _moments(opened, database, start, end)
     if end is not None and looks_like_time(start) and looks_like_time(end):
         refuse_reversed_times(start, end)
-    refuse_reversed(first.cut, last.cut)
     name = last.database
     found = opened.changes(database=name, table=table, start=first.version, end=last.version)
+    refuse_reversed(found, first.cut, last.cut)
     shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")

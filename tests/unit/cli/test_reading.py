@@ -214,6 +214,11 @@ def test_changes_whose_start_lies_after_their_end_are_refused_and_differences_ar
     assert cli("changes", past.path, "--from", "2024-05-01", "--to", "2024-05-02").out == "No change.\n"
 
 
+def test_changes_between_versions_of_which_neither_is_earlier_are_what_the_end_has_more(cli: Cli, alone: Path) -> None:
+    assert [row["_writer"] for row in cli("changes", alone, "--from", "one@2", "--to", "two@0", "--json").lines] == ["two"]
+    assert cli("changes", alone, "--from", "one@2", "--to", "one@0").code == 2
+
+
 def test_only_tables_of_rows_have_changes(cli: Cli, past: Past) -> None:
     for command in ("changes", "diff"):
         for table, hint in (
