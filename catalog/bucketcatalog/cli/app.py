@@ -113,8 +113,8 @@ def _interrupted(arguments: Sequence[str]) -> str:
 def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError):
         what = f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}"
-        step = "check the path." if error.errno in _WRONG_PATH else next_step(error)
-        return f"[OS] {what}. Next: {step}"
+        step = "Check the path." if error.errno in _WRONG_PATH else next_step(error)
+        return f"[OS] {what}. Next: {step[0].upper()}{step[1:]}"
     return f"[INTERNAL] {type(error).__name__}: {error}. Next: Report this, with what {_TRACEBACK}=1 prints."
 
 

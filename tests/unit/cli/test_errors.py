@@ -226,7 +226,7 @@ def test_a_full_disk_behind_standard_output_is_one_line_with_what_to_do(past: Pa
         ran = subprocess.run(program("ls", past.path), cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (
         1,
-        "[OS] No space left on device. Next: free some space on the file system, then try again.\n",
+        "[OS] No space left on device. Next: Free some space on the file system, then try again.\n",
     )
 
 
