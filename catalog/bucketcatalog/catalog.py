@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from . import clock
-from .changes import Changes, Diff
+from .changes import Changes, Diff, changed_table
 from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
-from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable
+from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.view import between, version_view
 from .metadata import METADATA_TABLES
 from .names import database_name, is_name, writer_id
+from .paths import newest_prefix, transactions_prefix
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
@@ -36,9 +37,12 @@ class Catalog:
     """
 
     def __init__(self, url: str | os.PathLike[str] | Store, *, storage_options: Mapping[str, Any] | None = None) -> None:
-        self.store: Store = open_store(url, storage_options) if isinstance(url, (str, os.PathLike)) else url
+        self.store: Store = _store(url, storage_options)
         self._registered: dict[str, Table] = {}
         self._databases: dict[str, Database] = {}
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.url!r})"
 
     @property
     def url(self) -> str:
@@ -50,16 +54,27 @@ class Catalog:
         return self._databases.setdefault(name, Database(self.store, database_name(name), self._registered))
 
     def databases(self) -> list[str]:
-        """The databases there are; one request a writer."""
-        writers = [name for name in self.store.list_prefixes("") if is_name(name)]
-        return sorted({name for writer in writers for name in self.store.list_prefixes(f"{writer}/") if is_name(name)})
+        """The databases there are; a request for each writer and one for each database.
+
+        What lies two levels deep is a database only where a writer has a timeline there: any other directory is not taken for one.
+        """
+        found: set[str] = set()
+        for writer in filter(is_name, self.store.list_prefixes("")):
+            candidates = [name for name in self.store.list_prefixes(f"{writer}/") if is_name(name)]
+            found |= {name for name in candidates if name not in found and self._has_timeline(writer, name)}
+        return sorted(found)
+
+    def _has_timeline(self, writer: str, database: str) -> bool:
+        timelines = {transactions_prefix(writer, database), newest_prefix(writer, database)}
+        below = f"{writer}/{database}/"
+        return any(f"{below}{part}/" in timelines for part in self.store.list_prefixes(below))
 
     def register(self, tables: ModuleType | Iterable[Any] | Any) -> list[str]:
         """Make the tables of a compiled ``.proto`` (a module, a message class, or several) known to this catalog's writers.
 
         Returns their names. ``IncompatibleTable`` where a message is no table or contradicts one of the same name.
         """
-        added = tables_of(tables)
+        added = [table for item in _declarations(tables) for table in tables_of(item)]
         for table in added:
             if table.name in _RESERVED or table.name.startswith(DELETED_PREFIX):
                 raise IncompatibleTable(f"No table can be called {table.name!r}.", next_step="Call it SYSTEM.TABLE.")
@@ -124,14 +139,14 @@ class Catalog:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now)."""
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        return Changes(self.store, later.table(table), between(later.files, since, later.cut))
+        return Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
 
     def diff(
         self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None
     ) -> Diff:
         """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now)."""
         later = self.snapshot(database=database, version=end)
-        return Diff(self._from(later, start), later, later.table(table))
+        return Diff(self._from(later, start), later, changed_table(later, table))
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""
@@ -140,3 +155,28 @@ class Catalog:
         else:
             view = self.snapshot(database=later.database, version=start).view
         return Snapshot(later.files, view, later.definitions)
+
+
+def _store(url: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None) -> Store:
+    """The store given or named; ``InvalidOption`` for what is neither."""
+    if not isinstance(url, (str, os.PathLike)) and hasattr(url, "list_prefixes"):
+        return url
+    if isinstance(url, (str, os.PathLike)) and isinstance(text := os.fspath(url), str) and "\0" not in text:
+        return open_store(url, storage_options)
+    raise InvalidOption(
+        f"{url!r} names no catalog.", next_step="Give a path or a URL as text without NULs, a pathlib.Path, or a Store."
+    )
+
+
+def _declarations(tables: Any) -> Iterator[Any]:
+    """What may declare tables, one by one; ``IncompatibleTable`` for a module that protoc has not generated."""
+    if isinstance(tables, Iterable) and not isinstance(tables, (str, bytes)):
+        for item in tables:
+            yield from _declarations(item)
+    elif isinstance(tables, ModuleType) and not hasattr(tables, "DESCRIPTOR"):
+        raise IncompatibleTable(
+            f"The module {tables.__name__!r} declares no tables.",
+            next_step="Give a module that protoc generated, or its messages.",
+        )
+    else:
+        yield tables

@@ -15,12 +15,15 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .codec.transactions import Transaction
+from .cut import Cut
+from .errors import InvalidOption
 from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat
 from .keys import KeyRange, encode_keys
+from .metadata import METADATA_TABLES
 from .reading import Part, empty_rows, read_slice
 from .render import output_schema, render, version_names
 from .replay.tail import every_event
-from .snapshot import Snapshot
+from .snapshot import DELETED_PREFIX, Snapshot
 from .store.base import Store
 from .tables import TIMESTAMP, Table
 
@@ -36,6 +39,33 @@ _EVENT_COLUMNS = [
 ]
 _PORTION = 65_536
 _NUMBER = (1 << SEQUENCE_BITS) - 1
+
+
+def changed_table(snapshot: Snapshot, name: str) -> Table:
+    """The definition of a table that can change; ``InvalidOption`` for what is derived, ``UnknownTable`` for what is not there."""
+    kept = name.removeprefix(DELETED_PREFIX) if isinstance(name, str) and name not in snapshot.definitions else name
+    if name in METADATA_TABLES or (kept != name and kept in snapshot.definitions):
+        kind = "shows tombstones" if name not in METADATA_TABLES else "is about the catalog"
+        rows = [kept] if kept in snapshot.definitions else sorted(snapshot.definitions)
+        raise InvalidOption(
+            f"The table {name!r} {kind}: only tables of rows have changes.", next_step=f"Ask for those of {', '.join(rows)}."
+        )
+    return snapshot.table(name)
+
+
+def refuse_reversed(start: Cut, end: Cut) -> None:
+    """``InvalidOption`` where events are asked for after ``start`` and up to ``end``, and ``end`` is the earlier of the two.
+
+    Cuts of which neither is the earlier one can be compared: each has what the other lacks.
+    """
+    past = [w for w in start.heads if start.newest_revision(w) > end.newest_revision(w)]
+    if past and all(end.newest_revision(w) <= start.newest_revision(w) for w in end.heads):
+        ends = end.newest_revision(past[0])
+        raise InvalidOption(
+            f"The start lies after the end: of writer {past[0]!r} it has revision {start.newest_revision(past[0])}, "
+            f"and the end {'nothing' if ends < 0 else f'revision {ends}'}.",
+            next_step="Exchange the two; a difference can be taken either way.",
+        )
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ class DatabaseNotFound(NotFound):
 
 
 class SourceNotFound(NotFound):
-    """The source to harvest is not there."""
+    """The source to harvest is not there, or has nothing where the catalog has entries of it."""
 
     code = "SOURCE_NOT_FOUND"
 

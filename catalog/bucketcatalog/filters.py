@@ -122,7 +122,7 @@ def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
     if not isinstance(where, Mapping):
         raise InvalidOption(f"{where!r} is no condition.", next_step="Map columns to values, lists of values, or prefix(...).")
     for name, condition in where.items():
-        if schema.get_field_index(name) < 0:
+        if not isinstance(name, str) or schema.get_field_index(name) < 0:
             raise InvalidOption(
                 f"Table {table.name!r} has no column {name!r} to filter by.",
                 next_step=f"Its columns are {', '.join(schema.names)}.",

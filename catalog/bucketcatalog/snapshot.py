@@ -6,7 +6,7 @@ A snapshot never changes: whatever is committed after it was taken, its rows, lo
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,9 @@ DELETED_PREFIX = "deleted_"
 
 class Snapshot(Contents):
     """A database at one cut. ``version`` names it for good, until it is pruned."""
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.files.store.url!r}, database={self.database!r}, version={self.version!r})"
 
     @property
     def version(self) -> str:
@@ -52,11 +55,14 @@ class Snapshot(Contents):
 
         ``where`` maps columns to a value, a list of values, None or ``prefix(...)``. ``InvalidOption`` names a column that is not there.
         """
+        conditions = {} if where is None else where
+        names = None if columns is None else _column_names(columns)
+        _check_table_name(table)
         if table in METADATA_TABLES:
-            return MetadataScan(self, table, columns=columns, where=where or {})
+            return MetadataScan(self, table, columns=names, where=conditions)
         tombstones = table not in self.definitions and table.startswith(DELETED_PREFIX)
         definition = self.table(table.removeprefix(DELETED_PREFIX) if tombstones else table)
-        return Scan(self.base(definition.name), tombstones=tombstones, columns=columns, where=where or {})
+        return Scan(self.base(definition.name), tombstones=tombstones, columns=names, where=conditions)
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key, given by its key columns, or None."""
@@ -86,6 +92,8 @@ class Snapshot(Contents):
         group, which counts as one row against ``limit``. ``next_marker`` is None on the last page.
         """
         definition = self.table(table)
+        if delimiter is not None and not delimiter:
+            raise InvalidOption("The delimiter is empty.", next_step="Give one of at least one character, such as '/', or none.")
         *leading, last = definition.key
         if sorted(key) != sorted(leading):
             raise InvalidOption(
@@ -93,3 +101,16 @@ class Snapshot(Contents):
                 next_step=f"Give these; {last!r} is what is listed.",
             )
         return list_page(self.base(table), key, prefix, delimiter, marker, limit)
+
+
+def _check_table_name(table: Any) -> None:
+    if not isinstance(table, str):
+        raise InvalidOption(f"{table!r} is no table's name.", next_step="Give one of the snapshot's tables.")
+
+
+def _column_names(columns: Any) -> Sequence[str]:
+    """``columns`` as a list of names; a name alone would be read letter by letter."""
+    names: list[Any] = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, (str, bytes)) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidOption(f"The columns {columns!r} are no list of names.", next_step="Give a list, such as columns=['name'].")
+    return names

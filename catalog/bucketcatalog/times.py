@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 
-from .errors import InvalidTime, InvalidVersion
+from .errors import InvalidOption, InvalidTime, InvalidVersion
 from .surface import micros
 
 Time = str | datetime.datetime
@@ -27,6 +27,15 @@ def parse_time(value: Time) -> int:
             f"{value!r} is not a time.",
             next_step="Use ISO 8601, such as 2024-05-01T12:00:00Z, or @ and microseconds since the epoch.",
         ) from None
+
+
+def refuse_reversed_times(start: Time, end: Time) -> None:
+    """``InvalidOption`` where events are asked for after a time that is later than their last."""
+    if parse_time(start) > parse_time(end):
+        raise InvalidOption(
+            f"The start lies after the end: {start} is later than {end}.",
+            next_step="Exchange the two; a difference can be taken either way.",
+        )
 
 
 def looks_like_time(text: str) -> bool:

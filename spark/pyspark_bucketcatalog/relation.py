@@ -16,13 +16,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.changes import Changes, changes_schema
+from bucketcatalog.changes import Changes, changed_table, changes_schema, refuse_reversed
 from bucketcatalog.cut import Cut
 from bucketcatalog.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.render import REQUESTED
 from bucketcatalog.scan import Scan
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.tables import Table
+from bucketcatalog.times import refuse_reversed_times
 
 from .conditions import conditions, refuse_conditions
 from .options import Moment, ReadOptions
@@ -154,8 +155,8 @@ class ChangesRelation(Relation):
     """The events of a table after ``start`` and up to the version."""
 
     def check(self) -> None:
-        """An error where there is no such table."""
-        self.snapshot.table(self.options.table)
+        """An error where there is no such table, or none that changes."""
+        changed_table(self.snapshot, self.options.table)
 
     @property
     def shown(self) -> pa.Schema:
@@ -176,10 +177,14 @@ def open_relation(options: Mapping[str, str]) -> Relation:
     """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing."""
     asked = ReadOptions.parse(options)
     catalog = Catalog(asked.path, storage_options=asked.storage)
-    snapshot = _snapshot(catalog, asked, asked.at)
-    start = str(Cut()) if not asked.start.given else _snapshot(catalog, asked, asked.start, snapshot.database).version
+    database = catalog.resolve_database(asked.database)
+    # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
+    start = _snapshot(catalog, asked, asked.start, database).cut if asked.start.given else Cut()
+    snapshot = _snapshot(catalog, asked, asked.at, database)
+    if asked.changes:
+        _refuse_reversed(asked, start, snapshot.cut)
     where = {} if asked.table in METADATA_TABLES or asked.changes else conditions(snapshot, asked)
-    pinned = Pinned(asked, snapshot.database, snapshot.version, start, where)
+    pinned = Pinned(asked, database, snapshot.version, str(start), where)
     relation = _kind(asked)(pinned)
     # This process has just read both; only copies have to open them again.
     relation.catalog, relation.snapshot = catalog, snapshot
@@ -193,8 +198,14 @@ def _kind(asked: ReadOptions) -> type[Relation]:
     return MetadataRelation if asked.table in METADATA_TABLES else TableRelation
 
 
-def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str | None = None) -> Snapshot:
-    found = catalog.snapshot(database=database or asked.database, timestamp=at.timestamp, version=at.version, strict=asked.strict)
+def _refuse_reversed(asked: ReadOptions, start: Cut, end: Cut) -> None:
+    if asked.start.timestamp is not None and asked.at.timestamp is not None:
+        refuse_reversed_times(asked.start.timestamp, asked.at.timestamp)
+    refuse_reversed(start, end)
+
+
+def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str) -> Snapshot:
+    found = catalog.snapshot(database=database, timestamp=at.timestamp, version=at.version, strict=asked.strict)
     if not found.cut.heads:
         # Nothing at that time, or nothing at all? The latter is an error.
         catalog.snapshot(database=found.database)

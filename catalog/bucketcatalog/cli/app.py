@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import sys
 import traceback
 import warnings
@@ -13,9 +15,12 @@ from typing import Annotated, TextIO
 import typer
 
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
+from ..store.localerrors import next_step
 from . import about, files, harvesting, history, information, objects, writing
 from .output import PipeClosed, visible
 
+INTERRUPTED = 130
+_WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 
 app = typer.Typer(
@@ -58,13 +63,16 @@ for _group in (harvesting, information, objects, about, history, writing, files)
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code, and raises nothing."""
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _Warnings().show
         warnings.simplefilter("always", CatalogWarning)
         try:
             app(args=list(arguments), prog_name="bucketcatalog")
             return 0
         except SystemExit as end:
-            return end.code if isinstance(end.code, int) else int(end.code is not None)
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            if code == INTERRUPTED:
+                _say(_interrupted(arguments))
+            return code
         except PipeClosed:
             return _quietly()
         except BucketCatalogError as error:
@@ -79,37 +87,63 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The entry point of the program ``bucketcatalog``."""
+    _open_standard_streams()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _quietly()
+    except OSError:
+        _quietly()  # the command has said so; what it could not write is still waiting
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Give a stream that was closed before the program began somewhere to go: Python has None in its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False))
+
+
+def _interrupted(arguments: Sequence[str]) -> str:
+    resumes = " What was committed is kept, and the next run does the rest." if "harvest" in arguments[:1] else ""
+    return f"Interrupted.{resumes} Next: Run it again: bucketcatalog {shlex.join(arguments)}"
 
 
 def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError):
         what = f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}"
-        return f"[OS] {what}. Next: Check the path and its permissions."
+        step = "check the path." if error.errno in _WRONG_PATH else next_step(error)
+        return f"[OS] {what}. Next: {step}"
     return f"[INTERNAL] {type(error).__name__}: {error}. Next: Report this, with what {_TRACEBACK}=1 prints."
 
 
 def _say(line: str) -> None:
     try:
         sys.stderr.write(visible(line) + "\n")
-    except (BrokenPipeError, ValueError):
+    except (OSError, ValueError):
         return
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    _say(f"warning: {message}")
+class _Warnings:
+    """Shows each warning of one command once: several reads of one catalog find the same."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def show(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """What ``warnings.showwarning`` is called with."""
+        if str(message) not in self._shown:
+            self._shown.add(str(message))
+            _say(f"warning: {message}")
 
 
 def _quietly() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,8 +11,8 @@ import typer
 from ..catalog import DEFAULT_DATABASE
 from ..harvest import Harvested
 from ..harvest import harvest as run_harvest
-from .options import CatalogArgument, Json, StorageOption, WrittenDatabase, open_catalog
-from .output import finish, number, plain, print_facts, size, visible_name, write
+from .options import CatalogArgument, Json, StorageOption, WrittenDatabase, open_catalog, refuse_unwritable
+from .output import finish, number, plain, print_facts, size, visible, visible_name, write
 from .progress import progress_line
 
 Globs = list[str] | None
@@ -33,6 +34,9 @@ def harvest(
         Globs, typer.Option("--exclude", metavar="GLOB", help="Leave alone what matches, here and in the catalog; repeat it.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would change; write nothing.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Take everything for deleted where the source has nothing at all.")
+    ] = False,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
@@ -43,6 +47,7 @@ def harvest(
 
     Example: bucketcatalog harvest /usr ./catalog --exclude 'share/doc/*'
     """
+    refuse_unwritable(catalog)
     opened = open_catalog(catalog, storage_option)
     with progress_line(f"harvesting {visible_name(source)}") as tell:
         result = run_harvest(
@@ -55,25 +60,40 @@ def harvest(
             include=include or (),
             exclude=exclude or (),
             dry_run=dry_run,
+            allow_empty=allow_empty,
             progress=lambda state: tell(f"{number(state.entries, 'entry', 'entries')}, {number(state.changes, 'change')}"),
         )
     if as_json:
         print_facts(plain(asdict(result)), as_json=True)
     else:
-        _say(result)
+        _say(result, catalog)
 
 
-def _say(result: Harvested) -> None:
+def _say(result: Harvested, catalog: str) -> None:
     would = "would be " if result.dry_run else ""
     write(
         f"{number(result.entries, 'entry', 'entries')}: {result.created:,} {would}created, {result.overwritten:,} {would}overwritten, "
         f"{result.deleted:,} {would}deleted, {result.unchanged:,} unchanged; {size(result.bytes)} changed"
     )
     if result.errors:
-        write(f"{number(result.errors, 'entry', 'entries')} could not be catalogued: see the table harvest_errors")
+        _say_failed(result, catalog)
     if not result.dry_run:
         write(f"{number(len(result.transactions), 'commit')} by {result.writer} in {result.seconds:.1f} s")
     finish()
+
+
+def _say_failed(result: Harvested, catalog: str) -> None:
+    """Some of what failed; all of it is in the catalog, where there is one."""
+    write(f"{number(result.errors, 'entry', 'entries')} {'cannot' if result.dry_run else 'could not'} be catalogued:")
+    for failed in result.failed:
+        write(f"  {visible(failed.path)}: {visible(failed.message)}")
+    if not result.dry_run:
+        shown = shlex.join(
+            ["bucketcatalog", "export", catalog, "harvest_errors", "errors.parquet", "--database", result.database]
+        )
+        write(f"  all that are known: {visible(shown)}")
+    elif result.errors > len(result.failed):
+        write(f"  and {result.errors - len(result.failed):,} more")
 
 
 COMMANDS = {"harvest": harvest}

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ..catalog import Catalog
+from ..changes import refuse_reversed
+from ..snapshot import Snapshot
+from ..times import looks_like_time, refuse_reversed_times
 from .options import CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
 from .output import print_rows, rows_of
 
@@ -34,8 +37,12 @@ def changes(
     Example: bucketcatalog changes ./catalog --from 2024-05-01 --to 2024-05-02T12:00:00Z
     """
     opened = open_catalog(catalog, storage_option)
-    name, first, last = _moments(opened, database, start, end)
-    found = opened.changes(database=name, table=table, start=first, end=last)
+    first, last = _moments(opened, database, start, end)
+    if end is not None and looks_like_time(start) and looks_like_time(end):
+        refuse_reversed_times(start, end)
+    refuse_reversed(first.cut, last.cut)
+    name = last.database
+    found = opened.changes(database=name, table=table, start=first.version, end=last.version)
     shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")
@@ -56,18 +63,20 @@ def diff(
     Example: bucketcatalog diff ./catalog --from @1714550400000000
     """
     opened = open_catalog(catalog, storage_option)
-    name, first, last = _moments(opened, database, start, end)
-    found = opened.diff(database=name, table=table, start=first, end=last)
+    first, last = _moments(opened, database, start, end)
+    name = last.database
+    found = opened.diff(database=name, table=table, start=first.version, end=last.version)
     sizes = ["content_length"] if "content_length" in found.table.by_name else []
     shown = ["_change_type", *sizes, *_identity(found.table.key)]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No difference.")
 
 
-def _moments(catalog: Catalog, database: str | None, start: str, end: str | None) -> tuple[str, str, str]:
-    """The database and the versions that the two moments name."""
-    later = snapshot_at(catalog, database, end)
-    return later.database, snapshot_at(catalog, later.database, start).version, later.version
+def _moments(catalog: Catalog, database: str | None, start: str, end: str | None) -> tuple[Snapshot, Snapshot]:
+    """The two moments; the start is read first, so that nothing is in it that arrived after the end was read."""
+    name = catalog.resolve_database(database)
+    earlier = snapshot_at(catalog, name, start)
+    return earlier, snapshot_at(catalog, name, end)
 
 
 def _identity(key: Iterable[str]) -> list[str]:

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from ..catalog import Catalog
-from ..errors import InvalidOption
+from ..errors import InvalidOption, UnsupportedStore
 from ..snapshot import Snapshot
+from ..store.remote import ATOMIC_PUTS
 from ..times import looks_like_time
+from .output import visible
 
 CatalogArgument = Annotated[
     str, typer.Argument(metavar="CATALOG", help="A path, or any URL that fsspec knows.", show_default=False)
@@ -37,6 +39,16 @@ def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
             raise InvalidOption(f"The storage option {given!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE.")
         options[key] = value
     return Catalog(url, storage_options=options or None)
+
+
+def refuse_unwritable(url: str) -> None:
+    """``UnsupportedStore`` for a place that nothing can be written to, before anybody installs a package in order to open it."""
+    protocol, separator, _ = url.partition("://")
+    if separator and protocol not in ATOMIC_PUTS | {"file"}:
+        raise UnsupportedStore(
+            f"Nothing can be written over {visible(protocol)}://: a put must show the whole object or nothing.",
+            next_step="Write to a local path or to an object store (s3, gs, abfs).",
+        )
 
 
 def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None) -> Snapshot:

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from .. import clock
-from ..catalog import Catalog
 from ..errors import InvalidOption
-from ..names import COMPACTOR_PREFIX, is_data_writer
+from ..names import COMPACTOR_PREFIX, is_data_writer, writer_id
+from ..snapshot import Snapshot
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from .output import finish, number, print_facts, size, write
 from .progress import progress_line
@@ -38,8 +38,9 @@ def checkpoint(
     Example: bucketcatalog checkpoint ./catalog --all-writers
     """
     opened = open_catalog(catalog, storage_option)
-    name = opened.snapshot(database=database).database
-    chosen = writer or (_host_id(COMPACTOR_PREFIX) if all_writers else _only_writer(opened, name))
+    snapshot = opened.snapshot(database=database)
+    name = snapshot.database
+    chosen = (writer or _host_id(COMPACTOR_PREFIX)) if all_writers else _covered_writer(snapshot, writer)
     with progress_line("writing a checkpoint"), opened.writer(chosen, database=name) as held:
         written = held.checkpoint(scope="all" if all_writers else "own")
     if as_json:
@@ -52,11 +53,19 @@ def checkpoint(
     finish()
 
 
-def _only_writer(catalog: Catalog, database: str) -> str:
-    writers = [writer for writer in catalog.snapshot(database=database).cut.heads if is_data_writer(writer)]
+def _covered_writer(snapshot: Snapshot, named: str | None) -> str:
+    """The writer whose timeline is to be covered: the one named, which must have one, else the only one there is."""
+    if named is not None and writer_id(named) in snapshot.cut.heads:
+        return named
+    if named is not None:
+        raise InvalidOption(
+            f"No writer {named!r} has committed to the database {snapshot.database!r}.",
+            next_step=f"Name one of {', '.join(snapshot.cut.heads)} with --writer, or cover all with --all-writers.",
+        )
+    writers = [writer for writer in snapshot.cut.heads if is_data_writer(writer)]
     if len(writers) != 1:
         raise InvalidOption(
-            f"The database {database!r} has {number(len(writers), 'writer')}: {', '.join(writers)}.",
+            f"The database {snapshot.database!r} has {number(len(writers), 'writer')}: {', '.join(writers)}.",
             next_step="Name one with --writer, or cover all with --all-writers.",
         )
     return writers[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,6 +12,16 @@ from .scope import Scope
 from .source import EntryError
 
 _COLUMNS = ("path", "code", "message")
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An entry that cannot be catalogued, as ``harvest_errors`` shows it."""
+
+    path: str
+    code: str
+    message: str
 
 
 class Failures:
@@ -24,6 +36,10 @@ class Failures:
     def add(self, error: EntryError) -> None:
         """Take note of an error."""
         self._found[error.path] = error
+
+    def first(self) -> tuple[Failed, ...]:
+        """Some of them, in the order of their paths."""
+        return tuple(Failed(path, self._found[path].code, self._found[path].message) for path in sorted(self._found)[:_FEW])
 
     def changes(self, snapshot: Snapshot, source: str, scope: Scope) -> tuple[pa.Table, pa.Table]:
         """Rows to put, for errors that are new or other than known, and keys to delete, for those in scope that are over."""

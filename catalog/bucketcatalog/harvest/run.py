@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +20,12 @@ import pyarrow.compute as pc
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
+from ..errors import SourceNotFound
 from ..names import writer_id
 from ..snapshot import Snapshot
 from ..writer import Committed, Writer
-from .compare import OutOfReach, Step, live_sides, merge, source_sides
-from .failures import Failures
+from .compare import OutOfReach, Side, Step, live_sides, merge, source_sides
+from .failures import Failed, Failures
 from .mapping import Bucket, deleted_keys, find_bucket, object_rows
 from .open import open_source
 from .scope import Scope
@@ -38,8 +40,8 @@ CHECKPOINT_EVENTS = 1_000_000
 class Harvested:
     """What a harvest did, or has done so far. ``bytes`` is the content length of what was created and overwritten, in sum.
 
-    ``entries`` counts what was seen; ``errors`` what the source has now that cannot be catalogued; ``transactions`` are the versions of
-    what was committed, none in a dry run.
+    ``entries`` counts what was seen; ``errors`` what the source has now that cannot be catalogued, of which ``failed`` are the first few;
+    ``transactions`` are the versions of what was committed, none in a dry run.
     """
 
     source: str
@@ -56,6 +58,7 @@ class Harvested:
     unchanged: int = 0
     bytes: int = 0
     errors: int = 0
+    failed: tuple[Failed, ...] = ()
     transactions: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -85,6 +88,7 @@ def harvest(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     dry_run: bool = False,
+    allow_empty: bool = False,
     progress: Progress | None = None,
     chunk_events: int = CHUNK_EVENTS,
     checkpoint_events: int = CHECKPOINT_EVENTS,
@@ -92,7 +96,8 @@ def harvest(
     """Bring the catalog's inventory of ``source`` up to date, and say what changed.
 
     ``include`` and ``exclude`` are globs (see ``scope``). ``progress`` is called with what is done so far, about every 16,384 entries.
-    ``SourceNotFound`` where there is nothing to list, ``InvalidOption`` where the bucket is not this source's.
+    ``SourceNotFound`` where there is nothing to list, or, without ``allow_empty``, where nothing is found of all that the catalog has:
+    so looks a file system that is not mounted. ``InvalidOption`` where the bucket is not this source's.
     """
     start = clock.monotonic()
     origin = open_source(source, _own_places(catalog)) if isinstance(source, (str, os.PathLike)) else source
@@ -111,7 +116,7 @@ def harvest(
         dry_run=dry_run,
     )
     with _Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
-        for counted in _run(state, origin, scope, snapshot, target, chunks):
+        for counted in _run(state, origin, scope, snapshot, target, chunks, allow_empty=allow_empty):
             state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
             if progress is not None:
                 progress(state)
@@ -129,7 +134,7 @@ def _text(uuid: bytes) -> str:
 
 
 def _run(
-    state: Harvested, source: Source, scope: Scope, snapshot: Snapshot, bucket: Bucket, chunks: _Chunks
+    state: Harvested, source: Source, scope: Scope, snapshot: Snapshot, bucket: Bucket, chunks: _Chunks, *, allow_empty: bool
 ) -> Iterator[Harvested]:
     """Merge the two sides and hand on what differs; gives the counts after each step."""
     failures, out_of_reach = Failures(), OutOfReach()
@@ -138,14 +143,27 @@ def _run(
         failures.add(error)
         out_of_reach.add(error)
 
-    entries = source_sides(bucket, source.entries(scope, report))
-    for step in map(out_of_reach.spare, merge(entries, live_sides(snapshot, bucket, scope))):
+    entries, live = source_sides(bucket, source.entries(scope, report)), live_sides(snapshot, bucket, scope)
+    first = next(entries, None)
+    if first is None and not failures and not allow_empty:
+        live = _refuse_emptied(source, live)
+    for step in map(out_of_reach.spare, merge(entries if first is None else chain([first], entries), live)):
         state = _counted(state, step, failures)
         chunks.add(step)
         yield state
     chunks.add_failures(*failures.changes(snapshot, source.url, scope))
     chunks.flush()
-    yield replace(state, errors=len(failures))
+    yield replace(state, errors=len(failures), failed=failures.first())
+
+
+def _refuse_emptied(source: Source, live: Iterator[Side]) -> Iterator[Side]:
+    """``SourceNotFound`` where a source has nothing and the catalog something: all of it would be taken for deleted."""
+    if next(live, None) is not None:
+        raise SourceNotFound(
+            f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",
+            next_step="See that it is mounted and that the globs fit. If it is meant to be empty: --allow-empty, allow_empty=True.",
+        )
+    return live
 
 
 def _counted(state: Harvested, step: Step, failures: Failures) -> Harvested:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+from pathlib import Path
 
 from bucketcatalog.errors import AccessDenied, StoreError, StoreUnavailable
 
@@ -42,8 +44,25 @@ _NEXT_STEPS = {
 _TRY_AGAIN = "try again; if it stays, check the disk and the system's log."
 
 
+def next_step(error: OSError) -> str:
+    """What a user can do about an error of the system."""
+    return _NEXT_STEPS.get(error.errno or 0, _TRY_AGAIN)
+
+
 def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
     """The store's error for an ``OSError`` that came of ``doing`` something to ``what``, nothing having changed."""
-    number = error.errno or 0
-    kind = AccessDenied if number in _DENIED else StoreUnavailable
-    return kind(f"Cannot {doing} {what}: {error.strerror or error}.", next_step=_NEXT_STEPS.get(number, _TRY_AGAIN))
+    kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
+    link = _looping_link(error) if error.errno == errno.ELOOP else None
+    where = f" ({link!r} leads back to itself)" if link else ""
+    return kind(f"Cannot {doing} {what}: {error.strerror or error}{where}.", next_step=next_step(error))
+
+
+def _looping_link(error: OSError) -> str | None:
+    """The symbolic link on the path of the error that cannot be followed, where the error tells the whole path."""
+    path = os.fsdecode(error.filename or "")
+    for part in [*reversed(Path(path).parents), Path(path)] if Path(path).is_absolute() else []:
+        try:
+            part.stat()
+        except OSError as failed:
+            return str(part) if failed.errno == errno.ELOOP else None
+    return None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.cli import app
+from bucketcatalog.cli import app, harvesting, run
 
 from .conftest import Cli, Past
 
@@ -93,7 +94,12 @@ def test_wrong_usage_ends_with_2(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
         (["ls", "{c}", "--as-of", "w@99"], 2, "INVALID_VERSION"),
         (["export", "{c}", "nothing", "{}/x.parquet"], 2, "UNKNOWN_TABLE"),
         (["export", "{c}", "objects", "{}/no/dir/x.parquet"], 1, "OS"),
-        (["export", "{c}", "objects", "{}"], 1, "OS"),
+        (["export", "{c}", "objects", "{}"], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", "."], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", ""], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", "/"], 2, "INVALID_OPTION"),
+        (["export", "{c}", "objects", "{}/missing/"], 2, "INVALID_OPTION"),
+        (["ls", "{c}", "pets", "--delimiter", ""], 2, "INVALID_OPTION"),
         (["dump", "{}/nothing.txn"], 1, "OS"),
         (["dump", "{}"], 1, "OS"),
         (["dump", "file://{}/nothing.txn"], 1, "OBJECT_NOT_FOUND"),
@@ -110,6 +116,31 @@ def test_a_failure_is_one_line_with_its_code_and_the_next_step(
     assert ran.err.startswith(f"[{name}] ")
     assert " Next: " in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["info", "ls", "log"])
+def test_directories_of_any_other_kind_are_no_catalog(cli: Cli, past: Past, tmp_path: Path, command: str) -> None:
+    (tmp_path / "perl" / "App" / "Prove").mkdir(parents=True)
+    (tmp_path / "perl" / "App" / "Prove" / "State.pm").write_text("")
+    (tmp_path / "x" / "transactions").mkdir(parents=True)
+    (tmp_path / "x" / "transactions" / "y").write_text("")
+    for place in (tmp_path, past.path / "w"):
+        ran = cli(command, place)
+        assert (ran.code, ran.err[:20]) == (1, "[CATALOG_NOT_FOUND] "), (place, ran)
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [("no/x.parquet", "No such file or directory"), ("file/x.parquet", "Not a directory"), ("n" * 300, "too long")],
+)
+def test_a_file_that_cannot_be_exported_to_is_named_as_given(
+    cli: Cli, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    ran = cli("export", past.path, "objects", file)
+    assert ran.code == 1 and why in ran.err and f": {file!r}. Next: " in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_time_before_the_first_commit_is_empty(cli: Cli, past: Past) -> None:
@@ -135,6 +166,57 @@ def test_what_nobody_foresaw_is_one_line_too(cli: Cli, past: Past, monkeypatch: 
     ran = cli("info", past.path)
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert ran.err.startswith(r"[INTERNAL] ZeroDivisionError: a\nbug. Next: ")
+
+
+@pytest.mark.parametrize("command", ["info", "harvest"])
+def test_an_interrupt_is_one_line_that_says_how_to_go_on(
+    cli: Cli, past: Past, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Catalog, "databases", interrupted)
+    monkeypatch.setattr(harvesting, "run_harvest", interrupted)
+    harvests = [past.source, past.path, "--bucket", "two words"]
+    ran = cli(command, *(harvests if command == "harvest" else [past.path]))
+    assert (ran.code, ran.err.count("\n")) == (130, 1)
+    assert ran.err.startswith("Interrupted.") and f"Next: Run it again: bucketcatalog {command} " in ran.err
+    assert ("the next run does the rest" in ran.err and "'two words'" in ran.err) is (command == "harvest")
+
+
+def test_a_fork_is_told_once_in_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        with Catalog(tmp_path / name).writer("w") as writer, writer.transaction() as tx:
+            tx.put("buckets", {"owner": "11111111-1111-4111-8111-111111111111", "name": name})
+    shutil.copytree(tmp_path / "one", tmp_path / "two", dirs_exist_ok=True)
+    for _ in range(2):
+        assert run(["changes", str(tmp_path / "two"), "--from", ":", "--table", "buckets"]) == 0
+        assert capsys.readouterr().err.count("warning: The timeline of writer 'w' is forked") == 1
+
+
+@pytest.mark.parametrize("arguments", [["changes", "--from", ":"], ["ls", "--json"], ["info"], ["--version"]])
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_stream_that_was_closed_before_is_no_error(past: Past, arguments: list[str], stream: int) -> None:
+    command = [*arguments[:1], past.path, *arguments[1:]] if arguments != ["--version"] else arguments
+    shell = ["bash", "-c", f'exec "$@" {stream}>&-', "-", *program(*command)]
+    ran = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr, ran.stdout == "") == (0, "", stream == 1)
+
+
+def test_a_full_disk_behind_standard_output_is_one_line_with_what_to_do(past: Past) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(program("ls", past.path), cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "[OS] No space left on device. Next: free some space on the file system, then try again.\n",
+    )
+
+
+def test_a_link_that_leads_to_itself_is_named(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "c" / "w").mkdir(parents=True)
+    (tmp_path / "c" / "w" / "default").symlink_to("default")
+    ran = cli("ls", tmp_path / "c")
+    assert ran.code == 1 and f"('{tmp_path}/c/w/default' leads back to itself)" in ran.err, ran
 
 
 def test_several_databases_have_to_be_chosen_from(cli: Cli, tmp_path: Path) -> None:

@@ -135,6 +135,27 @@ def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:
     assert len(cli("changes", past.path, "--from", ":", "--table", "harvest_errors", "--json").lines) == 1
 
 
+def test_changes_whose_start_lies_after_their_end_are_refused_and_differences_are_not(cli: Cli, past: Past) -> None:
+    reversed_ = [("1", "0"), ("w@1", past.first), ("1", ":"), ("2024-05-02", "2024-05-01"), ("1", past.between)]
+    for start, end in reversed_:
+        ran = cli("changes", past.path, "--from", start, "--to", end)
+        assert ran.code == 2 and ran.err.startswith("[INVALID_OPTION] The start lies after the end: "), (start, end, ran)
+    assert len(cli("diff", past.path, "--from", "1", "--to", "0", "--json").lines) == 3
+    assert cli("changes", past.path, "--from", "2024-05-01", "--to", "2024-05-02").out == "No change.\n"
+
+
+def test_only_tables_of_rows_have_changes(cli: Cli, past: Past) -> None:
+    for command in ("changes", "diff"):
+        for table, hint in (
+            ("log", "buckets, harvest_errors, object_versions, objects"),
+            ("deleted_objects", "those of objects."),
+        ):
+            ran = cli(command, past.path, "--from", ":", "--table", table)
+            assert ran.code == 2 and ran.err.startswith(f"[INVALID_OPTION] The table '{table}' "), ran
+            assert hint in ran.err
+        assert cli(command, past.path, "--from", ":", "--table", "deleted_cows").err.startswith("[UNKNOWN_TABLE] ")
+
+
 def test_export_writes_what_a_scan_reads(cli: Cli, past: Past, tmp_path: Path) -> None:
     file = tmp_path / "objects.parquet"
     assert cli("export", past.path, "objects", file, "--json").document["rows"] == len(NOW)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,9 +54,38 @@ def test_harvest_takes_its_options(cli: Cli, source: Path, tmp_path: Path) -> No
     assert Catalog(tmp_path / "c").databases() == ["zoo"]
 
 
-def test_harvest_reports_what_cannot_be_catalogued(cli: Cli, source: Path, tmp_path: Path) -> None:
-    Path(os.fsdecode(os.fsencode(source) + b"/\xff")).write_text("")
-    assert "1 entry could not be catalogued: see the table harvest_errors" in cli("harvest", source, tmp_path / "c").out
+def test_harvest_names_what_cannot_be_catalogued(cli: Cli, source: Path, tmp_path: Path) -> None:
+    for at in range(11):
+        Path(os.fsdecode(os.fsencode(source) + b"/%02d\xff" % at)).write_text("")
+    catalog = tmp_path / "the catalog"
+    planned = cli("harvest", source, catalog, "--dry-run").out.splitlines()
+    assert planned[1:3] == ["11 entries cannot be catalogued:", r"  00\xff: the name is not UTF-8"]
+    assert planned[-1] == "  and 1 more" and not catalog.exists()
+    done = cli("harvest", source, catalog).out.splitlines()
+    assert done[1:3] == ["11 entries could not be catalogued:", r"  00\xff: the name is not UTF-8"]
+    shown = shlex.split(done[-2].partition("all that are known: bucketcatalog ")[2])
+    assert (
+        cli(*[str(tmp_path / "e.parquet") if word == "errors.parquet" else word for word in shown], "--json").document["rows"]
+        == 11
+    )
+    assert len(cli("harvest", source, catalog, "--json").document["failed"]) == 10
+
+
+def test_harvest_of_an_emptied_source_needs_an_option(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    cli("harvest", source, catalog)
+    shutil.rmtree(source)
+    source.mkdir()
+    refused = cli("harvest", source, catalog)
+    assert refused.code == 1 and refused.err.startswith("[SOURCE_NOT_FOUND] Nothing at all is found")
+    assert cli("harvest", source, catalog, "--allow-empty", "--json").document["deleted"] == 2
+
+
+@pytest.mark.parametrize("protocol", ["sftp", "http", "nonsense"])
+def test_harvest_to_a_place_that_cannot_be_written_says_so_before_all_else(cli: Cli, source: Path, protocol: str) -> None:
+    refused = cli("harvest", source, f"{protocol}://h/x")
+    assert refused.code == 1
+    assert refused.err.startswith(f"[UNSUPPORTED_STORE] Nothing can be written over {protocol}://") and "pip" not in refused.err
 
 
 def test_checkpoint_covers_one_writer_or_all(cli: Cli, source: Path, tmp_path: Path) -> None:
@@ -69,6 +101,16 @@ def test_checkpoint_covers_one_writer_or_all(cli: Cli, source: Path, tmp_path: P
     assert cli("checkpoint", catalog, "--all-writers").out == "Nothing has been committed since the last checkpoint.\n"
     assert [row["in_use"] for row in cli("checkpoints", catalog, "--json").lines].count(True) == 1
     assert len(cli("ls", catalog, "other", "--json").lines) == 2
+
+
+def test_a_checkpoint_of_a_writer_that_never_wrote_is_refused_with_those_that_did(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    cli("harvest", source, catalog, "--writer", "one")
+    refused = cli("checkpoint", catalog, "--writer", "oen")
+    assert refused.code == 2 and refused.err.startswith("[INVALID_OPTION] No writer 'oen' ")
+    assert "one of one with --writer" in refused.err
+    assert cli("checkpoint", catalog, "--writer", "../x").code == 2
+    assert cli("checkpoint", catalog, "--writer", "someone-else", "--all-writers", "--json").document["written"] is True
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +166,27 @@ def test_dump_of_something_else_shows_problems(cli: Cli, tmp_path: Path, data: b
     for ending in ("txn", "ckpt", "seg", "dat"):
         file = tmp_path / f"x.{ending}"
         file.write_bytes(data)
-        assert cli("dump", file, "--json").document["intact"] is False
-        assert "DAMAGED" in cli("dump", file).out
+        document = cli("dump", file, "--json").document
+        assert (document["intact"], document["kind"]) == (False, None if ending == "dat" else ending)
+        assert ("no file of a catalog" if ending == "dat" else "DAMAGED") in cli("dump", file).out
+
+
+def test_dump_shows_the_rows_that_are_asked_for(cli: Cli, files: dict[str, bytes], tmp_path: Path) -> None:
+    shown = []
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        lines = cli("dump", tmp_path / name, "--rows", 3).out.splitlines()
+        shown.append([json.loads(line.removeprefix("  row: "))["name"] for line in lines if line.startswith("  row: ")])
+        assert "row: " not in cli("dump", tmp_path / name).out
+    assert sorted(shown) == [[], [], ["b\n", "n0", "n1"], ["n0", "n1", "n10"]]
+
+
+def test_dump_of_a_damaged_file_under_another_name_is_still_one_of_ours(
+    cli: Cli, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    for data in files.values():
+        (tmp_path / "unnamed").write_bytes(data[:-1])
+        assert "DAMAGED" in cli("dump", tmp_path / "unnamed").out
 
 
 def test_dump_knows_a_file_by_its_content_where_the_name_says_nothing(files: dict[str, bytes]) -> None:

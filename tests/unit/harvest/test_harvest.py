@@ -123,8 +123,35 @@ def test_everything_gone_deletes_everything_and_keeps_tombstones(catalog: Catalo
         harvest(catalog, root)
     assert len(in_catalog(catalog)) == len(HOSTILE)
     root.mkdir()
-    assert counts(harvest(catalog, root)) == (0, 0, len(HOSTILE), 0)
+    assert counts(harvest(catalog, root, allow_empty=True)) == (0, 0, len(HOSTILE), 0)
     assert catalog.snapshot().scan("deleted_objects").to_arrow().num_rows == len(HOSTILE)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_source_that_has_become_empty_deletes_nothing_unasked(catalog: Catalog, tmp_path: Path, dry_run: bool) -> None:
+    root = make_tree(tmp_path / "tree", [b"a", b"b/c"])
+    harvest(catalog, root)
+    before = catalog.snapshot().version
+    shutil.rmtree(root)
+    root.mkdir()
+    for scope in ({}, {"include": ["b/*"]}):
+        with pytest.raises(
+            SourceNotFound, match=r"Nothing at all is found in file://.*Next: See that it is mounted.*--allow-empty"
+        ):
+            harvest(catalog, root, dry_run=dry_run, **scope)
+    assert harvest(catalog, root, dry_run=dry_run, include=["never/*"]).changes == 0
+    assert catalog.snapshot().version == before
+    assert counts(harvest(catalog, root, dry_run=dry_run, allow_empty=True)) == (0, 0, 2, 0)
+    assert len(in_catalog(catalog)) == (2 if dry_run else 0)
+
+
+def test_a_source_with_nothing_but_errors_is_not_taken_for_empty(catalog: Catalog) -> None:
+    harvest(catalog, ListSource([("a", "1"), ("b", "1")]))
+    result = harvest(catalog, ListSource([EntryError(b"a", "EACCES", "no")]))
+    assert (counts(result), [(failed.path, failed.code, failed.message) for failed in result.failed]) == (
+        (0, 0, 1, 0),
+        [("a", "EACCES", "no")],
+    )
 
 
 @pytest.mark.parametrize("checkpoints", [False, True])
@@ -159,9 +186,9 @@ def test_what_is_out_of_scope_is_neither_added_nor_deleted(catalog: Catalog, tmp
     harvest(catalog, root)
     shutil.rmtree(root / "cache")
     shutil.rmtree(root / "keep")
-    assert counts(harvest(catalog, root, exclude=["cache/*", "*.tmp"])) == (0, 0, 1, 0)
+    assert counts(harvest(catalog, root, exclude=["cache/*", "*.tmp"], allow_empty=True)) == (0, 0, 1, 0)
     assert set(in_catalog(catalog)) == {"cache/b", "c.tmp"}
-    assert counts(harvest(catalog, root, include=["cache/*"])) == (0, 0, 1, 0)
+    assert counts(harvest(catalog, root, include=["cache/*"], allow_empty=True)) == (0, 0, 1, 0)
     assert_same(catalog, root)
 
 

@@ -1,0 +1,80 @@
+"""What a program hands over by mistake is answered with an error that says what belongs there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
+
+from .helpers import World, messages, obj, proto
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+    return world
+
+
+@pytest.mark.parametrize("url", [5, None, b"/x", "/x\0y", Path("/x\0y"), ["/x"]])
+def test_what_names_no_catalog_is_refused(url: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"names no catalog. Next: Give a path or a URL"):
+        Catalog(url)
+
+
+@pytest.mark.parametrize("tables", [json, [json], "objects", 5, None, ["objects"]])
+def test_what_declares_no_tables_cannot_be_registered(tables: Any) -> None:
+    with pytest.raises(IncompatibleTable, match=r"declares no tables. Next: Give a module that protoc generated"):
+        Catalog("memory://mistaken").register(tables)
+
+
+def test_several_declarations_are_registered_from_any_iterable() -> None:
+    found = messages(
+        proto(
+            'message A { option (table) = { name: "x.a" key: "k" }; string k = 1; }',
+            'message B { option (table) = { name: "x.b" key: "k" }; string k = 1; }',
+        )
+    )
+    assert Catalog("memory://mistaken").register([found["A"], iter([found["B"]])]) == ["x.a", "x.b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"table": None}, "None is no table's name"),
+        ({"table": ["objects"]}, "is no table's name"),
+        ({"table": "objects", "where": {1: 2}}, "has no column 1 to filter by"),
+        ({"table": "log", "where": {1: 2}}, "has no column 1 to filter by"),
+        ({"table": "objects", "where": "name"}, "'name' is no condition"),
+        ({"table": "objects", "where": 0}, "0 is no condition"),
+        ({"table": "objects", "columns": "name"}, r"The columns 'name' are no list of names. Next: Give a list"),
+        ({"table": "log", "columns": "writer"}, "are no list of names"),
+        ({"table": "objects", "columns": 5}, "are no list of names"),
+        ({"table": "objects", "columns": [["name"]]}, "are no list of names"),
+    ],
+)
+def test_a_scan_names_the_argument_that_does_not_fit(world: World, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        world.snapshot().scan(**options)
+
+
+def test_columns_may_be_any_iterable_of_names(world: World) -> None:
+    for columns in (("name",), iter(["name"]), {"name": 1}):
+        scan: Any = world.snapshot().scan("objects", columns=columns)
+        assert scan.to_arrow().to_pylist() == [{"name": "a"}]
+
+
+def test_an_empty_delimiter_is_named(world: World) -> None:
+    with pytest.raises(InvalidOption, match=r"The delimiter is empty. Next: Give one of at least one character"):
+        world.snapshot().list("objects", delimiter="", owner=obj("")["owner"], bucket_id=obj("")["bucket_id"])
+
+
+def test_a_representation_says_where_and_what(world: World) -> None:
+    catalog, snapshot = world.catalog(), world.snapshot()
+    assert repr(catalog) == f"Catalog({catalog.url!r})"
+    assert repr(snapshot) == f"Snapshot({catalog.url!r}, database='default', version={snapshot.version!r})"
