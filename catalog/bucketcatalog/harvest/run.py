@@ -260,6 +260,8 @@ class _Chunks:
         try:
             if kind is None:
                 self._settle()
+            if kind is None and self._writer is not None and self._committed:
+                self._writer.check()  # another run beside this one would have to be told now: nobody may open this writer again
         finally:
             self._thread.shutdown()
             if self._writer is not None:

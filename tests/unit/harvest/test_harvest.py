@@ -6,16 +6,19 @@ import random
 import shutil
 import socket
 import uuid
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog
-from bucketcatalog.errors import InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
+from bucketcatalog import Catalog, CatalogWarning
+from bucketcatalog.errors import ForeignBranch, InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, Harvested, default_writer, harvest, open_source
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.store.wrappers import Wrapped
 
 from .sources import ListSource
 from .trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
@@ -342,6 +345,30 @@ def test_a_wrong_option_is_an_error_before_anything_is_written(
 def test_a_source_that_cannot_be_harvested_yet_says_so(catalog: Catalog) -> None:
     with pytest.raises(UnsupportedStore, match="directories"):
         harvest(catalog, "s3://bucket/prefix")
+
+
+class Beside(Wrapped):
+    """Before the first put another process does something in the same store."""
+
+    def __init__(self, inner: MemoryStore, other: Callable[[MemoryStore], object]) -> None:
+        super().__init__(inner)
+        self._others = [partial(other, inner)]
+
+    def put(self, name: str, data: bytes) -> None:
+        while self._others:
+            self._others.pop()()
+        self.inner.put(name, data)
+
+
+def test_a_run_beside_another_of_the_same_source_is_told_at_its_end(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "tree", [b"a", b"b"])
+    store = MemoryStore()
+    with pytest.raises(ForeignBranch) as error:
+        harvest(Catalog(Beside(store, lambda inner: harvest(Catalog(inner), root))), root)
+    assert "writer id" in error.value.next_step
+    with pytest.warns(CatalogWarning, match="forked"):
+        assert_same(Catalog(store), root)
+    assert counts(harvest(Catalog(store), root)) == (0, 0, 0, 2)  # a single stray commit is joined
 
 
 def test_the_default_writer_is_stable_and_another_for_each_source(tmp_path: Path) -> None:
