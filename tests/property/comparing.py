@@ -8,8 +8,8 @@ from typing import Any
 from bucketcatalog.store.base import Store
 
 from .driver import COLUMNS, CREATED, MODIFIED, EngineReader, EngineSnapshot
-from .histories import AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .model import Event, Key, ListRequest, Op, Version, VersionName, changes, diff
+from .steps import AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .timelines import Cut
 from .world import BUCKETS, OWNER, START, World
 

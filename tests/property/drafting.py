@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .driver import KEYS, Addressed
-from .histories import Action, Delete, DeleteLive, DeleteVersion, Purge, Put, Update, UpdateLive
 from .model import ABSENT, Event, Key, Op, Place, Row, VersionName
+from .steps import Action, Delete, DeleteLive, DeleteVersion, Purge, Put, Update, UpdateLive
 from .timelines import Draft
 from .world import START, World
 

@@ -22,8 +22,8 @@ from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, S
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
 
-from .histories import Fault
 from .model import Change, ConflictKind, Key, ListRequest, Op, Page
+from .steps import Fault
 from .stores import Published, View
 from .timelines import Draft
 

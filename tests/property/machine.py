@@ -14,7 +14,8 @@ from bucketcatalog.store.base import Store
 from .comparing import Comparer, check
 from .drafting import Drafter
 from .driver import Addressed, EngineProcess, NeedsRepair, Outcome
-from .histories import (
+from .model import Event, Op
+from .steps import (
     PAUSE,
     PROCESSES,
     Checkpoint,
@@ -31,7 +32,6 @@ from .histories import (
     UpdateLive,
     Wait,
 )
-from .model import Event, Op
 from .stores import Published, View
 from .timelines import Draft, Process
 from .world import START, Time, World

@@ -13,7 +13,7 @@ from bucketcatalog.errors import OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 
-from .histories import Fault
+from .steps import Fault
 
 _TRANSACTION = re.compile(r"(?P<writer>[^/]+)/[^/]+/transactions/(?P<revision>[0-9]{20})/(?P<uuid>[0-9a-f-]{36})\.txn")
 

@@ -12,8 +12,9 @@ from hypothesis import Phase, given, settings
 from bucketcatalog.store.memory import MemoryStore
 
 from . import comparing, model, timelines
-from .histories import History, histories
+from .histories import histories
 from .model import Event, ListRequest, Op, Page, State
+from .steps import History
 from .test_histories import ANY_SPEED, run
 from .timelines import Cut, Timelines
 from .world import Time

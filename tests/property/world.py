@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass
 
 from .driver import PINNED, EngineSnapshot
-from .histories import BUCKET_NAMES, OBJECT_NAMES
 from .model import Event, Key, Op, Place, State
+from .steps import BUCKET_NAMES, OBJECT_NAMES
 from .timelines import EMPTY, Cut, Timelines, Transaction, Uuid
 
 START = 1_700_000_000_000_000
