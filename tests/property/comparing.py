@@ -9,11 +9,9 @@ from bucketcatalog.store.base import Store
 
 from .driver import COLUMNS, CREATED, MODIFIED, EngineReader, EngineSnapshot
 from .model import Event, Key, ListRequest, Op, Version, VersionName, changes, diff
-from .steps import AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
+from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .timelines import Cut
 from .world import BUCKETS, OWNER, START, World
-
-TABLES = ("objects", "buckets")
 
 
 class Comparer:
@@ -68,7 +66,7 @@ class Comparer:
             conflicts = {(it.kind, it.table, it.version, it.event.name, it.expected, it.found) for it in state.conflicts}
             check(f"conflicts {what}", conflicts, snapshot.conflicts())
             return
-        table = "buckets" if part is Part.BUCKETS else "objects"
+        table = {Part.BUCKETS: "buckets", Part.ERRORS: "harvest_errors"}.get(part, "objects")
         if part is not Part.DELETED_OBJECTS:
             live = {key: (it.name, _shown(it)) for key, it in state.live(table).items()}
             found = {key: (it.version, it.row) for key, it in snapshot.live(table).items()}
@@ -85,8 +83,8 @@ class Comparer:
 
     def _listing(self, snapshot: EngineSnapshot, listing: Listing) -> None:
         """Page after page: each side continues from its own marker, so the engine is free in how it writes them."""
-        of_objects = listing.bucket < len(BUCKETS)
-        table, parent = ("objects", (OWNER, BUCKETS[listing.bucket])) if of_objects else ("buckets", (OWNER,))
+        listed = [*(("objects", (OWNER, bucket)) for bucket in BUCKETS), ("buckets", (OWNER,)), ("harvest_errors", ("disk",))]
+        table, parent = listed[listing.bucket]
         place, length = listing.prefix
         request: dict[str, Any] = {"prefix": self._name(place)[:length], "delimiter": listing.delimiter, "limit": listing.limit}
         mine = theirs = None if listing.marker is None else self._name(listing.marker)

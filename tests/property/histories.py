@@ -1,4 +1,4 @@
-"""Invents histories."""
+"""The strategy that invents histories: how often each step is taken, and what is compared when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .steps import (
     KEYS,
     OBJECT_NAMES,
     PROCESSES,
+    TABLES,
     Action,
+    Application,
     AtCommit,
     AtTime,
     AtVersion,
@@ -59,7 +61,7 @@ _DELIMITER = st.sampled_from((None, "/", "/", "//", "\0", "a"))
 _ACTION: st.SearchStrategy[Action] = st.one_of(
     st.builds(Put, _KEY, _OFTEN_NONE),
     st.builds(Put, _KEY),
-    st.builds(Put, _KEY),
+    st.builds(Put, _KEY, derived=st.booleans()),
     st.builds(Delete, _KEY, _OFTEN_NONE),
     st.builds(Update, _SMALL, st.booleans()),
     st.builds(Update, _SMALL),
@@ -73,7 +75,7 @@ _PUT = st.builds(Put, _KEY)
 _ACTIONS = st.lists(_ACTION, min_size=1, max_size=4).map(tuple)
 _LISTING = st.builds(
     Listing,
-    bucket=st.integers(0, 2),
+    bucket=st.integers(0, 3),
     prefix=st.tuples(_KEY, st.integers(0, 3)),
     delimiter=_DELIMITER,
     marker=st.none() | _KEY,
@@ -86,21 +88,19 @@ _PAST = (
     st.builds(AtCommit, st.integers(0, 20), _PART),
     st.builds(Kept, _SMALL, _PART),
 )
-_BETWEEN = st.builds(Between, _SMALL, _SMALL, st.integers(0, 1))
+_BETWEEN = st.builds(Between, _SMALL, _SMALL, st.integers(0, len(TABLES) - 1))
 _LOOK_UP = st.builds(LookUp, _KEY)
-_LOOK = st.one_of(st.builds(Now, _PART), *_PAST, _BETWEEN, _LISTING, _LOOK_UP)
-_COMPARE = st.builds(Compare, st.booleans(), st.tuples(st.builds(Now, _PART), _LOOK))
-_COMPARE_ALL = st.builds(
-    Compare,
-    st.booleans(),
-    st.tuples(*(st.just(Now(part)) for part in Part), *_PAST, _BETWEEN, _LISTING, _LOOK_UP, st.just(Forks())),
-)
+_LOOKS = (*(st.just(Now(part)) for part in Part), _BETWEEN, _LISTING, _LOOK_UP, _LOOK_UP, st.just(Forks()))
+_COMPARE = st.builds(Compare, st.booleans(), st.tuples(*_LOOKS, st.one_of(_PAST[:2]), st.one_of(_PAST[2:])))
+_COMPARE_AT_THE_END = st.builds(Compare, st.booleans(), st.tuples(*_LOOKS, *_PAST))
+_APPLICATION = st.builds(Application, st.integers(0, 1), st.sampled_from((1, 1, 1, 0, 0, -1, 2)))
 _COMMIT = st.builds(
     Commit,
     process=_WHO,
     actions=_ACTIONS,
     fault=_COMMIT_FAULT,
     bulk=st.sampled_from((False,) * 30 + (True,)),
+    application=st.sampled_from((None,) * 3 + (True,)).flatmap(lambda has: _APPLICATION if has else st.none()),
 )
 _CHECKPOINT = st.builds(
     Checkpoint, process=_CHECKPOINTER, everyone=st.booleans(), fault=_CHECKPOINT_FAULT, after=st.integers(0, 3)
@@ -121,7 +121,11 @@ _MORE = st.integers(0, 4)
 
 @st.composite
 def histories(draw: st.DrawFn, *, steps: int = 20) -> History:
-    """Histories of at least so many steps by three writers and more, compared in part at two random steps and in all at the end."""
+    """Histories of at least so many steps by three writers and more, compared at two random steps and at the end.
+
+    Each time everything is looked at: the newest state, look-ups, listings, what happened between two versions, the forks, and the
+    past, to which there are four ways. The end takes all of these, a random step two.
+    """
     taken: list[Any] = [Commit(process, (draw(_PUT), *draw(_ACTIONS))) for process in draw(_FIRST_THREE)]
     taken += [draw(_STEPS[draw(_STEP)]) for _ in range(steps - len(taken) + draw(_MORE))]
     for _ in range(2):
@@ -130,5 +134,5 @@ def histories(draw: st.DrawFn, *, steps: int = 20) -> History:
         names=draw(st.integers(0, len(OBJECT_NAMES) - 1)),
         clocks={process: draw(_CLOCK) for process in PROCESSES},
         steps=taken,
-        end=draw(_COMPARE_ALL),
+        end=draw(_COMPARE_AT_THE_END),
     )

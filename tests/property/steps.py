@@ -22,9 +22,15 @@ OBJECT_NAMES = (
 )
 """Names of the objects of a history: three in the first bucket, two in the second."""
 
+TABLES = ("objects", "buckets", "harvest_errors")
+"""The tables that histories use; the last drops its tombstones."""
+
 BUCKET_NAMES = ("cats", "cats/2024")
-KEYS = 7
-"""Objects and then buckets of a history, counted together."""
+ERROR_PATHS = (("disk", "a/b"), ("disk/2", "a/b"))
+"""Keys in the core's table ``harvest_errors``, which drops its tombstones."""
+
+KEYS = 9
+"""Objects, then buckets, then harvest errors of a history, counted together."""
 
 
 class Fault(Enum):
@@ -48,10 +54,14 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """PUT of a key. ``expect``: None, ``absent``, or how many versions of the key back the expected one is."""
+    """PUT of a key. ``expect``: None, ``absent``, or how many versions of the key back the expected one is.
+
+    ``derived`` leaves the id of a bucket to the writer.
+    """
 
     key: int
     expect: int | str | None = None
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,14 @@ Action = Put | Update | Delete | DeleteVersion | UpdateLive | DeleteLive | Purge
 
 
 @dataclass(frozen=True, slots=True)
+class Application:
+    """An application's transaction: which one it is, and how far ahead of its last version on the writer's timeline."""
+
+    number: int
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A transaction. ``bulk`` repeats its actions until they no longer fit inline."""
 
@@ -110,6 +128,7 @@ class Commit:
     actions: tuple[Action, ...]
     fault: Fault = Fault.NONE
     bulk: bool = False
+    application: Application | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +178,10 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A listing, page by page. Prefix and marker are cut from the history's own names."""
+    """A listing, page by page: of a bucket, and after these of the buckets and of the harvest errors of one source.
+
+    Prefix and marker are cut from the history's own names.
+    """
 
     bucket: int
     prefix: tuple[int, int]
@@ -181,6 +203,7 @@ class Part(Enum):
     OBJECTS = "live objects"
     DELETED_OBJECTS = "their tombstones"
     BUCKETS = "live buckets and their tombstones"
+    ERRORS = "live harvest errors, whose table drops its tombstones"
     CONFLICTS = "conflicts"
 
     def __repr__(self) -> str:
@@ -246,10 +269,7 @@ Look = Now | Listing | LookUp | AtTime | AtVersion | AtCommit | Kept | Forks | B
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """What the engine shows is compared; ``fresh`` in a catalog opened just for that. The newest version is noted down.
-
-    Comparing is what takes most of the time, so only the comparison at the end looks everywhere.
-    """
+    """What the engine shows is compared; ``fresh`` in a catalog opened just for that. The newest version is noted down."""
 
     fresh: bool
     looks: tuple[Look, ...]
