@@ -21,6 +21,7 @@ from bucketcatalog import Catalog
 from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
+from bucketcatalog.v1 import log_pb2
 
 from .model import Change, ConflictKind, Key, ListRequest, Op, Page
 from .steps import Fault
@@ -198,8 +199,7 @@ class EngineSnapshot:
     @property
     def heads(self) -> frozenset[str]:
         """The uuids of the transactions that the version names; with all that they follow they are its cut."""
-        parts = [] if self.version == ":" else self.version.split(",")
-        return frozenset(str(uuid.UUID(part.rpartition(":")[2])) for part in parts)
+        return heads_of(self.version)
 
     def live(self, table: str) -> dict[Key, FoundRow]:
         """The live rows by key."""
@@ -250,6 +250,17 @@ class EngineSnapshot:
 
     def _scan(self, table: str, columns: tuple[str, ...]) -> pa.Table:
         return self._snapshot.scan(table, columns=[*columns, "_version"]).to_arrow()
+
+
+def heads_of(version: str) -> frozenset[str]:
+    """The uuids of the transactions that a version names."""
+    parts = [] if version == ":" else version.split(",")
+    return frozenset(str(uuid.UUID(part.rpartition(":")[2])) for part in parts)
+
+
+def parents_of(transaction: bytes) -> frozenset[str]:
+    """The uuids of the transactions that a transaction, as it lies in the store, follows."""
+    return frozenset(str(uuid.UUID(bytes=parent.uuid)) for parent in log_pb2.Transaction.FromString(transaction).parents)
 
 
 @contextmanager

@@ -58,15 +58,20 @@ _COMMIT_FAULT = st.sampled_from(
 _CHECKPOINT_FAULT = st.sampled_from((Fault.NONE,) * 12 + tuple(Fault))
 _DELIMITER = st.sampled_from((None, "/", "/", "//", "\0", "a"))
 
-_ACTION: st.SearchStrategy[Action] = st.one_of(
+STATED_ACTION: st.SearchStrategy[Action] = st.one_of(
     st.builds(Put, _KEY, _OFTEN_NONE),
     st.builds(Put, _KEY),
-    st.builds(Put, _KEY, derived=st.booleans()),
     st.builds(Delete, _KEY, _OFTEN_NONE),
     st.builds(Update, _SMALL, st.booleans()),
     st.builds(Update, _SMALL),
     st.builds(DeleteVersion, _SMALL, st.booleans()),
     st.builds(Purge, _SMALL),
+)
+"""What says all by itself, so that nobody has to look anything up for it."""
+
+_ACTION: st.SearchStrategy[Action] = st.one_of(
+    STATED_ACTION,
+    st.builds(Put, _KEY, derived=st.booleans()),
     st.builds(UpdateLive, _KEY),
     st.builds(DeleteLive, _KEY),
 )
@@ -82,15 +87,13 @@ _LISTING = st.builds(
     limit=st.sampled_from((1, 2, 1000)),
 )
 _PART = st.sampled_from(tuple(Part))
-_PAST = (
-    st.builds(AtTime, st.integers(0, 20), st.booleans(), _PART),
-    st.builds(AtVersion, _SMALL, _PART),
-    st.builds(AtCommit, st.integers(0, 20), _PART),
-    st.builds(Kept, _SMALL, _PART),
-)
-_BETWEEN = st.builds(Between, _SMALL, _SMALL, st.integers(0, len(TABLES) - 1))
+AT_TIME = st.builds(AtTime, st.integers(0, 20), st.booleans(), _PART)
+AT_VERSION = st.builds(AtVersion, _SMALL, _PART)
+KEPT = st.builds(Kept, _SMALL, _PART)
+_PAST = (AT_TIME, AT_VERSION, st.builds(AtCommit, st.integers(0, 20), _PART), KEPT)
+BETWEEN = st.builds(Between, _SMALL, _SMALL, st.integers(0, len(TABLES) - 1))
 _LOOK_UP = st.builds(LookUp, _KEY)
-_LOOKS = (*(st.just(Now(part)) for part in Part), _BETWEEN, _LISTING, _LOOK_UP, _LOOK_UP, st.just(Forks()))
+_LOOKS = (*(st.just(Now(part)) for part in Part), BETWEEN, _LISTING, _LOOK_UP, _LOOK_UP, st.just(Forks()))
 _COMPARE = st.builds(Compare, st.booleans(), st.tuples(*_LOOKS, st.one_of(_PAST[:2]), st.one_of(_PAST[2:])))
 _COMPARE_AT_THE_END = st.builds(Compare, st.booleans(), st.tuples(*_LOOKS, *_PAST))
 _APPLICATION = st.builds(Application, st.integers(0, 1), st.sampled_from((1, 1, 1, 0, 0, -1, 2)))
