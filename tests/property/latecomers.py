@@ -140,7 +140,11 @@ class Latecomers:
         if self.world.timelines.arrived:
             cut = self.world.timelines.ancestors(heads_of(engine.read()))
             self._check_cut("what a process reads", cut, self.world.timelines.visible(), self._optional())
-            self.world.timelines.read(model, cut)
+            self._note(model, cut)
+
+    def _note(self, process: Process, cut: Cut) -> None:
+        """The process commits after this cut from now on. Of its own timeline a transaction names only what it follows."""
+        self.world.timelines.read(process, cut - self.world.timelines.of_writer(process.writer))
 
     def _checkpoint(self, step: Checkpoint) -> None:
         running = self._process(step.process)
@@ -149,7 +153,7 @@ class Latecomers:
         seen = self.world.timelines.visible()
         outcome = running[1].checkpoint(everyone=step.everyone, fault=step.fault, after=step.after)
         if step.everyone and outcome.published:
-            self.world.timelines.read(running[0], seen)
+            self._note(running[0], seen)
         self._settle(step.process, outcome, [])
         if outcome.stopped or outcome.lost:
             return

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, clock
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 from bucketcatalog.store.memory import MemoryStore
@@ -76,3 +76,14 @@ def test_version_of_a_checkpoint_names_the_very_late_stray_of_its_own_timeline_o
     world.writer().checkpoint(scope="all")
     version = world.snapshot().version
     assert names(Catalog(without_checkpoints(world.store)).snapshot(version=version)) == names(world.snapshot(version=version))
+
+
+def test_purge_of_a_version_that_has_not_arrived_survives_two_checkpoints() -> None:
+    """The first keeps a stub that has no stamp at all; the second cannot write it and raises ``ValueError``."""
+    world = World()
+    writer = world.writer()
+    world.commit(writer, ("purge", "buckets", {"owner": OWNER, "name": "b", "_version": f"{clock.uuid7(world.clock.now)}:0"}))
+    writer.checkpoint()
+    world.commit(writer, ("put", "objects", obj("a")))
+    writer.checkpoint()
+    assert names(world.snapshot()) == ["a"]
