@@ -54,4 +54,8 @@ def parse_causal(text: str) -> tuple[str | None, int] | None:
 def refuse_unknown_tag(text: str) -> None:
     """``InvalidVersion`` for what can only be meant as a tag's name."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", text, re.ASCII):
-        raise InvalidVersion(f"There is no tag {text!r}.", next_step="Use a snapshot's version, WRITER@REVISION or a revision.")
+        raise InvalidVersion(
+            f"There is no tag {text!r}, and it is neither a time nor another version.",
+            next_step="A time is ISO 8601, such as 2024-05-01T12:00:00Z, or @ and microseconds; a version is a snapshot's, "
+            "WRITER@REVISION or a revision.",
+        )

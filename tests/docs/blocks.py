@@ -5,7 +5,7 @@ The word after the fence says what becomes of a block:
 =================  ==============================================================================================
 python             run in order, all of one file in one namespace
 python spark       the same, in tests/spark, with a session ``spark``
-bash               run by bash in the same folder, with the commands ``bucketcatalog`` and ``protoc``
+bash               run by bash in the same folder, with the commands ``bucketcatalog`` and ``python``
 proto NAME         written to the file NAME in that folder
 text               shown only
 =================  ==============================================================================================
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 KINDS = {"python", "python spark", "bash", "text"}
 _FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-_COMMANDS = {"bucketcatalog": "bucketcatalog.cli", "protoc": "grpc_tools.protoc"}
+_COMMANDS = {"bucketcatalog": "-W error -m bucketcatalog.cli", "python": ""}
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def _at_home(folder: Path) -> Iterator[dict[str, str]]:
 def _environment(bin_: Path) -> dict[str, str]:
     """The environment of commands: this interpreter's packages, and the commands that documents use."""
     bin_.mkdir()
-    for command, module in _COMMANDS.items():
+    for command, arguments in _COMMANDS.items():
         script = bin_ / command
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m {module} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
     tools = [str(Path(sys.prefix) / "protoc")] if (Path(sys.prefix) / "protoc").is_dir() else []
     path = os.pathsep.join([*(entry for entry in sys.path if entry), *tools])

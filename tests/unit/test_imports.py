@@ -23,6 +23,7 @@ ORDER = [
     "tables",
     "declarations",
     "keys",
+    "keydecoding",
     "surface",
     "intake",
     "filters",

@@ -63,6 +63,7 @@ def without_checkpoints(store: Store) -> Store:
     return plain
 
 
+@pytest.mark.filterwarnings("ignore::bucketcatalog.CatalogWarning")
 def test_version_of_a_checkpoint_names_the_very_late_stray_of_its_own_timeline_or_leaves_it_out() -> None:
     """The checkpoint holds the stray's rows, and its cut does not name it: one version shows two states."""
     world = World()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Any
 
+from ..keydecoding import decode_key
+from ..snapshot import Snapshot
 from .options import AsOf, CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
-from .output import print_rows, rows_of
+from .output import plain, print_rows, rows_of
 
 _COLUMNS = {
     "log": ("commit_timestamp", "version", "operation", "events", "bytes", "metadata"),
     "writers": ("writer", "role", "revision", "last_commit_timestamp", "uncovered"),
     "tables": ("table", "key", "id", "tombstones", "columns"),
     "checkpoints": ("as_of", "writer", "revision", "writers", "rows", "bytes", "segments", "in_use"),
+    "conflicts": ("commit_timestamp", "kind", "writer", "expected", "found", "table", "key"),
     "forks": ("writer", "revision", "open", "uuids"),
 }
 
@@ -30,11 +34,19 @@ def _command(name: str, what: str, nothing: str) -> Callable[..., None]:
         rows = snapshot.scan(name).to_arrow()
         if name == "log":
             rows = rows.take(list(range(len(rows) - 1, -1, -1)))
-        columns: Sequence[str] = _COLUMNS.get(name, rows.column_names)
-        print_rows(islice(rows_of([rows]), limit), columns, as_json=as_json, nothing=nothing)
+        shown = rows_of([rows])
+        if name == "conflicts":
+            shown = _with_keys(snapshot, shown)
+        print_rows(islice(shown, limit), _COLUMNS[name], as_json=as_json, nothing=nothing)
 
     command.__doc__ = f"{what}\n\n    Example: bucketcatalog {name} ./catalog --json"
     return command
+
+
+def _with_keys(snapshot: Snapshot, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows with their keys as the values of their columns."""
+    for row in rows:
+        yield {**row, "key": plain(decode_key(snapshot.table(row["table"]), bytes.fromhex(row["key"])))}
 
 
 COMMANDS = {

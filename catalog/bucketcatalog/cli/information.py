@@ -92,7 +92,7 @@ def _say(facts: dict[str, Any]) -> None:
     write(f"database {facts['database']}")
     write(
         f"  {number(facts['objects'], 'object')} ({size(facts['content_length'])}) in {number(facts['buckets'], 'bucket')}, "
-        f"{number(facts['deleted_objects'], 'tombstone')}"
+        f"{number(facts['deleted_objects'], 'tombstone')} of objects"
     )
     write(
         f"  {number(facts['writers'], 'writer')}, {number(facts['files'], 'file')} ({size(facts['bytes'])}); "

@@ -23,8 +23,8 @@ BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucke
 
 def ls(
     catalog: CatalogArgument,
-    bucket: Annotated[str | None, typer.Argument(metavar="[BUCKET", help="The bucket's name or id.", show_default=False)] = None,
-    prefix: Annotated[str, typer.Argument(metavar="[PREFIX]]", help="What the names begin with.", show_default=False)] = "",
+    bucket: Annotated[str | None, typer.Argument(metavar="BUCKET", help="The bucket's name or id.", show_default=False)] = None,
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="What the names begin with.", show_default=False)] = "",
     delimiter: Annotated[str | None, typer.Option("--delimiter", metavar="C", help="Show as one what is equal up to it.")] = None,
     as_of: AsOf = None,
     deleted: Annotated[bool, typer.Option("--deleted", help="List tombstones: what was there.")] = False,
@@ -44,7 +44,7 @@ def ls(
         rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets").to_batches())
         print_rows(islice(rows, limit), [*ended, "created", "owner", "id", "name"], as_json=as_json, nothing="No bucket.")
         return
-    found = find_bucket(snapshot, bucket, owner, also_deleted=deleted)
+    found = find_bucket(snapshot, bucket, owner, also_deleted=deleted, as_of=as_of)
     if deleted and delimiter is not None:
         raise InvalidOption("Tombstones are not grouped.", next_step="Leave out --delimiter or --deleted.")
     rows = _tombstones(snapshot, found, prefix) if deleted else _listing(snapshot, found, prefix, delimiter, limit)
@@ -81,23 +81,41 @@ def _merged(rows: Iterable[dict[str, Any]], groups: Iterable[dict[str, Any]]) ->
     return sorted([*rows, *groups], key=lambda row: row["name"].encode())
 
 
-def find_bucket(snapshot: Snapshot, bucket: str, owner: str | None, *, also_deleted: bool = False) -> dict[str, Any]:
-    """The bucket of that name or id; of several with one name it takes the owner's."""
-    by_id = _is_uuid(bucket)
-    tables = ["buckets", "deleted_buckets"] if also_deleted else ["buckets"]
-    for column in ("name", "id") if by_id else ("name",):
-        for table in tables:
-            where = {column: bucket} | ({"owner": owner} if owner is not None else {})
-            rows = snapshot.scan(table, columns=["owner", "id", "name"], where=where).to_arrow().to_pylist()
-            distinct = {row["id"]: row for row in rows}
-            if len(distinct) == 1:
-                return dict(next(iter(distinct.values())))
-            if distinct:
-                raise InvalidOption(
-                    f"There are {len(distinct)} buckets {bucket!r}: {', '.join(sorted(distinct))}.",
-                    next_step="Give the id of one, or --owner.",
-                )
-    raise NotFound(f"There is no bucket {bucket!r} in database {snapshot.database!r}.", next_step="See bucketcatalog ls CATALOG.")
+def find_bucket(
+    snapshot: Snapshot, bucket: str, owner: str | None, *, also_deleted: bool = False, as_of: str | None = None
+) -> dict[str, Any]:
+    """The bucket of that name or id; of several with one name it takes the owner's. By its id, also one that has only objects."""
+    of_owner = {"owner": owner} if owner is not None else {}
+    sought = [("name", table) for table in (["buckets", "deleted_buckets"] if also_deleted else ["buckets"])]
+    if _is_uuid(bucket):
+        sought += [("id", "buckets"), ("id", "deleted_buckets")]
+    for column, table in sought:
+        rows = snapshot.scan(table, columns=["owner", "id", "name"], where={column: bucket} | of_owner).to_arrow().to_pylist()
+        distinct = {row["id"]: row for row in rows}
+        if len(distinct) == 1:
+            return dict(next(iter(distinct.values())))
+        if distinct:
+            raise InvalidOption(
+                f"There are {len(distinct)} buckets {bucket!r}: {', '.join(sorted(distinct))}.",
+                next_step="Give the id of one, or --owner.",
+            )
+    found = _unregistered(snapshot, {"bucket_id": bucket} | of_owner) if _is_uuid(bucket) else None
+    if found is not None:
+        return found
+    when, option = ("", "") if as_of is None else (f" as of {as_of}", f" --as-of {as_of}")
+    raise NotFound(
+        f"There is no bucket {bucket!r} in database {snapshot.database!r}{when}.",
+        next_step=f"See bucketcatalog ls CATALOG{option}; with --deleted it shows those that have ended, and their ids.",
+    )
+
+
+def _unregistered(snapshot: Snapshot, where: dict[str, Any]) -> dict[str, Any] | None:
+    """A bucket that no row tells of, from its objects; without an owner this may read them all."""
+    for table in ("objects", "deleted_objects"):
+        for batch in snapshot.scan(table, columns=["owner", "bucket_id"], where=where).to_batches():
+            if len(batch):
+                return {"owner": batch["owner"][0].as_py(), "id": batch["bucket_id"][0].as_py(), "name": where["bucket_id"]}
+    return None
 
 
 def _is_uuid(text: str) -> bool:
@@ -124,13 +142,13 @@ def stat(
     Example: bucketcatalog stat ./catalog /usr bin/env --history
     """
     snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
-    found = find_bucket(snapshot, bucket, owner, also_deleted=history)
+    found = find_bucket(snapshot, bucket, owner, also_deleted=history, as_of=as_of)
     where = {"owner": found["owner"], "bucket_id": found["id"], "name": name}
     live = list(_versions(snapshot, "objects", where))
     ended = list(_versions(snapshot, "deleted_objects", where)) if history else []
     if not live and not ended:
         raise NotFound(
-            f"There is no object {name!r} in bucket {bucket!r}.",
+            f"There is no object {name!r} in bucket {bucket!r}{'' if as_of is None else f' as of {as_of}'}.",
             next_step="See its past with --history." if not history else "See bucketcatalog ls CATALOG BUCKET.",
         )
     if not history:

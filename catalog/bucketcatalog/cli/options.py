@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from ..catalog import Catalog
-from ..errors import InvalidOption, UnsupportedStore
+from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
 from ..snapshot import Snapshot
 from ..store.remote import ATOMIC_PUTS
-from ..times import looks_like_time
-from .output import visible
+from ..times import looks_like_time, parse_time
+from .output import iso, visible
 
+_FIRST_YEAR = 365 * 86_400 * 1_000_000
 CatalogArgument = Annotated[
     str, typer.Argument(metavar="CATALOG", help="A path, or any URL that fsspec knows.", show_default=False)
 ]
@@ -56,5 +59,13 @@ def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None) -> Sn
     if as_of is None:
         return catalog.snapshot(database=database)
     if looks_like_time(as_of):
+        _warn_of_seconds(as_of)
         return catalog.snapshot(database=database, timestamp=as_of)
     return catalog.snapshot(database=database, version=as_of)
+
+
+def _warn_of_seconds(text: str) -> None:
+    """A number after @ that is a time of 1970 is more likely one in seconds, or in milliseconds."""
+    if text.startswith("@") and 0 < (micros := parse_time(text)) < _FIRST_YEAR:
+        time = datetime.datetime.fromtimestamp(micros / 1e6, datetime.UTC)
+        warnings.warn(f"{text} is {iso(time)}: @ takes microseconds since the epoch.", CatalogWarning, stacklevel=2)

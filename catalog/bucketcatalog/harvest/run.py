@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..errors import SourceNotFound
+from ..errors import ForeignBranch, SourceNotFound
 from ..names import writer_id
 from ..snapshot import Snapshot
 from ..writer import Committed, Writer
@@ -97,13 +98,15 @@ def harvest(
 
     ``include`` and ``exclude`` are globs (see ``scope``). ``progress`` is called with what is done so far, about every 16,384 entries.
     ``SourceNotFound`` where there is nothing to list, or, without ``allow_empty``, where nothing is found of all that the catalog has:
-    so looks a file system that is not mounted. ``InvalidOption`` where the bucket is not this source's.
+    so looks a file system that is not mounted. ``InvalidOption`` where the bucket is not this source's. ``ForeignBranch`` where another
+    harvest has written as the same writer meanwhile.
     """
     start = clock.monotonic()
     origin = open_source(source, _own_places(catalog)) if isinstance(source, (str, os.PathLike)) else source
     scope = Scope(tuple(include), tuple(exclude))
     name = writer_id(writer) if writer is not None else default_writer(origin)
-    opened = None if dry_run else catalog.writer(name, database=database)
+    with _alone():
+        opened = None if dry_run else catalog.writer(name, database=database)
     snapshot = catalog.database(database).look()
     target = find_bucket(snapshot, origin, bucket, owner)
     state = Harvested(
@@ -115,12 +118,25 @@ def harvest(
         writer=name,
         dry_run=dry_run,
     )
-    with _Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
+    with _alone(), _Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
         for counted in _run(state, origin, scope, snapshot, target, chunks, allow_empty=allow_empty):
             state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
             if progress is not None:
                 progress(state)
     return replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """What to do where two harvests have written as one writer."""
+    try:
+        yield
+    except ForeignBranch as error:
+        raise ForeignBranch(
+            error.message,
+            next_step="Let no two harvests of a source run at a time. What both committed is kept and read; harvest on under "
+            "another writer id, with --writer.",
+        ) from error
 
 
 def _own_places(catalog: Catalog) -> list[str]:
@@ -260,8 +276,8 @@ class _Chunks:
         try:
             if kind is None:
                 self._settle()
-            if kind is None and self._writer is not None and self._committed:
-                self._writer.check()  # another run beside this one would have to be told now: nobody may open this writer again
+                if self._committed and self._writer is not None:
+                    self._writer.check()  # commits look only now and then, and success must not be claimed for half of a fork
         finally:
             self._thread.shutdown()
             if self._writer is not None:

@@ -6,11 +6,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import Catalog
+from bucketcatalog.cli import run
 
 from .conftest import NAMES, Cli, Past
 
 NOW = sorted([*NAMES, "added", "link"], key=str.encode)
 NOW.remove("a/c")
+OWNER = "11111111-1111-4111-8111-111111111111"
+UNREGISTERED, ENDED = "3333aaaa-3333-4333-8333-333333333333", "44444444-4444-4444-8444-444444444444"
 
 
 def test_ls_lists_buckets(cli: Cli, past: Past) -> None:
@@ -102,6 +105,72 @@ def test_tables_about_the_catalog_are_shown(cli: Cli, past: Past, command: str, 
     assert len(lines) == count + 1
 
 
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """A catalog of objects whose buckets were never registered, two of them put where none was expected."""
+    writers = [Catalog(tmp_path / "c").writer(name) for name in ("one", "two")]
+    for writer in writers:
+        with writer.transaction() as tx:
+            tx.put("objects", {"owner": OWNER, "bucket_id": UNREGISTERED, "name": "a\nb"}, expect="absent")
+    with writers[0].transaction() as tx:
+        tx.put("objects", {"owner": OWNER, "bucket_id": ENDED, "name": "gone"})
+    with writers[0].transaction() as tx:
+        tx.delete("objects", {"owner": OWNER, "bucket_id": ENDED, "name": "gone"})
+    return tmp_path / "c"
+
+
+def test_conflicts_show_their_keys_readably(cli: Cli, alone: Path) -> None:
+    (row,) = cli("conflicts", alone, "--json").lines
+    assert row["key"] == {"owner": OWNER, "bucket_id": UNREGISTERED, "name": "a\nb"}
+    head, line = cli("conflicts", alone).out.splitlines()
+    assert head.split()[-2:] == ["TABLE", "KEY"]
+    assert line.endswith(f'{{"owner":"{OWNER}","bucket_id":"{UNREGISTERED}","name":"a\\nb"}}')
+
+
+def test_objects_without_a_bucket_are_listed_by_its_id(cli: Cli, alone: Path) -> None:
+    for more in ([], ["--owner", OWNER]):
+        assert [row["name"] for row in cli("ls", alone, UNREGISTERED, *more, "--json").lines] == ["a\nb"]
+    assert cli("stat", alone, UNREGISTERED.upper(), "a\nb", "--json").document["name"] == "a\nb"
+    assert cli("ls", alone, ENDED).out == "No object.\n"
+    assert [row["name"] for row in cli("ls", alone, ENDED, "--deleted", "--json").lines] == ["gone"]
+    for bucket, more in ((OWNER, []), (UNREGISTERED, ["--owner", ENDED])):
+        assert cli("ls", alone, bucket, *more).err.startswith("[NOT_FOUND] ")
+
+
+def test_objects_left_in_an_ended_bucket_are_listed_by_its_id(cli: Cli, tmp_path: Path) -> None:
+    with Catalog(tmp_path).writer("w") as writer:
+        with writer.transaction() as tx:
+            tx.put("buckets", {"owner": OWNER, "name": "b", "id": ENDED})
+            tx.put("objects", {"owner": OWNER, "bucket_id": ENDED, "name": "left"})
+        with writer.transaction() as tx:
+            tx.delete("buckets", {"owner": OWNER, "name": "b"})
+    assert "--deleted" in cli("ls", tmp_path, "b").err
+    assert [row["name"] for row in cli("ls", tmp_path, ENDED, "--json").lines] == ["left"]
+
+
+def test_a_bucket_that_was_not_there_yet_is_said_not_to_be_there_then(cli: Cli, past: Past) -> None:
+    ran = cli("ls", past.path, "pets", "--as-of", "2001-01-01")
+    assert "There is no bucket 'pets' in database 'default' as of 2001-01-01." in ran.err
+    assert "bucketcatalog ls CATALOG --as-of 2001-01-01" in ran.err
+    assert " as of 0." in cli("stat", past.path, "pets", "added", "--as-of", "0").err
+
+
+def test_a_word_for_a_time_is_answered_with_what_a_time_looks_like(cli: Cli, past: Past) -> None:
+    assert "A time is ISO 8601, such as 2024-05-01T12:00:00Z" in cli("ls", past.path, "--as-of", "yesterday").err
+
+
+def test_seconds_after_the_at_sign_are_pointed_out(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ls", str(past.path), "--as-of", "@1700000000", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "warning: @1700000000 is 1970-01-01T00:28:20.000000Z: @ takes microseconds since the epoch.\n"
+    assert shown.out == ""
+
+
+def test_help_of_ls_shows_its_arguments_as_they_are(cli: Cli) -> None:
+    shown = cli("ls", "--help").out
+    assert "[BUCKET] [PREFIX]" in shown and "\n  BUCKET <str> " in shown and "\n  PREFIX <str> " in shown
+
+
 def test_info_says_what_it_is_and_what_needs_doing(cli: Cli, past: Past) -> None:
     document = cli("info", past.path, "--json").document
     (database,) = document["databases"]
@@ -115,6 +184,7 @@ def test_info_says_what_it_is_and_what_needs_doing(cli: Cli, past: Past) -> None
     assert database["version"] == Catalog(past.path).snapshot().version
     shown = cli("info", past.path).out
     assert f"{len(NOW)} objects" in shown and "to do: 1 entry could not be harvested" in shown
+    assert "in 1 bucket, 2 tombstones of objects\n" in shown
 
 
 def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:

@@ -6,19 +6,17 @@ import random
 import shutil
 import socket
 import uuid
-from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, CatalogWarning
+from bucketcatalog import Catalog
 from bucketcatalog.errors import ForeignBranch, InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, Harvested, default_writer, harvest, open_source
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.wrappers import Wrapped
 
 from .sources import ListSource
 from .trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
@@ -146,6 +144,24 @@ def test_a_source_that_has_become_empty_deletes_nothing_unasked(catalog: Catalog
     assert catalog.snapshot().version == before
     assert counts(harvest(catalog, root, dry_run=dry_run, allow_empty=True)) == (0, 0, 2, 0)
     assert len(in_catalog(catalog)) == (2 if dry_run else 0)
+
+
+def test_harvests_that_overlap_as_one_writer_do_not_claim_success(catalog: Catalog) -> None:
+    other = Catalog(catalog.store)
+
+    def meanwhile() -> None:
+        with suppress(ForeignBranch):  # where the other's next commit comes first
+            harvest(other, ListSource([("a", "1"), ("c", "3"), ("d", "3"), ("e", "3")]), chunk_events=1)
+
+    overlapped = ListSource([("a", "1"), ("b", "2"), meanwhile, *((name, "4") for name in "defg")])
+    with pytest.raises(ForeignBranch, match=r"Next: Let no two harvests of a source run at a time.*--writer"):
+        harvest(catalog, overlapped, chunk_events=1)
+    with pytest.raises(ForeignBranch, match=r"is forked: .*Next: Let no two harvests of a source run at a time.*--writer"):
+        harvest(Catalog(catalog.store), ListSource([("a", "1")]))
+    assert harvest(Catalog(catalog.store), ListSource([("new", "5")]), writer="another").created == 1
+    with pytest.warns(CatalogWarning, match="forked"):
+        found = in_catalog(Catalog(catalog.store))
+    assert set(found) == {"new"}
 
 
 def test_a_source_with_nothing_but_errors_is_not_taken_for_empty(catalog: Catalog) -> None:
@@ -345,30 +361,6 @@ def test_a_wrong_option_is_an_error_before_anything_is_written(
 def test_a_source_that_cannot_be_harvested_yet_says_so(catalog: Catalog) -> None:
     with pytest.raises(UnsupportedStore, match="directories"):
         harvest(catalog, "s3://bucket/prefix")
-
-
-class Beside(Wrapped):
-    """Before the first put another process does something in the same store."""
-
-    def __init__(self, inner: MemoryStore, other: Callable[[MemoryStore], object]) -> None:
-        super().__init__(inner)
-        self._others = [partial(other, inner)]
-
-    def put(self, name: str, data: bytes) -> None:
-        while self._others:
-            self._others.pop()()
-        self.inner.put(name, data)
-
-
-def test_a_run_beside_another_of_the_same_source_is_told_at_its_end(tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "tree", [b"a", b"b"])
-    store = MemoryStore()
-    with pytest.raises(ForeignBranch) as error:
-        harvest(Catalog(Beside(store, lambda inner: harvest(Catalog(inner), root))), root)
-    assert "writer id" in error.value.next_step
-    with pytest.warns(CatalogWarning, match="forked"):
-        assert_same(Catalog(store), root)
-    assert counts(harvest(Catalog(store), root)) == (0, 0, 0, 2)  # a single stray commit is joined
 
 
 def test_the_default_writer_is_stable_and_another_for_each_source(tmp_path: Path) -> None:
