@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, CatalogWarning
 from bucketcatalog.errors import ForeignBranch, InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, Harvested, default_writer, harvest, open_source
 from bucketcatalog.store.faults import Counting
