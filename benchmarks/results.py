@@ -116,11 +116,12 @@ def table(documents: dict[str, dict[str, Any]]) -> Table:
         if "error" in group:
             shown.add_row(name, "", "", "", "", "[bold red]failed[/]")
         for measure in group.get("measures", []):
-            shown.add_row(*_line(measure))
+            shown.add_row(*line(measure), {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}[measure["met"]])
     return shown
 
 
-def _line(measure: dict[str, Any]) -> tuple[str, ...]:
+def line(measure: dict[str, Any]) -> tuple[str, ...]:
+    """A measure's document as it is shown: name, ours, the other, how they compare, goal."""
     other = measure.get("other")
     value = measure["value"]
     is_ratio = measure["compares"] != "ours"
@@ -130,7 +131,6 @@ def _line(measure: dict[str, Any]) -> tuple[str, ...]:
         f"{other['name']} {_shown(other)}" if other else "",
         f"{value:.3g} ({measure['compares']})" if is_ratio and value is not None else "",
         measure["goal"] or "",
-        {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}[measure["met"]],
     )
 
 

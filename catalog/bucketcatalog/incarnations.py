@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .clock import uuid5
@@ -40,34 +39,34 @@ class Incarnations:
         self._ended: set[VersionName] = set()
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Give rows that are put (in storage form), in their order, their ids."""
+        """Give rows that are put (in storage form), in their order, the ids that they lack."""
         if self._column is None:
             return
         name = self._column.field_name
-        keys = [self._key(stored) for stored in rows]
-        lacking = [key for key, stored in zip(keys, rows, strict=True) if stored.get(name) is None]
-        derived = dict(zip(lacking, self._ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
-        for key, stored in zip(keys, rows, strict=True):
-            if stored.get(name) is None:
-                own, is_live = self._own.get(key, (None, False))
-                stored[name] = own if is_live and own is not None else derived[key]
-            self._own[key] = (stored[name], True)
+        filled = self._filled([self._key(stored) for stored in rows], [stored.get(name) for stored in rows])
+        for stored, id_ in zip(rows, filled, strict=True):
+            stored[name] = id_
 
     def fill_columns(self, stored: pa.Table, keys: pa.Array) -> pa.Table:
-        """Give rows that are put (in storage form, with their encoded keys) the ids that they lack."""
+        """``fill`` for columns, with their encoded keys."""
         if self._column is None:
             return stored
         name = self._column.field_name
-        given = one_chunk(stored.column(name)) if name in stored.column_names else pa.nulls(len(stored), UUID_STORAGE)
-        lacking = np.flatnonzero(np.asarray(given.is_null()))
-        if len(lacking):
-            derived: list[bytes | None] = [None] * len(stored)
-            for at, value in zip(lacking, self._ids(one_chunk(keys).take(pa.array(lacking))), strict=True):
-                derived[at] = value
-            given = pc.coalesce(given, pa.array(derived, UUID_STORAGE))
-            stored = stored.drop_columns([name] if name in stored.column_names else []).append_column(name, given)
-        self._own |= {key: (id_, True) for key, id_ in zip(keys.to_pylist(), given.to_pylist(), strict=True)}
-        return stored
+        known = name in stored.column_names
+        given = one_chunk(stored.column(name)).to_pylist() if known else [None] * len(stored)
+        filled = pa.array(self._filled(keys.to_pylist(), given), UUID_STORAGE)
+        return stored.drop_columns([name] if known else []).append_column(name, filled)
+
+    def _filled(self, keys: Sequence[bytes], given: Sequence[bytes | None]) -> list[bytes]:
+        """The ids of rows that are put in this order; each may be derived from what the one before left of its key."""
+        lacking = [key for key, id_ in zip(keys, given, strict=True) if id_ is None]
+        derived = dict(zip(lacking, self._ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
+        filled = []
+        for key, id_ in zip(keys, given, strict=True):
+            own, is_live = self._own.get(key, (None, False))
+            filled.append(id_ if id_ is not None else own if is_live and own is not None else derived[key])
+            self._own[key] = (filled[-1], True)
+        return filled
 
     def end(self, stored: Mapping[str, Any], version: VersionName | None) -> None:
         """A row's key, or one version of it, is deleted."""

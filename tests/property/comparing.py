@@ -8,12 +8,10 @@ from typing import Any
 from bucketcatalog.store.base import Store
 
 from .driver import COLUMNS, CREATED, MODIFIED, EngineReader, EngineSnapshot
-from .histories import AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .model import Event, Key, ListRequest, Op, Version, VersionName, changes, diff
+from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .timelines import Cut
 from .world import BUCKETS, OWNER, START, World
-
-TABLES = ("objects", "buckets")
 
 
 class Comparer:
@@ -38,23 +36,23 @@ class Comparer:
         for look in step.looks:
             match look:
                 case Now(part):
-                    self._part("now", part, newest, visible)
+                    self.part("now", part, newest, visible)
                 case Listing():
                     self._listing(newest, look)
                 case LookUp(number):
-                    self._look_up(newest, number)
+                    self.look_up(newest, visible, number)
                 case AtTime():
                     self._at_time(reader, look)
                 case AtVersion():
-                    self._at_version(reader, look)
+                    self.at_version(reader, look)
                 case AtCommit():
                     self._at_commit(reader, look)
                 case Kept(number, part):
-                    self._kept(number, part)
+                    self.kept(number, part)
                 case Forks():
                     self._forks(newest, visible)
                 case Between():
-                    self._between(reader, look)
+                    self.between(reader, look)
 
     def _check_cut(self, what: str, snapshot: EngineSnapshot, cut: Cut) -> None:
         check(f"transactions in the version {snapshot.version}, {what}", set(cut), set(self._cut(snapshot)))
@@ -62,13 +60,14 @@ class Comparer:
     def _cut(self, snapshot: EngineSnapshot) -> Cut:
         return self._world.timelines.ancestors(snapshot.heads)
 
-    def _part(self, what: str, part: Part, snapshot: EngineSnapshot, cut: Cut) -> None:
+    def part(self, what: str, part: Part, snapshot: EngineSnapshot, cut: Cut) -> None:
+        """Compare a part of what a snapshot shows with the state at a cut."""
         state = self._world.state(cut)
         if part is Part.CONFLICTS:
             conflicts = {(it.kind, it.table, it.version, it.event.name, it.expected, it.found) for it in state.conflicts}
             check(f"conflicts {what}", conflicts, snapshot.conflicts())
             return
-        table = "buckets" if part is Part.BUCKETS else "objects"
+        table = {Part.BUCKETS: "buckets", Part.ERRORS: "harvest_errors"}.get(part, "objects")
         if part is not Part.DELETED_OBJECTS:
             live = {key: (it.name, _shown(it)) for key, it in state.live(table).items()}
             found = {key: (it.version, it.row) for key, it in snapshot.live(table).items()}
@@ -78,15 +77,16 @@ class Comparer:
             gone = {name: (key, deleted_at, it.row) for name, (key, deleted_at, it) in snapshot.tombstones(table).items()}
             check(f"tombstones of {table} {what}", ended, gone)
 
-    def _look_up(self, snapshot: EngineSnapshot, number: int) -> None:
+    def look_up(self, snapshot: EngineSnapshot, cut: Cut, number: int) -> None:
+        """Compare the row of one key."""
         table, key = self._world.places[number]
-        live = self._world.newest().get(table, key)
+        live = self._world.state(cut).get(table, key)
         check(f"{table} at {key}", _shown(live) if live else None, snapshot.get(table, key))
 
     def _listing(self, snapshot: EngineSnapshot, listing: Listing) -> None:
         """Page after page: each side continues from its own marker, so the engine is free in how it writes them."""
-        of_objects = listing.bucket < len(BUCKETS)
-        table, parent = ("objects", (OWNER, BUCKETS[listing.bucket])) if of_objects else ("buckets", (OWNER,))
+        listed = [*(("objects", (OWNER, bucket)) for bucket in BUCKETS), ("buckets", (OWNER,)), ("harvest_errors", ("disk",))]
+        table, parent = listed[listing.bucket]
         place, length = listing.prefix
         request: dict[str, Any] = {"prefix": self._name(place)[:length], "delimiter": listing.delimiter, "limit": listing.limit}
         mine = theirs = None if listing.marker is None else self._name(listing.marker)
@@ -110,19 +110,21 @@ class Comparer:
         time = times[look.number % len(times)] - look.just_before
         snapshot, cut, what = reader.snapshot(timestamp=time), timelines.at(time), f"as of the time {time - START:+}"
         self._check_cut(what, snapshot, cut)
-        self._part(what, look.part, snapshot, cut)
+        self.part(what, look.part, snapshot, cut)
 
-    def _at_version(self, reader: EngineReader, look: AtVersion) -> None:
+    def at_version(self, reader: EngineReader, look: AtVersion) -> None:
+        """Compare what a version shows now with the state that it showed when it was noted down."""
         past = self._world.past(look.number)
         if past.version is not None:
             snapshot, what = reader.snapshot(version=past.version), f"as of the version {past.version}"
             self._check_cut(what, snapshot, past.cut)
-            self._part(what, look.part, snapshot, past.cut)
+            self.part(what, look.part, snapshot, past.cut)
 
-    def _kept(self, number: int, part: Part) -> None:
+    def kept(self, number: int, part: Part) -> None:
+        """Compare what an old snapshot shows now with the state when it was taken."""
         past = self._world.past(number)
         if past.snapshot is not None:
-            self._part(f"in the snapshot that is open since {past.version}", part, past.snapshot, past.cut)
+            self.part(f"in the snapshot that is open since {past.version}", part, past.snapshot, past.cut)
 
     def _forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
         timelines = self._world.timelines
@@ -147,9 +149,10 @@ class Comparer:
         check(f"transactions that {name} had read and its version {snapshot.version} lacks", set(), set(least - cut))
         check(f"transactions that {name} cannot have read, in its version {snapshot.version}", set(), set(cut - most))
         assert timelines.is_cut(cut), f"{snapshot.version} lacks what its own transactions had read"
-        self._part(f"as of {name}", look.part, snapshot, cut)
+        self.part(f"as of {name}", look.part, snapshot, cut)
 
-    def _between(self, reader: EngineReader, look: Between) -> None:
+    def between(self, reader: EngineReader, look: Between) -> None:
+        """Compare the events between two versions, and the net difference."""
         start, end = self._world.past(look.start), self._world.past(look.end)
         if end.version is None:
             end = self._world.remembered[-1]

@@ -6,11 +6,14 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from .driver import KEYS, Addressed
-from .histories import Action, Delete, DeleteLive, DeleteVersion, Purge, Put, Update, UpdateLive
-from .model import ABSENT, Event, Key, Op, Place, Row, VersionName
+from .driver import KEYS, PINNED, Addressed
+from .model import ABSENT, Event, Key, Op, Place, Row, Stamp, VersionName, incarnation, versions_of_key
+from .steps import Action, Delete, DeleteLive, DeleteVersion, Purge, Put, Update, UpdateLive
 from .timelines import Draft
 from .world import START, World
+
+_LATER = 1 << 62
+"""A commit time later than any other."""
 
 
 class Drafter:
@@ -28,7 +31,7 @@ class Drafter:
             if isinstance(action, UpdateLive | DeleteLive):
                 found = self._of_live(action, touched)
             elif isinstance(action, Put | Delete):
-                found = self._of_key(action)
+                found = self._of_key(action, drafts)
             else:
                 found = self._of_version(action)
             if found is not None:
@@ -36,12 +39,24 @@ class Drafter:
                 drafts.append(found)
         return drafts
 
-    def _of_key(self, action: Put | Delete) -> Addressed:
+    def _of_key(self, action: Put | Delete, before: list[Addressed]) -> Addressed:
         table, key = self._world.places[action.key]
         expect = self._expectation(table, key, action.expect)
-        if isinstance(action, Put):
-            return Addressed(Draft(op=Op.PUT, table=table, key=key, row=self._row(table, key), expect=expect))
-        return Addressed(Draft(op=Op.DELETE, table=table, key=key, expect=expect))
+        if isinstance(action, Delete):
+            return Addressed(Draft(op=Op.DELETE, table=table, key=key, expect=expect))
+        row, derived = self._row(table, key), action.derived and table == "buckets"
+        if derived:
+            row = {**row, "id": self._incarnation((table, key), before)}
+        return Addressed(Draft(op=Op.PUT, table=table, key=key, row=row, expect=expect), derived=derived)
+
+    def _incarnation(self, place: Place, before: list[Addressed]) -> str:
+        """The id of a bucket that is put now: after all that is visible, and after what the same transaction has done."""
+        world = self._world
+        events = [event for event in world.timelines.events(world.timelines.visible()) if event.place == place]
+        for seq, addressed in enumerate(before):
+            if (addressed.draft.table, addressed.draft.key) == place:
+                events.append(addressed.draft.stamped(Stamp(_LATER, "", 0, "", seq)))
+        return incarnation(versions_of_key(events, PINNED[place[0]]), place[1])
 
     def _of_version(self, action: Update | DeleteVersion | Purge) -> Addressed | None:
         if not self._world.puts:
@@ -61,7 +76,7 @@ class Drafter:
         """The live version by its id. What the same transaction has done to the key already is nobody's to look up."""
         table, key = self._world.places[action.key]
         live = self._world.newest().get(table, key)
-        if live is None or (table, key) in touched:
+        if live is None or "id" not in live.row or (table, key) in touched:
             return None
         its_id = str(live.row["id"])
         if isinstance(action, DeleteLive):
@@ -81,6 +96,9 @@ class Drafter:
         self._rows += 1
         number = self._rows
         row: dict[str, Any] = dict(zip(KEYS[table], key, strict=True))
+        if table == "harvest_errors":
+            row |= {"code": f"code {number}", "message": None if number % 3 == 0 else f"message {number}"}
+            return row if number % 2 else {**row, "seen": START - number}
         row["id"] = str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
         if updates is not None and updates.row is not None and not other_id:
             row["id"] = updates.row["id"]

@@ -21,30 +21,40 @@ from bucketcatalog import Catalog
 from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
+from bucketcatalog.v1 import log_pb2
 
-from .histories import Fault
 from .model import Change, ConflictKind, Key, ListRequest, Op, Page
+from .steps import Fault
 from .stores import Published, View
-from .timelines import Draft
+from .timelines import Application, Draft
 
 DATABASE = "db"
-KEYS = {"objects": ("owner", "bucket_id", "name"), "buckets": ("owner", "name")}
+KEYS = {"objects": ("owner", "bucket_id", "name"), "buckets": ("owner", "name"), "harvest_errors": ("source", "path")}
 """The key columns of the tables that the histories use."""
 
-PINNED = {"objects": ("owner", "bucket_id", "name", "id"), "buckets": ("owner", "name", "id")}
+PINNED = {
+    "objects": ("owner", "bucket_id", "name", "id"),
+    "buckets": ("owner", "name", "id"),
+    "harvest_errors": ("source", "path"),
+}
 """The columns that an UPDATE does not change: key, id and data reference."""
+
+DROPPING = frozenset({"harvest_errors"})
+"""The tables that keep no tombstones."""
 
 CREATED = {"objects": "created", "buckets": "created"}
 """The column that holds the commit time of the version's PUT where its row lacks it, by table."""
 
-MODIFIED = {"objects": "modified"}
+MODIFIED = {"objects": "modified", "harvest_errors": "seen"}
 """The column that holds the commit time of whatever wrote the row where that lacks it, by table."""
 
 COLUMNS = {
     "objects": ("owner", "bucket_id", "name", "id", "content_length", "content_type", "created", "modified"),
     "buckets": ("owner", "name", "id", "region", "created"),
+    "harvest_errors": ("source", "path", "code", "message", "seen"),
 }
 _TIME = pa.timestamp("us", tz="UTC")
+_TIMES = {*CREATED.values(), *MODIFIED.values()}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _CONFLICTS = {"late_update": ConflictKind.LATE_UPDATE, "expectation": ConflictKind.EXPECTATION}
@@ -71,10 +81,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """A draft as the engine is given it: with ``id`` it names the live version by that, and the engine has to look it up."""
+    """A draft as the engine is given it: with ``id`` it names the live version by that, and the engine has to look it up.
+
+    With ``derived`` it is a bucket without its id, which the engine has to derive.
+    """
 
     draft: Draft
     id: str | None = None
+    derived: bool = False
 
 
 class NeedsRepair(Exception):
@@ -100,14 +114,17 @@ class EngineProcess:
         except ForeignBranch as error:
             raise NeedsRepair from error
 
-    def commit(self, addressed: list[Addressed], fault: Fault) -> Outcome:
+    def commit(self, addressed: list[Addressed], fault: Fault, application: Application | None = None) -> Outcome:
         """One transaction, neighbouring events of one kind in one call."""
 
-        def transact() -> Told:
-            with self._writer.transaction(operation="test") as tx:
+        def transact() -> Told | None:
+            app_id, app_version = application or (None, None)
+            with self._writer.transaction(operation="test", app_id=app_id, app_version=app_version) as tx:
                 for _, alike in groupby(addressed, key=_kind):
                     _add(tx, list(alike))
-            assert tx.committed is not None
+            if tx.committed is None:
+                assert application is not None, "only an application's older version commits nothing"
+                return None
             return tx.committed.revision, tx.committed.uuid, tx.committed.commit_time
 
         return self._attempt(transact, fault)
@@ -182,8 +199,7 @@ class EngineSnapshot:
     @property
     def heads(self) -> frozenset[str]:
         """The uuids of the transactions that the version names; with all that they follow they are its cut."""
-        parts = [] if self.version == ":" else self.version.split(",")
-        return frozenset(str(uuid.UUID(part.rpartition(":")[2])) for part in parts)
+        return heads_of(self.version)
 
     def live(self, table: str) -> dict[Key, FoundRow]:
         """The live rows by key."""
@@ -229,11 +245,22 @@ class EngineSnapshot:
             marker=request.marker,
             limit=request.limit,
         )
-        names = [row["name"] for row in _rows(page.rows)]
+        names = [row[KEYS[table][-1]] for row in _rows(page.rows)]
         return Page(names, list(page.groups), page.next_marker)
 
     def _scan(self, table: str, columns: tuple[str, ...]) -> pa.Table:
         return self._snapshot.scan(table, columns=[*columns, "_version"]).to_arrow()
+
+
+def heads_of(version: str) -> frozenset[str]:
+    """The uuids of the transactions that a version names."""
+    parts = [] if version == ":" else version.split(",")
+    return frozenset(str(uuid.UUID(part.rpartition(":")[2])) for part in parts)
+
+
+def parents_of(transaction: bytes) -> frozenset[str]:
+    """The uuids of the transactions that a transaction, as it lies in the store, follows."""
+    return frozenset(str(uuid.UUID(bytes=parent.uuid)) for parent in log_pb2.Transaction.FromString(transaction).parents)
 
 
 @contextmanager
@@ -261,7 +288,7 @@ def _kind(addressed: Addressed) -> tuple[Any, ...]:
 def _add(tx: Any, alike: list[Addressed]) -> None:
     """Give events of one kind to a transaction: one as a dict, two as an Arrow table, more as a list."""
     first = alike[0].draft
-    rows = [_given(it.draft, it.id) for it in alike]
+    rows = [_given(it) for it in alike]
     expect = {} if first.expect is None else {"expect": first.expect}
     if first.op is Op.PUT:
         tx.put(first.table, _several(rows), **expect)
@@ -273,10 +300,14 @@ def _add(tx: Any, alike: list[Addressed]) -> None:
         tx.delete(first.table, _several(rows), **expect, **({"moved": True} if first.moved else {}))
 
 
-def _given(draft: Draft, by_id: str | None) -> dict[str, Any]:
+def _given(addressed: Addressed) -> dict[str, Any]:
+    draft = addressed.draft
     named = {} if draft.version is None else {"_version": draft.version}
     key = dict(zip(KEYS[draft.table], draft.key, strict=True))
-    return {**key, **(draft.row or {}), **(named if by_id is None else {"id": by_id})}
+    given = {**key, **(draft.row or {}), **(named if addressed.id is None else {"id": addressed.id})}
+    if addressed.derived:
+        del given["id"]
+    return given
 
 
 def _several(rows: list[dict[str, Any]]) -> Any:
@@ -285,7 +316,7 @@ def _several(rows: list[dict[str, Any]]) -> Any:
     if len(rows) > 2:
         return rows
     columns = {name: [row.get(name) for row in rows] for row in rows for name in row}
-    return pa.table({name: pa.array(values, _TIME if name == "created" else None) for name, values in columns.items()})
+    return pa.table({name: pa.array(values, _TIME if name in _TIMES else None) for name, values in columns.items()})
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -14,9 +14,11 @@ from bucketcatalog.store.base import Store
 from .comparing import Comparer, check
 from .drafting import Drafter
 from .driver import Addressed, EngineProcess, NeedsRepair, Outcome
-from .histories import (
+from .model import Event, Op
+from .steps import (
     PAUSE,
     PROCESSES,
+    Application,
     Checkpoint,
     Commit,
     Compare,
@@ -31,9 +33,8 @@ from .histories import (
     UpdateLive,
     Wait,
 )
-from .model import Event, Op
 from .stores import Published, View
-from .timelines import Draft, Process
+from .timelines import Cut, Draft, Process
 from .world import START, Time, World
 
 LATEST_ARRIVAL = 240_000_000
@@ -158,9 +159,36 @@ class Machine:
             self._read(running)
         count = INLINE_ACTIONS + 1 if step.bulk else len(step.actions)
         addressed = self._drafter.drafts(islice(cycle(step.actions), count))
-        if addressed:
-            outcome = running.engine.commit(addressed, step.fault)
-            self._settle(running, outcome, addressed, must_commit=step.fault not in NEVER_LANDS)
+        if not addressed:
+            return
+        if any(it.derived for it in addressed):
+            self._timelines.read(running.model, self._timelines.visible())  # the engine looks by itself
+        application = self._application(running.model, step.application)
+        answer = None if application is None else self._timelines.answer(running.model, application)
+        outcome = running.engine.commit(addressed, step.fault, application)
+        if answer is None:
+            self._settle(running, outcome, addressed, application, must_commit=step.fault not in NEVER_LANDS)
+        else:
+            self._check_answer(application, answer, outcome)
+
+    def _application(self, process: Process, application: Application | None) -> tuple[str, int] | None:
+        """The application's id and version: counted from the last that any process of this writer has committed, arrived or not."""
+        if application is None:
+            return None
+        name = f"application {application.number}"
+        own = [uuid for uuid, it in self._timelines.transactions.items() if it.writer == process.writer]
+        last, _ = self._timelines.applications(own).get(name, (0, None))
+        return name, last + application.ahead
+
+    def _check_answer(self, application: tuple[str, int] | None, answer: Cut, outcome: Outcome) -> None:
+        """A version that is there already is answered from the log, an older one does nothing; neither touches the store."""
+        self._say(f"    {application} is {'answered from the log' if answer else 'old'}")
+        assert not (outcome.published or outcome.stopped or outcome.lost or outcome.refused), (
+            f"{application} is not committed again"
+        )
+        known = [self._timelines.transactions[uuid] for uuid in sorted(answer)]
+        told = [(it.revision, it.uuid, it.commit_time) for it in known] or [None]
+        assert outcome.told in told, f"what the writer tells of {application}: expected one of {told}, found {outcome.told}"
 
     def _checkpoint(self, step: Checkpoint) -> None:
         running = self._process(step.process)
@@ -172,11 +200,19 @@ class Machine:
             self._timelines.read(running.model, seen)
         if self._timelines.foreign(running.model) and not (outcome.lost or outcome.refused):
             assert outcome.stopped, f"{step.process} looks before a checkpoint, and must stop at a foreign branch"
-        self._settle(running, outcome, [], must_commit=False)
+        self._settle(running, outcome, [], None, must_commit=False)
         if step.everyone and not outcome.published and step.process in self._running:
             self._read(running)  # it may have read everything or not; now it has
 
-    def _settle(self, running: Running, outcome: Outcome, addressed: list[Addressed], *, must_commit: bool) -> None:
+    def _settle(
+        self,
+        running: Running,
+        outcome: Outcome,
+        addressed: list[Addressed],
+        application: tuple[str, int] | None,
+        *,
+        must_commit: bool,
+    ) -> None:
         """Bring the model to where the engine is after a commit or checkpoint, and check that it may be there."""
         if outcome.stopped:
             assert self._timelines.foreign(running.model), f"{running.name} stopped, but nothing foreign is on its timeline"
@@ -186,7 +222,7 @@ class Machine:
         if outcome.told is not None:
             check("what the writer tells", [outcome.told], [(it.revision, it.uuid, it.commit_time) for it in outcome.published])
         for found in outcome.published:
-            self._publish(running, found, [it.draft for it in addressed])
+            self._publish(running, found, [it.draft for it in addressed], application)
         if running.engine.view.under_way:
             self._under_way.append(running.engine.view)
         if outcome.refused:
@@ -195,12 +231,14 @@ class Machine:
             self._say(f"    {running.name} {'stops at a foreign branch' if outcome.stopped else 'is lost'}")
             del self._running[running.name]
 
-    def _publish(self, running: Running, found: Published, drafts: list[Draft]) -> None:
+    def _publish(self, running: Running, found: Published, drafts: list[Draft], application: tuple[str, int] | None) -> None:
         model = running.model
         check("writer and revision", (model.writer, model.next_revision), (found.writer, found.revision))
         self._check_time(running, found.commit_time, drafts)
         time, arrived = found.commit_time, found.arrived
-        transaction = self._timelines.commit(model, drafts, uuid=found.uuid, commit_time=time, arrived=arrived)
+        transaction = self._timelines.commit(
+            model, drafts, uuid=found.uuid, commit_time=time, arrived=arrived, application=application
+        )
         self._world.note(transaction)
         late = "" if found.arrived else ", under way"
         self._say(f"    {found.writer}@{found.revision} {found.uuid} at {found.commit_time - START:+}{late}")
@@ -228,7 +266,8 @@ def _tell(event: Event) -> str:
     if event.op is not Op.PUT:
         words.append(f"version {event.version}" if event.version else "blind")
     if event.row is not None:
-        words.append(f"row {event.row.get('content_length', event.row.get('region'))}, id {event.row['id']}")
+        told = (event.row[column] for column in ("content_length", "region", "code") if column in event.row)
+        words.append(f"row {next(told)}, id {event.row.get('id')}")
     words += [f"expects {event.expect}"] if event.expect else []
     words += ["moved"] if event.moved else []
     return ", ".join(words)

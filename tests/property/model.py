@@ -8,7 +8,9 @@ look-ups and ordered listings in a state, and what happened between two states. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import uuid
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -20,6 +22,9 @@ Place = tuple[str, Key]
 
 VersionName = str
 """How a version is named: ``<uuid of the transaction>:<seq>`` of its PUT."""
+
+INCARNATIONS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:bucketcatalog:incarnation:v1")
+"""The namespace of the ids of buckets that are put without one."""
 
 ABSENT = "absent"
 """The expectation that a key has no live version, and what is found where it has none."""
@@ -164,10 +169,11 @@ class Conflict:
     found: VersionName | None = None
 
 
-def versions_of_key(events: list[Event], pinned: Iterable[str]) -> list[Version]:
+def versions_of_key(events: list[Event], pinned: Iterable[str], *, keeps_tombstones: bool = True) -> list[Version]:
     """Every version of one key, oldest first; ``events`` are all of that key, in any order.
 
-    ``pinned`` are the columns that stay the PUT's whatever later UPDATEs say: key, id and data reference.
+    ``pinned`` are the columns that stay the PUT's whatever later UPDATEs say: key, id and data reference. Where tombstones are not
+    kept, whatever ends is purged at once.
     """
     versions = []
     for put in sorted((event for event in events if event.op is Op.PUT), key=lambda event: event.stamp):
@@ -187,7 +193,7 @@ def versions_of_key(events: list[Event], pinned: Iterable[str]) -> list[Version]
                 row_stamp=latest.stamp,
                 end=end.stamp if end else None,
                 end_kind=_end_kind(end) if end else None,
-                purged=any(event.op is Op.PURGE and event.version == name for event in events),
+                purged=not keeps_tombstones or any(event.op is Op.PURGE and event.version == name for event in events),
             )
         )
     return versions
@@ -262,17 +268,32 @@ class State:
         return page([key[-1] for key in self.live(table) if key[:-1] == parent], request)
 
 
-def state(events: Iterable[Event], pinned: Mapping[str, Iterable[str]] | None = None) -> State:
-    """The state that a set of events gives; their order means nothing. ``pinned`` maps tables to their pinned columns."""
+def state(events: Iterable[Event], pinned: Mapping[str, Iterable[str]] | None = None, dropping: Collection[str] = ()) -> State:
+    """The state that a set of events gives; their order means nothing.
+
+    ``pinned`` maps tables to their pinned columns; the tables in ``dropping`` keep no tombstones.
+    """
     by_place: dict[Place, list[Event]] = {}
     for event in events:
         by_place.setdefault(event.place, []).append(event)
     result = State()
     for place, its_events in by_place.items():
-        versions = versions_of_key(its_events, (pinned or {}).get(place[0], ()))
+        columns, keeps = (pinned or {}).get(place[0], ()), place[0] not in dropping
+        versions = versions_of_key(its_events, columns, keeps_tombstones=keeps)
         result.versions[place] = versions
         result.conflicts.extend(conflicts_of_key(its_events, versions))
     return result
+
+
+def incarnation(versions: list[Version], key: Key) -> str:
+    """The id that a bucket gets which is put without one; ``versions`` are those of its key, oldest first (docs/spec/ids.md)."""
+    for version in versions:
+        if version.live:
+            return str(version.row["id"])
+    owner, name = key
+    previous = uuid.UUID(versions[-1].row["id"]).bytes if versions else b""
+    digest = hashlib.sha1(INCARNATIONS.bytes + uuid.UUID(owner).bytes + name.encode() + previous).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from bucketcatalog.errors import OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 
-from .histories import Fault
+from .steps import Fault
 
 _TRANSACTION = re.compile(r"(?P<writer>[^/]+)/[^/]+/transactions/(?P<revision>[0-9]{20})/(?P<uuid>[0-9a-f-]{36})\.txn")
 
@@ -32,6 +32,7 @@ class Published:
     revision: int
     uuid: str
     arrived: bool
+    data: bytes
 
     @property
     def commit_time(self) -> int:
@@ -63,8 +64,8 @@ class View(Wrapped):
         """Let all go well again; returns the transactions that were put since ``arm``, except those that never land."""
         self._fault = Fault.NONE
         return [
-            Published(match["writer"], int(match["revision"]), match["uuid"], name in self._arrived)
-            for name in self._attempts
+            Published(match["writer"], int(match["revision"]), match["uuid"], name in self._arrived, data)
+            for name, data in self._attempts.items()
             if (match := _TRANSACTION.fullmatch(name)) and (name in self._arrived or name in self.under_way)
         ]
 

@@ -218,7 +218,7 @@ def test_a_store_that_never_answers_ends_in_a_typed_error_and_reopening_resolves
     monkeypatch.setattr("bucketcatalog.clock.sleep", lambda _: None)
     steps, after = STEPS[step]
     store = bench.copy()
-    writer = Catalog(LostResponses(store, landed=landed)).writer("w", limits=Limits(commit_delay=0))
+    writer = Catalog(LostResponses(store, landed=landed)).writer("w", limits=Limits(commit_delay=100_000))
     with pytest.raises((CommitUnknown, OutcomeUnknown)):
         steps(writer)
     assert state(store) == (after if landed else BEFORE)

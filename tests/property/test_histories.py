@@ -21,8 +21,9 @@ from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
 
 from .driver import quiet
-from .histories import History, histories
+from .histories import histories
 from .machine import Machine
+from .steps import History
 from .world import Time
 
 MEMORY_HISTORIES = int(os.environ.get("BUCKETCATALOG_HISTORIES", "2000"))

@@ -11,11 +11,12 @@ from hypothesis import Phase, given, settings
 
 from bucketcatalog.store.memory import MemoryStore
 
-from . import comparing, model, timelines
-from .histories import History, histories
-from .model import Event, ListRequest, Op, Page, State
+from . import comparing, drafting, model, timelines
+from .histories import histories
+from .model import Event, ListRequest, Op, Page, Stamp, State
+from .steps import History
 from .test_histories import ANY_SPEED, run
-from .timelines import Cut, Timelines
+from .timelines import Cut, Process, Timelines
 from .world import Time
 
 ENOUGH = 400
@@ -82,7 +83,7 @@ def test_wrong_rule_about_events_is_noticed(name: str, monkeypatch: pytest.Monke
 
 
 def test_rows_that_updates_change_too_much_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "state", lambda events, pinned=None: REAL_STATE(events))
+    monkeypatch.setattr(timelines, "state", lambda events, pinned=None, dropping=(): REAL_STATE(events, None, dropping))
     _disagree()
 
 
@@ -106,6 +107,40 @@ def test_past_that_ends_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_late_transactions_seen_too_early_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Timelines, "visible", lambda self: frozenset(self.transactions))
+    _disagree()
+
+
+def test_tombstones_kept_where_they_should_be_dropped_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timelines, "state", lambda events, pinned=None, dropping=(): REAL_STATE(events, pinned))
+    _disagree()
+
+
+def test_ids_that_forget_the_previous_incarnation_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drafting, "incarnation", lambda versions, key: model.incarnation([it for it in versions if it.live], key))
+    _disagree()
+
+
+def test_new_ids_for_buckets_that_live_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = Stamp(1 << 62, "", 0, "", 0)
+    monkeypatch.setattr(
+        drafting, "incarnation", lambda versions, key: model.incarnation([replace(it, end=ended) for it in versions], key)
+    )
+    _disagree()
+
+
+def test_applications_that_repeat_themselves_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Timelines, "answer", lambda self, process, application: None)
+    _disagree()
+
+
+def test_applications_forgotten_when_a_writer_is_opened_again_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Timelines.answer
+
+    def wrong(self: Timelines, process: Process, application: tuple[str, int]) -> Cut | None:
+        process.applications = process.applications or {}
+        return real(self, process, application)
+
+    monkeypatch.setattr(Timelines, "answer", wrong)
     _disagree()
 
 

@@ -7,13 +7,16 @@ Checkpoints do not occur here at all, because they change no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from .model import Event, Key, Op, Row, Stamp, State, VersionName, state
 
 Uuid = str
 Cut = frozenset[Uuid]
+Application = tuple[str, int]
+"""An application's id, and the version that it gives to a transaction."""
+
 EMPTY: Cut = frozenset()
 
 
@@ -54,6 +57,7 @@ class Transaction:
     parents: Cut = EMPTY
     reads: Cut = EMPTY
     events: tuple[Event, ...] = ()
+    application: Application | None = None
 
     def stamp(self, seq: int) -> Stamp:
         """The stamp of the event with that sequence number."""
@@ -62,13 +66,17 @@ class Transaction:
 
 @dataclass(slots=True)
 class Process:
-    """One process that holds a writer open: what its next commit follows, and everything it has read so far."""
+    """One process that holds a writer open: what its next commit follows, and everything it has read so far.
+
+    ``applications`` is what it knows of each: the last version, and the transactions that have it. It looks when it is first asked.
+    """
 
     writer: str
     parents: Cut
     next_revision: int
     last_commit_time: int
     read: Cut = EMPTY
+    applications: dict[str, tuple[int, Cut]] | None = None
 
     def earliest_commit_time(self, *, now: int, read_times: Iterable[int]) -> int:
         """``max(now, own last + 1, largest read + 1)``; ``read_times`` are the commit times of what it has read."""
@@ -125,9 +133,9 @@ class Timelines:
         """The events of a cut's transactions."""
         return [event for uuid in cut for event in self.transactions[uuid].events]
 
-    def state(self, cut: Cut, pinned: Mapping[str, Iterable[str]] | None = None) -> State:
+    def state(self, cut: Cut, pinned: Mapping[str, Iterable[str]] | None = None, dropping: Collection[str] = ()) -> State:
         """The state at a cut."""
-        return state(self.events(cut), pinned)
+        return state(self.events(cut), pinned, dropping)
 
     # Timelines.
 
@@ -198,8 +206,33 @@ class Timelines:
         """The process has seen a cut; everything that it commits from now on comes after it."""
         process.read |= cut
 
+    def applications(self, uuids: Iterable[Uuid]) -> dict[str, tuple[int, Cut]]:
+        """For each application its last version among these transactions, and which of them have it: several on a forked timeline."""
+        versions: dict[str, dict[int, set[Uuid]]] = {}
+        for uuid in uuids:
+            if (application := self.transactions[uuid].application) is not None:
+                versions.setdefault(application[0], {}).setdefault(application[1], set()).add(uuid)
+        return {name: (max(by_version), frozenset(by_version[max(by_version)])) for name, by_version in versions.items()}
+
+    def answer(self, process: Process, application: Application) -> Cut | None:
+        """None where the application's transaction is to be committed; else one of these answers it, or nothing does if it is older."""
+        if process.applications is None:
+            process.applications = self.applications(self.of_writer(process.writer))
+        name, version = application
+        last, uuids = process.applications.get(name, (version - 1, EMPTY))
+        if version > last:
+            return None
+        return uuids if version == last else EMPTY
+
     def commit(
-        self, process: Process, drafts: Iterable[Draft], *, uuid: Uuid, commit_time: int, arrived: bool = True
+        self,
+        process: Process,
+        drafts: Iterable[Draft],
+        *,
+        uuid: Uuid,
+        commit_time: int,
+        arrived: bool = True,
+        application: Application | None = None,
     ) -> Transaction:
         """The transaction that the process commits now, which its next one follows."""
         bare = Transaction(
@@ -209,6 +242,7 @@ class Timelines:
             commit_time=commit_time,
             parents=process.parents,
             reads=process.read,
+            application=application,
         )
         events = (draft.stamped(bare.stamp(seq)) for seq, draft in enumerate(drafts))
         transaction = replace(bare, events=tuple(events))
@@ -216,4 +250,6 @@ class Timelines:
         process.parents = frozenset({uuid})
         process.next_revision += 1
         process.last_commit_time = commit_time
+        if application is not None and process.applications is not None:
+            process.applications[application[0]] = (application[1], frozenset({uuid}))
         return transaction

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from .driver import PINNED, EngineSnapshot
-from .histories import BUCKET_NAMES, OBJECT_NAMES
+from .driver import DROPPING, PINNED, EngineSnapshot
 from .model import Event, Key, Op, Place, State
+from .steps import BUCKET_NAMES, ERROR_PATHS, OBJECT_NAMES
 from .timelines import EMPTY, Cut, Timelines, Transaction, Uuid
 
 START = 1_700_000_000_000_000
@@ -57,12 +57,13 @@ class World:
             ("objects", (OWNER, BUCKETS[number // 3], name)) for number, name in enumerate(OBJECT_NAMES[names])
         ]
         buckets: list[tuple[str, Key]] = [("buckets", (OWNER, name)) for name in BUCKET_NAMES]
-        self.places: list[Place] = objects + buckets
+        errors: list[tuple[str, Key]] = [("harvest_errors", key) for key in ERROR_PATHS]
+        self.places: list[Place] = objects + buckets + errors
 
     def state(self, cut: Cut) -> State:
         """The state at a cut, which never changes and so is worked out once."""
         if cut not in self._states:
-            self._states[cut] = self.timelines.state(cut, PINNED)
+            self._states[cut] = self.timelines.state(cut, PINNED, DROPPING)
         return self._states[cut]
 
     def newest(self) -> State:

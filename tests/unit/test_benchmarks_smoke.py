@@ -16,7 +16,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT))  # the benchmarks are no installed package
 
-from benchmarks import dataset, run, spark_reads  # noqa: E402
+from benchmarks import dataset, page, run, spark_reads  # noqa: E402
 from benchmarks.fresh import FreshProcessFailed, run_fresh  # noqa: E402
 from benchmarks.measuring import in_turns  # noqa: E402
 from benchmarks.results import Goal, Group, Measure, Sample, table  # noqa: E402
@@ -175,3 +175,17 @@ def test_fresh_process_on_one_core_has_one_thread(world: World) -> None:
     found = run_fresh("ours", "read", cores=1, path=str(world.catalog), columns=["name"], repeats=2)
     assert found["rows"] == TINY.objects
     assert len(found["seconds"]) == 2
+
+
+def test_the_page_shows_what_the_last_full_run_measured(tmp_path: Path) -> None:
+    document = json.loads(run.RESULTS["full"].read_text())
+    shown = run.PAGE.read_text()
+    assert shown.count(page.BEGIN) == shown.count(page.END) == 1
+    assert page.markdown(document) in shown
+    goals = [m for group in document["groups"].values() for m in group["measures"] if m["goal"] is not None]
+    assert shown.count("| yes |") + shown.count("| **no** |") == len(goals) > 10
+
+    copy = tmp_path / "page.md"
+    copy.write_text(shown)
+    page.update(copy, document)
+    assert copy.read_text() == shown

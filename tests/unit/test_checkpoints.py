@@ -253,3 +253,17 @@ def test_the_state_a_checkpoint_holds_is_its_cut_not_the_history(world: World, w
     result = writer.checkpoint()
     assert result is not None
     assert [r["message"] for r in rows(world.snapshot(), "harvest_errors")] == ["49"]
+
+
+def test_a_checkpoint_of_stubs_without_stamps_can_be_written_again(world: World, writer: Writer) -> None:
+    """A purge of a version that the checkpoint does not cover has no stamp of its own: its block says so by leaving the columns out."""
+    world.commit(writer, ("put", "objects", obj("a")))
+    purger = world.writer("purger")
+    world.commit(purger, ("purge", "objects", {**obj("a"), "_version": version(obj("a"), world.snapshot())}))
+    for number in range(2):
+        purger.checkpoint()
+        world.commit(purger, ("put", "buckets", bucket(f"b{number}")))
+    purger.checkpoint()
+    world.commit(writer, ("delete", "objects", obj("a")))
+
+    assert rows(world.snapshot(), "deleted_objects") == rows(without_checkpoints(world).snapshot(), "deleted_objects") == []

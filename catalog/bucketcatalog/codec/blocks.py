@@ -113,7 +113,7 @@ def _conflict_counts(facts: Facts) -> tuple[int, int]:
 def _own_positions(facts: Facts) -> tuple[pa.Table, pa.Table]:
     """The transactions that the facts refer to, and the rows with positions in those."""
     positions = {name: facts.numbers(name, NO_STAMP) for name in _POSITIONS if name in facts.rows.column_names}
-    used = np.unique(np.concatenate(list(positions.values())))
+    used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *positions.values()]))
     used = used[used >= 0]
     rows = facts.rows
     for name, values in positions.items():

@@ -78,17 +78,17 @@ class _Gathering:
             self.found[writer, head] = self.files.transaction(writer, head)
 
     def complete(self) -> None:
-        """List again the timelines of what is referred to and missing, until nothing is; ``MissingObject`` names what is gone."""
+        """Fetch what is referred to and missing, until nothing is; ``MissingObject`` names what is gone.
+
+        It is fetched by name: what somebody has read may lie below where readers list from.
+        """
         done: set[Ref] = set()
         while missing := self._missing(done):
-            for writer in sorted({writer for writer, _ in missing}):
-                self.gather(writer)
-            gone = [(writer, head) for writer, head in missing if (writer, head) not in self.found]
-            for writer, head in gone:
-                name = transaction_path(writer, self.files.database, head.revision, head.uuid)
-                raise MissingObject(
-                    f"{name} is gone. Later transactions build on it.", next_step="Restore the file from a copy of the store."
-                )
+            for writer, head in missing:
+                try:
+                    self.found[writer, head] = self.files.transaction(writer, head)
+                except MissingObject as error:
+                    raise MissingObject(f"{error.message} Later transactions build on it.", next_step=error.next_step) from None
 
     def _missing(self, done: set[Ref]) -> list[Ref]:
         refs: set[Ref] = set()

@@ -1,0 +1,90 @@
+"""What the search in tests/property has found, as the smallest case that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bucketcatalog import Catalog, clock
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.faults import SimulatedCrash, Wrapped
+from bucketcatalog.store.memory import MemoryStore
+
+from .helpers import MINUTE, OWNER, World, names, obj
+
+ID = "aaaaaaaa-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize("form", [list, pa.Table.from_pylist], ids=["dicts", "Arrow"])
+def test_bucket_put_again_in_one_call_keeps_the_id_that_the_call_gave_it(form: Callable[[Any], Any]) -> None:
+    """The second PUT finds a live version, the first, so it gets that one's id (docs/spec/ids.md, rule 1)."""
+    world = World()
+    world.commit(world.writer(), ("put", "buckets", form([{"owner": OWNER, "name": "b", "id": id_} for id_ in (ID, None)])))
+    (bucket,) = world.snapshot().scan("buckets", columns=["id"]).to_arrow().to_pylist()
+    assert bucket["id"] == ID
+
+
+class NoCheckpoints(Wrapped):
+    """A store for a process that dies before anything of its checkpoint is put beside its transactions."""
+
+    def put(self, name: str, data: bytes) -> None:
+        if not name.endswith(".txn"):
+            raise SimulatedCrash(name)
+        self.inner.put(name, data)
+
+
+def test_crash_in_a_checkpoint_after_a_very_late_arrival_leaves_the_catalog_readable() -> None:
+    """The checkpoint's own transaction has read the stray, which lies below where the last checkpoint tells readers to list from.
+
+    Every reader stops with ``MissingObject`` at a file that is there, until somebody takes a checkpoint of all again.
+    """
+    world = World()
+    world.commit(world.writer("a"), ("put", "objects", obj("stray")))
+    (stray,) = [(info.name, world.store.get(info.name)) for info in world.store.list("a/")]
+    world.store.delete(stray[0])
+    world.commit(world.writer("a"), ("put", "objects", obj("a")))
+    world.clock.tick(13 * MINUTE)
+    world.writer("compactor-1").checkpoint(scope="all")
+    world.store.put(*stray)
+    with pytest.raises(SimulatedCrash):
+        Catalog(NoCheckpoints(world.store)).writer("compactor-1", clock=world.clock).checkpoint(scope="all")
+    assert set(names(world.snapshot())) >= {"a"}
+
+
+def without_checkpoints(store: Store) -> Store:
+    """The transactions alone."""
+    plain = MemoryStore()
+    for info in store.list(""):
+        if info.name.endswith(".txn"):
+            plain.put(info.name, store.get(info.name))
+    return plain
+
+
+@pytest.mark.filterwarnings("ignore::bucketcatalog.CatalogWarning")
+def test_version_of_a_checkpoint_names_the_very_late_stray_of_its_own_timeline_or_leaves_it_out() -> None:
+    """The checkpoint holds the stray's rows, and its cut does not name it: one version shows two states."""
+    world = World()
+    world.commit(world.writer(), ("put", "objects", obj("stray")))
+    (stray,) = [(info.name, world.store.get(info.name)) for info in world.store.list("w/")]
+    world.store.delete(stray[0])
+    world.commit(world.writer(), ("put", "objects", obj("a")))
+    world.clock.tick(13 * MINUTE)
+    world.writer().checkpoint(scope="all")
+    world.store.put(*stray)
+    world.writer().checkpoint(scope="all")
+    version = world.snapshot().version
+    assert names(Catalog(without_checkpoints(world.store)).snapshot(version=version)) == names(world.snapshot(version=version))
+
+
+def test_purge_of_a_version_that_has_not_arrived_survives_two_checkpoints() -> None:
+    """The first keeps a stub that has no stamp at all; the second cannot write it and raises ``ValueError``."""
+    world = World()
+    writer = world.writer()
+    world.commit(writer, ("purge", "buckets", {"owner": OWNER, "name": "b", "_version": f"{clock.uuid7(world.clock.now)}:0"}))
+    writer.checkpoint()
+    world.commit(writer, ("put", "objects", obj("a")))
+    writer.checkpoint()
+    assert names(world.snapshot()) == ["a"]
