@@ -5,7 +5,6 @@ import pty
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -183,23 +182,6 @@ def test_an_interrupt_is_one_line_that_says_how_to_go_on(
     assert (ran.code, ran.err.count("\n")) == (130, 1)
     assert ran.err.startswith("Interrupted.") and f"Next: Run it again: bucketcatalog {command} " in ran.err
     assert ("the next run does the rest" in ran.err and "'two words'" in ran.err) is (command == "harvest")
-
-
-def test_an_interrupt_while_the_program_is_loaded_is_one_line_too() -> None:
-    (entry,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"].values()
-    module, _, function = entry.partition(":")
-    interrupts = f"""
-import os, signal, sys
-class Interrupts:
-    def find_spec(self, name, path=None, target=None):
-        if name == "pyarrow":
-            os.kill(os.getpid(), signal.SIGINT)
-sys.meta_path.insert(0, Interrupts())
-from {module} import {function}
-{function}()
-"""
-    ran = subprocess.run([sys.executable, "-c", interrupts], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted. Next: Run it again.\n")
 
 
 def test_a_fork_is_told_once_in_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
