@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from . import clock
-from .changes import Changes, Diff, changed_table
+from .changes import Changes, Diff, changed_table, refuse_reversed
 from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
@@ -136,10 +136,15 @@ class Catalog:
         start: Version | None = None,
         end: Version | None = None,
     ) -> Changes:
-        """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now)."""
+        """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
+
+        ``InvalidOption`` where the end is the earlier of the two.
+        """
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        return Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
+        found = Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
+        refuse_reversed(found, since.cut, later.cut)
+        return found
 
     def diff(
         self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import InvalidVersion, UnknownTable
+from bucketcatalog import InvalidOption, InvalidVersion, UnknownTable
 from bucketcatalog.writer import Writer
 
 from .helpers import World, bucket, obj, rows, time_at
@@ -177,3 +177,10 @@ def test_what_cannot_be_compared_is_refused(world: World, writer: Writer) -> Non
         ):
             with pytest.raises(error):
                 getattr(world.catalog(), method)(**options).to_arrow()
+
+
+def test_changes_from_a_later_cut_to_an_earlier_one_are_refused(world: World, writer: Writer) -> None:
+    versions = history(world, writer, checkpoints=False)
+    for start, end in ((1, 0), (5, 2)):
+        with pytest.raises(InvalidOption, match="The start lies after the end"):
+            world.catalog().changes(start=versions[start], end=versions[end])

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from ..catalog import Catalog
-from ..changes import refuse_reversed
 from ..snapshot import Snapshot
 from ..times import looks_like_time, refuse_reversed_times
 from .options import CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
@@ -42,7 +41,6 @@ def changes(
         refuse_reversed_times(start, end)
     name = last.database
     found = opened.changes(database=name, table=table, start=first.version, end=last.version)
-    refuse_reversed(found, first.cut, last.cut)
     shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")
