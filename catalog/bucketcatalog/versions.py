@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from .cut import Cut
 from .errors import InvalidOption, InvalidTime, InvalidVersion
 from .log.ancestry import causal_cut
@@ -29,10 +31,15 @@ def _refuse_future(files: LogFiles, time: int) -> None:
     if time > now:
         newest = newest_view(files).cut.newest_commit_time
         if time > newest:
+            ahead = timedelta(microseconds=time - max(now, newest))
             raise InvalidTime(
-                f"The time @{time} lies {(time - max(now, newest)) / 1e6:.6f} s after now and after the newest commit.",
+                f"The time {_shown(time)} lies after now and after the newest commit, by {ahead} (days, hours:minutes:seconds).",
                 next_step="Ask for a time that has passed.",
             )
+
+
+def _shown(time: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)).isoformat()
 
 
 def _cut(files: LogFiles, text: str) -> Cut:

@@ -50,7 +50,7 @@ class Comparer:
                 case Kept(number, part):
                     self.kept(number, part)
                 case Forks():
-                    self._forks(newest, visible)
+                    self.forks(newest, visible)
                 case Between():
                     self.between(reader, look)
 
@@ -126,7 +126,8 @@ class Comparer:
         if past.snapshot is not None:
             self.part(f"in the snapshot that is open since {past.version}", part, past.snapshot, past.cut)
 
-    def _forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
+    def forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
+        """Compare the forks."""
         timelines = self._world.timelines
         forks = timelines.forks(cut).items()
         expected = {(writer, revision, uuids, not timelines.is_joined(uuids, cut)) for (writer, revision), uuids in forks}

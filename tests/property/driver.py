@@ -17,11 +17,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
 from bucketcatalog.v1 import log_pb2
+from bucketcatalog.writer import Writer
 
 from .model import Change, ConflictKind, Key, ListRequest, Op, Page
 from .steps import Fault
@@ -103,6 +104,18 @@ class FoundRow:
     row: dict[str, Any]
 
 
+def transact(writer: Writer, addressed: list[Addressed], application: Application | None = None) -> Told | None:
+    """One transaction, neighbouring events of one kind in one call; None where it was an application's older version."""
+    app_id, app_version = application or (None, None)
+    with writer.transaction(operation="test", app_id=app_id, app_version=app_version) as tx:
+        for _, alike in groupby(addressed, key=_kind):
+            _add(tx, list(alike))
+    if tx.committed is None:
+        assert application is not None, "only an application's older version commits nothing"
+        return None
+    return tx.committed.revision, tx.committed.uuid, tx.committed.commit_time
+
+
 class EngineProcess:
     """One process: a catalog of its own on its own view of the store, and a writer that it holds open."""
 
@@ -117,17 +130,7 @@ class EngineProcess:
     def commit(self, addressed: list[Addressed], fault: Fault, application: Application | None = None) -> Outcome:
         """One transaction, neighbouring events of one kind in one call."""
 
-        def transact() -> Told | None:
-            app_id, app_version = application or (None, None)
-            with self._writer.transaction(operation="test", app_id=app_id, app_version=app_version) as tx:
-                for _, alike in groupby(addressed, key=_kind):
-                    _add(tx, list(alike))
-            if tx.committed is None:
-                assert application is not None, "only an application's older version commits nothing"
-                return None
-            return tx.committed.revision, tx.committed.uuid, tx.committed.commit_time
-
-        return self._attempt(transact, fault)
+        return self._attempt(lambda: transact(self._writer, addressed, application), fault)
 
     def checkpoint(self, *, everyone: bool, fault: Fault, after: int) -> Outcome:
         """A checkpoint of the writer's own timeline or of everyone's; the fault strikes after so many PUTs."""
@@ -173,8 +176,14 @@ class EngineReader:
         return EngineSnapshot(_snapshot(self._catalog, timestamp, version))
 
     def changes(self, table: str, start: str | None, end: str) -> list[tuple[Op, Key, str | None, str]]:
-        """The raw events of one table between two versions: what, which key, which version, and the event's own name."""
-        found = self._catalog.changes(database=DATABASE, table=table, start=start, end=end).to_arrow()
+        """The raw events of one table between two versions: what, which key, which version, and the event's own name.
+
+        None where the end is the earlier of the two, which the catalog refuses.
+        """
+        try:
+            found = self._catalog.changes(database=DATABASE, table=table, start=start, end=end).to_arrow()
+        except InvalidOption:
+            return []
         return [(Op(row["_change_type"]), _key(table, row), row["_version"], row["_stamp"]) for row in _rows(found)]
 
     def diff(self, table: str, start: str | None, end: str) -> dict[Key, Change]:

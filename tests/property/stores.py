@@ -41,6 +41,12 @@ class Published:
         return (number >> 80) * 1_000 + (number >> 64 & 0xFFF)
 
 
+def published(name: str, data: bytes, *, arrived: bool = True) -> Published | None:
+    """What the name of an object tells of the transaction in it, if it is one."""
+    match = _TRANSACTION.fullmatch(name)
+    return match and Published(match["writer"], int(match["revision"]), match["uuid"], arrived, data)
+
+
 class View(Wrapped):
     """A store as one process sees it, with the history's time. ``arm`` makes one of its next PUTs go wrong."""
 
@@ -63,11 +69,9 @@ class View(Wrapped):
     def disarm(self) -> list[Published]:
         """Let all go well again; returns the transactions that were put since ``arm``, except those that never land."""
         self._fault = Fault.NONE
-        return [
-            Published(match["writer"], int(match["revision"]), match["uuid"], name in self._arrived, data)
-            for name, data in self._attempts.items()
-            if (match := _TRANSACTION.fullmatch(name)) and (name in self._arrived or name in self.under_way)
-        ]
+        tried = [published(name, data, arrived=name in self._arrived) for name, data in self._attempts.items()]
+        there = {name for name in self._attempts if name in self._arrived or name in self.under_way}
+        return [found for name, found in zip(self._attempts, tried, strict=True) if found is not None and name in there]
 
     def deliver(self) -> list[str]:
         """What is under way reaches the store, in its order; returns the uuids of the transactions among it."""

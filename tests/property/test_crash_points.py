@@ -2,19 +2,23 @@
 
 After each crash a new process opens the catalog: it finds all that was acknowledged, the interrupted commit whole or not at all, and
 goes on. Nothing is lost and nothing doubled. The same with every answer to a put lost. All points are enumerated, none sampled.
+
+Which transactions are in the store is told by their names, and what each of them did is known here; what a reader must be shown, live
+rows, tombstones, conflicts and forks, follows from that by the model.
 """
 
 from __future__ import annotations
 
 import itertools
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, CommitUnknown, OutcomeUnknown
+from bucketcatalog import Catalog, CommitUnknown, OutcomeUnknown, clock
 from bucketcatalog.log.owner import Limits
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, LostResponses, SimulatedCrash
@@ -22,204 +26,312 @@ from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Writer
 
-OWNER, BUCKET = "11111111-1111-4111-8111-111111111111", "33333333-3333-4333-8333-333333333333"
-IDS = [f"aaaaaaaa-0000-4000-8000-{n:012}" for n in range(4)]
-State = tuple[dict[str, int | None], list[tuple[str, int | None]]]
-Steps = Callable[[Writer], None]
+from .comparing import Comparer
+from .driver import DATABASE, Addressed, EngineReader, parents_of, transact
+from .model import ABSENT, Op
+from .steps import Part
+from .stores import Published, published
+from .timelines import Application, Draft, Transaction
+from .world import BUCKETS, OWNER, Time, World
 
-# What lies in the catalog before the step that crashes, and after it: live objects and tombstones by name and length.
-BEFORE: State = ({"a": 1, "b": 2, "c": 3}, [("a", 0)])
+pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+
+Drafts = list[Addressed]
 
 
-def obj(name: str, **more: Any) -> dict[str, Any]:
-    return {"owner": OWNER, "bucket_id": BUCKET, "name": name, **more}
+def put(name: str, length: int, *, expect: str | None = None) -> Addressed:
+    key = OWNER, BUCKETS[0], name
+    row = {
+        "owner": OWNER,
+        "bucket_id": BUCKETS[0],
+        "name": name,
+        "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {length}")),
+        "content_length": length,
+    }
+    return Addressed(Draft(op=Op.PUT, table="objects", key=key, row=row, expect=expect))
 
 
-def prepare(store: Store) -> None:
-    """Two writers, a checkpoint by each, a tail beyond both."""
+def put_bucket(name: str) -> Addressed:
+    row = {"owner": OWNER, "name": name, "id": str(uuid.uuid5(uuid.NAMESPACE_OID, name)), "region": "here"}
+    return Addressed(Draft(op=Op.PUT, table="buckets", key=(OWNER, name), row=row))
+
+
+def delete(name: str) -> Addressed:
+    return Addressed(Draft(op=Op.DELETE, table="objects", key=(OWNER, BUCKETS[0], name)))
+
+
+def of_live(world: World, op: Op, name: str, **more: int) -> Addressed:
+    """An UPDATE or DELETE of the live version, called by its id."""
+    live = world.newest().get("objects", (OWNER, BUCKETS[0], name))
+    assert live is not None
+    row = {**live.row, **more} if op is Op.UPDATE else None
+    return Addressed(Draft(op=op, table="objects", key=live.key, version=live.name, row=row), str(live.row["id"]))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What every transaction did, by uuid: first those that were acknowledged, the others as soon as they are found."""
+
+    done: dict[str, Drafts] = field(default_factory=dict)
+
+    def commit(self, writer: Writer, drafts: Drafts, application: Application | None = None) -> None:
+        """Commit and note down."""
+        told = transact(writer, drafts, application)
+        assert told is not None
+        self.done[told[1]] = drafts
+
+    def admit(self, store: Store, drafts: Drafts) -> int:
+        """What is in the store and not known yet has done this; returns how many transactions that are."""
+        new = [it.uuid for it in transactions(store) if it.uuid not in self.done]
+        self.done |= dict.fromkeys(new, drafts)
+        return len(new)
+
+    def world(self, store: Store) -> World:
+        """The model's world with what is in the store, which is exactly what is known."""
+        found = list(transactions(store))
+        assert sorted(it.uuid for it in found) == sorted(self.done), "nothing is lost, nothing doubled"
+        world = World(Time(), names=0)
+        for it in sorted(found, key=lambda it: it.revision):
+            bare = Transaction(
+                writer=it.writer, revision=it.revision, uuid=it.uuid, commit_time=it.commit_time, parents=parents_of(it.data)
+            )
+            events = (addressed.draft.stamped(bare.stamp(seq)) for seq, addressed in enumerate(self.done[it.uuid]))
+            world.timelines.add(replace(bare, events=tuple(events)))
+        return world
+
+
+def transactions(store: Store) -> Iterator[Published]:
+    for info in store.list(""):
+        if info.name.endswith(".txn"):
+            found = published(info.name, store.get(info.name))
+            assert found is not None
+            yield found
+
+
+def compare(store: Store, ledger: Ledger) -> None:
+    """What a new reader is shown is what the model says."""
+    world = ledger.world(store)
+    comparer, cut = Comparer(world, store), world.timelines.visible()
+    snapshot = EngineReader(store, now=clock.now_us).snapshot()
+    comparer.forks(snapshot, cut)
+    for part in Part:
+        comparer.part("now", part, snapshot, cut)
+
+
+def without_checkpoints(store: Store) -> Store:
+    """The transactions alone."""
+    plain = MemoryStore()
+    for info in store.list(""):
+        if info.name.endswith(".txn"):
+            plain.put(info.name, store.get(info.name))
+    return plain
+
+
+# What the catalog holds to begin with.
+
+
+def two_writers(store: Store, ledger: Ledger) -> None:
+    """Two writers, a checkpoint, a tail beyond it."""
     catalog = Catalog(store)
-    with catalog.writer("w") as w, catalog.writer("v") as v:
-        with w.transaction(app_id="job", app_version=1) as tx:
-            tx.put("objects", [obj("a", id=IDS[0], content_length=0), obj("b", id=IDS[1], content_length=2)])
-        v.checkpoint()
+    with catalog.writer("w", database=DATABASE) as w, catalog.writer("v", database=DATABASE) as v:
+        ledger.commit(w, [put("a", 0), put("b", 2)], ("job", 1))
         w.checkpoint()
-        with v.transaction() as tx:
-            tx.put("objects", obj("a", id=IDS[2], content_length=1))
-        with w.transaction() as tx:
-            tx.put("objects", obj("c", id=IDS[3], content_length=3))
+        ledger.commit(v, [put("a", 1)])
+        ledger.commit(w, [put("c", 3)])
 
 
-def inline(writer: Writer) -> None:
-    with writer.transaction(app_id="job", app_version=2) as tx:
-        tx.put("objects", obj("a", content_length=10))
-        tx.put("buckets", {"owner": OWNER, "name": "bucket"})
-        tx.update("objects", obj("b", id=IDS[1], content_length=20))
-        tx.delete("objects", obj("c", id=IDS[3]))
+def forks(store: Store, ledger: Ledger) -> None:
+    """Also a stray of w and a fork of u that only ``repair`` can join, both before and after a checkpoint of all."""
+    two_writers(store, ledger)
+    for writer, lengths in (("w", ((10, 11), (20,))), ("u", ((30, 31), (40, 41)))):
+        processes = [Catalog(store).writer(writer, database=DATABASE) for _ in lengths]
+        for process, its_lengths in zip(processes, lengths, strict=True):
+            for length in its_lengths:
+                ledger.commit(process, [put("a", length), put(f"{writer}{length}", length)])
+        if writer == "w":
+            with Catalog(store).writer("compactor-1", database=DATABASE) as compactor:
+                compactor.checkpoint(scope="all")
+            ledger.admit(store, [])
 
 
-AFTER_INLINE: State = ({"a": 10, "b": 20}, [("a", 0), ("a", 1), ("c", 3)])
+# The steps that crash.
 
 
-def columnar(writer: Writer) -> None:
-    with writer.transaction(app_id="job", app_version=2) as tx:
-        tx.put("objects", [obj(f"n{n:03}", content_length=n) for n in range(100)])
-        tx.delete("objects", obj("a"))
+def inline(world: World) -> Drafts:
+    return [
+        put("a", 100, expect=ABSENT),
+        put_bucket("bucket"),
+        of_live(world, Op.UPDATE, "b", content_length=20),
+        of_live(world, Op.DELETE, "c"),
+    ]
 
 
-AFTER_COLUMNAR: State = (
-    {"b": 2, "c": 3} | {f"n{n:03}": n for n in range(100)},
-    [("a", 0), ("a", 1)],
-)
+def columnar(_: World) -> Drafts:
+    return [*(put(f"n{n:03}", n) for n in range(100)), delete("a")]
 
 
-def own_checkpoint(writer: Writer) -> None:
+def nothing(_: World) -> Drafts:
+    return []
+
+
+def own_checkpoint(writer: Writer, _: Drafts) -> None:
     writer.checkpoint()
 
 
-def checkpoint_of_all(writer: Writer) -> None:
+def checkpoint_of_all(writer: Writer, _: Drafts) -> None:
     writer.checkpoint(scope="all")
 
 
-STEPS: dict[str, tuple[Steps, State]] = {
-    "inline commit": (inline, AFTER_INLINE),
-    "columnar commit": (columnar, AFTER_COLUMNAR),
-    "own checkpoint": (own_checkpoint, BEFORE),
-    "checkpoint of all": (checkpoint_of_all, BEFORE),
+def commit(writer: Writer, drafts: Drafts) -> None:
+    transact(writer, drafts, ("job", 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a process does: its events in the world that it finds, how, and how many transactions come of it."""
+
+    drafts: Callable[[World], Drafts]
+    act: Callable[[Writer, Drafts], None]
+    transactions: int
+    repeatable: bool = False
+
+
+STEPS = {
+    "inline commit": Step(inline, commit, 1, repeatable=True),
+    "columnar commit": Step(columnar, commit, 1, repeatable=True),
+    "own checkpoint": Step(nothing, own_checkpoint, 0),
+    "checkpoint of all": Step(nothing, checkpoint_of_all, 1),
 }
 
 
-def state(store: Store) -> State:
-    snapshot = Catalog(store).snapshot()
-    live = snapshot.scan("objects", columns=["name", "content_length"]).to_arrow().to_pylist()
-    ended = snapshot.scan("deleted_objects", columns=["name", "content_length"]).to_arrow().to_pylist()
-    assert snapshot.scan("forks").to_arrow().num_rows == 0
-    assert len(live) == len({row["name"] for row in live})
-    return {row["name"]: row["content_length"] for row in live}, sorted((row["name"], row["content_length"]) for row in ended)
-
-
 class Bench:
-    """Fresh stores of one kind with the prepared catalog in them."""
+    """Fresh stores of one kind with the same catalog in them."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
         self.folder = folder
         self.numbers = itertools.count()
-        self.origin: Store = MemoryStore() if kind == "memory" else LocalStore(folder / "origin")
-        prepare(self.origin)
+        self.origin: Store = LocalStore(folder / "origin") if kind == "local" else MemoryStore()
+        self.ledger = Ledger()
+        (forks if kind == "forks" else two_writers)(self.origin, self.ledger)
+        self.world = self.ledger.world(self.origin)
 
-    def copy(self) -> Store:
+    def copy(self) -> tuple[Store, Ledger]:
+        """A store, and the ledger of what is in it."""
+        ledger = Ledger(dict(self.ledger.done))
         if self.kind == "local":
             target = self.folder / str(next(self.numbers))
             shutil.copytree(self.folder / "origin", target)
-            return LocalStore(target)
+            return LocalStore(target), ledger
         store = MemoryStore()
         for info in self.origin.list(""):
             store.put(info.name, self.origin.get(info.name))
-        return store
+        return store, ledger
 
 
-@pytest.fixture(scope="module", params=["memory", "local"])
+@pytest.fixture(scope="module", params=["memory", "local", "forks"])
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(request.param, tmp_path_factory.mktemp("crash"))
 
 
-def run(store: Store, steps: Steps, writer: str = "w") -> None:
+def run(store: Store, step: Step, drafts: Drafts) -> None:
     """One process: open, act, close."""
-    with Catalog(store).writer(writer) as opened:
-        steps(opened)
+    with Catalog(store).writer("w", database=DATABASE) as writer:
+        step.act(writer, drafts)
 
 
-def go_on(store: Store, committed: State, *, again: Steps | None) -> None:
+def go_on(store: Store, ledger: Ledger, step: Step, drafts: Drafts, *, done: int) -> None:
     """A new process does what the dead one did not, by its application's number, then more; and every file is read anew."""
-    if again is not None:
-        run(store, again)
-        assert state(store) == committed
+    if step.repeatable:
+        run(store, step, drafts)
+        assert done + ledger.admit(store, drafts) == step.transactions
+        compare(store, ledger)
     rounds = (own_checkpoint, checkpoint_of_all, own_checkpoint) if isinstance(store, MemoryStore) else (checkpoint_of_all,)
-    for number, steps in enumerate(rounds):
-        with Catalog(store).writer("w") as writer:
-            with writer.transaction() as tx:
-                tx.put("objects", obj(f"more{number}", content_length=number))
-            steps(writer)
-        live, ended = committed
-        committed = live | {f"more{number}": number}, ended
-        assert state(store) == committed
-    assert state_from_transactions(store) == committed
+    for number, checkpoint in enumerate(rounds):
+        with Catalog(store).writer("w", database=DATABASE) as writer:
+            ledger.commit(writer, [put(f"more{number}", number)])
+            checkpoint(writer, [])
+        assert ledger.admit(store, []) == (checkpoint is checkpoint_of_all)
+        compare(store, ledger)
+    compare(without_checkpoints(store), ledger)
 
 
-def state_from_transactions(store: Store) -> State:
-    """The state without any checkpoint."""
-    plain = MemoryStore()
-    for info in store.list(""):
-        if "/transactions/" in info.name and info.name.endswith(".txn"):
-            plain.put(info.name, store.get(info.name))
-    return state(plain)
-
-
-def crashes(bench: Bench, steps: Steps) -> Iterator[tuple[int, bool]]:
-    counting = Failing(bench.copy())
-    run(counting, steps)
+def crashes(bench: Bench, step: Step, drafts: Drafts) -> Iterator[tuple[int, bool]]:
+    store, _ = bench.copy()
+    counting = Failing(store)
+    run(counting, step, drafts)
     yield from itertools.product(range(len(counting.calls)), (False, True))
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_crash_at_any_store_call_loses_and_doubles_nothing(bench: Bench, step: str) -> None:
-    steps, after = STEPS[step]
-    commits = after != BEFORE
+@pytest.mark.parametrize("name", STEPS)
+def test_a_crash_at_any_store_call_loses_and_doubles_nothing(bench: Bench, name: str) -> None:
+    step = STEPS[name]
+    drafts = step.drafts(bench.world)
     tried = committed = 0
-    for at, late in crashes(bench, steps):
-        store = bench.copy()
+    continued: set[int] = set()
+    for at, late in crashes(bench, step, drafts):
+        store, ledger = bench.copy()
         dying = Failing(store, at=at, after=late)
         with pytest.raises(SimulatedCrash):
-            run(dying, steps)
-        found = state(store)
-        landed = any(call == "put" for call, _ in dying.calls[: at + late])
-        assert found == (after if commits and landed else BEFORE), (step, at, late, dying.calls[-1])
-        go_on(store, after if commits else BEFORE, again=steps if commits else None)
-        tried, committed = tried + 1, committed + (commits and landed)
-    assert tried >= 10 and committed == (1 if commits else 0)
+            run(dying, step, drafts)
+        puts = [name for call, name in dying.calls[: at + late] if call == "put"]
+        landed = sum(name.endswith(".txn") for name in puts)
+        assert ledger.admit(store, drafts) == landed <= step.transactions, (name, at, late, dying.calls[-1])
+        compare(store, ledger)
+        if len(puts) not in continued:  # what comes next depends on nothing but what is in the store
+            continued.add(len(puts))
+            go_on(store, ledger, step, drafts, done=landed)
+        tried, committed = tried + 1, committed + landed
+    assert tried >= 10 and len(continued) >= 2
+    assert (committed > 0) == (step.transactions > 0)
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_crash_while_a_reader_is_looking_shows_it_either_state(bench: Bench, step: str) -> None:
+@pytest.mark.parametrize("name", STEPS)
+def test_a_crash_while_a_reader_is_looking_changes_nothing_for_it(bench: Bench, name: str) -> None:
     """A snapshot that was taken before the crash goes on showing what it showed, also when it reads only afterwards."""
-    steps, _ = STEPS[step]
-    for at, late in crashes(bench, steps):
-        store = bench.copy()
-        snapshot = Catalog(store).snapshot()
+    step = STEPS[name]
+    drafts = step.drafts(bench.world)
+    for at, late in crashes(bench, step, drafts):
+        store, _ = bench.copy()
+        snapshot = EngineReader(store, now=clock.now_us).snapshot()
         with pytest.raises(SimulatedCrash):
-            run(Failing(store, at=at, after=late), steps)
-        live = snapshot.scan("objects", columns=["name", "content_length"]).to_arrow().to_pylist()
-        assert {row["name"]: row["content_length"] for row in live} == BEFORE[0]
+            run(Failing(store, at=at, after=late), step, drafts)
+        Comparer(bench.world, store).part("before the crash", Part.OBJECTS, snapshot, bench.world.timelines.visible())
 
 
 @pytest.mark.parametrize("landed", [False, True], ids=["lost request", "lost answer"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", STEPS)
 def test_a_lost_response_to_any_put_is_met_with_the_same_bytes(
-    bench: Bench, step: str, landed: bool, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, name: str, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bucketcatalog.clock.sleep", lambda _: None)
-    steps, after = STEPS[step]
-    counting = LostResponses(bench.copy(), landed=True, puts=[])
-    run(counting, steps)
+    step = STEPS[name]
+    drafts = step.drafts(bench.world)
+    counting = LostResponses(bench.copy()[0], landed=True, puts=[])
+    run(counting, step, drafts)
     for number in range(counting.puts):
-        store = bench.copy()
+        store, ledger = bench.copy()
         flaky = LostResponses(store, landed=landed, puts=[number])
-        run(flaky, steps)
+        run(flaky, step, drafts)
         assert flaky.puts == counting.puts + 1
-        assert state(store) == after
-        go_on(store, after, again=steps if after != BEFORE else None)
+        assert ledger.admit(store, drafts) == step.transactions
+        compare(store, ledger)
+        go_on(store, ledger, step, drafts, done=step.transactions)
 
 
 @pytest.mark.parametrize("landed", [False, True], ids=["lost requests", "lost answers"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", STEPS)
 def test_a_store_that_never_answers_ends_in_a_typed_error_and_reopening_resolves_it(
-    bench: Bench, step: str, landed: bool, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, name: str, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bucketcatalog.clock.sleep", lambda _: None)
-    steps, after = STEPS[step]
-    store = bench.copy()
-    writer = Catalog(LostResponses(store, landed=landed)).writer("w", limits=Limits(commit_delay=100_000))
+    step = STEPS[name]
+    drafts = step.drafts(bench.world)
+    store, ledger = bench.copy()
+    writer = Catalog(LostResponses(store, landed=landed)).writer("w", database=DATABASE, limits=Limits(commit_delay=100_000))
     with pytest.raises((CommitUnknown, OutcomeUnknown)):
-        steps(writer)
-    assert state(store) == (after if landed else BEFORE)
-    go_on(store, after, again=steps if after != BEFORE else None)
+        step.act(writer, drafts)
+    done = ledger.admit(store, drafts)
+    assert done == landed * step.transactions
+    compare(store, ledger)
+    go_on(store, ledger, step, drafts, done=done)

@@ -27,6 +27,7 @@ def test_scanning_in_batches_takes_bounded_memory(tmp_path: Path) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
     peak("build", small, ROWS // 4)
     peak("build", large, ROWS)
+    peak("scan_deleted", small, ROWS // 4)
     few, many = peak("scan", small, ROWS // 4), peak("scan", large, ROWS)
 
     assert many < PROMISE, f"{ROWS} rows took {many} MB"

@@ -183,8 +183,8 @@ class LocalStore:
             fd = os.open(temporary, _CREATE, 0o666, dir_fd=within)
             try:
                 _write_all(fd, data)
+                self._learn_time(os.fstat(fd).st_mtime_ns // 1_000)  # now: the sync may take long
                 os.fsync(fd)
-                self._learn_time(os.fstat(fd).st_mtime_ns // 1_000)
             finally:
                 os.close(fd)
             try:
