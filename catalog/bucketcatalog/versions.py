@@ -10,6 +10,7 @@ from .log.ancestry import causal_cut
 from .log.files import LogFiles
 from .log.view import View, newest_view, version_view
 from .names import is_data_writer
+from .surface import LAST_TIME
 from .times import Time, parse_causal, parse_time, refuse_unknown_tag
 
 Version = str | int
@@ -39,6 +40,8 @@ def _refuse_future(files: LogFiles, time: int) -> None:
 
 
 def _shown(time: int) -> str:
+    if time > LAST_TIME:
+        return f"@{time}"
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)).isoformat()
 
 

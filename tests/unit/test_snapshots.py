@@ -99,7 +99,7 @@ class TestTimes:
     def test_a_time_after_now_and_the_newest_commit_is_an_error(self, world: World, writer: Writer) -> None:
         put(world, writer, "a")
         world.snapshot(timestamp=f"@{world.clock.now}")
-        for time in (f"@{world.clock.now + 1}", "9999-12-31", f"@{10**17}"):
+        for time in (f"@{world.clock.now + 1}", "9999-12-31", f"@{10**17}", f"@{10**18 - 1}"):
             with pytest.raises(InvalidTime):
                 world.snapshot(timestamp=time)
 
