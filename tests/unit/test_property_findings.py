@@ -15,6 +15,8 @@ from bucketcatalog.store.memory import MemoryStore
 
 from .helpers import MINUTE, OWNER, SECOND, World, names, obj
 
+pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")  # forks are what most of this is about
+
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
