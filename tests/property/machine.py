@@ -39,7 +39,7 @@ from .world import START, Time, World
 
 LATEST_ARRIVAL = 240_000_000
 """Microseconds after which whatever is under way arrives with the end of the step. No step takes more than five minutes, so everything
-arrives within twice the lateness bound (of six minutes), as the promise about checkpoints asks."""
+arrives within twice the lateness bound (of six minutes), as the promise about checkpoints asks; ``latecomers.py`` is about the rest."""
 
 INLINE_ACTIONS = 64
 NEVER_LANDS = frozenset({Fault.CRASH_BEFORE, Fault.SILENCE_BEFORE, Fault.REFUSED})

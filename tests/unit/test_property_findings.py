@@ -13,7 +13,9 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 from bucketcatalog.store.memory import MemoryStore
 
-from .helpers import MINUTE, OWNER, World, names, obj
+from .helpers import MINUTE, OWNER, SECOND, World, names, obj
+
+pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")  # forks are what most of this is about
 
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
@@ -88,3 +90,32 @@ def test_purge_of_a_version_that_has_not_arrived_survives_two_checkpoints() -> N
     world.commit(writer, ("put", "objects", obj("a")))
     writer.checkpoint()
     assert names(world.snapshot()) == ["a"]
+
+
+def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision() -> None:
+    """Both arrive within the lateness bound of six minutes, and yet a checkpoint between the two hides the second.
+
+    It tells readers to list from the revision after the first, which by then is older than twice the bound.
+    """
+    world = World()
+    start = world.clock.now
+
+    def under_way() -> tuple[str, bytes]:
+        """Takes out of the store what the writer has put."""
+        (put,) = [(info.name, world.store.get(info.name)) for info in world.store.list("w/")]
+        world.store.delete(put[0])
+        return put
+
+    world.commit(world.writer(), ("put", "objects", obj("first")))
+    first = under_way()
+    world.clock.now = start + 350 * SECOND
+    slow = world.writer()
+    world.clock.now = start + 375 * SECOND  # the first arrived at 355 s; this process has looked less than 30 s ago
+    world.commit(slow, ("put", "objects", obj("second")))
+    second = under_way()
+    world.store.put(*first)
+    world.clock.now = start + 725 * SECOND
+    world.writer("compactor-1").checkpoint(scope="all")
+    world.clock.now = start + 730 * SECOND
+    world.store.put(*second)
+    assert names(world.snapshot()) == ["first", "second"]
