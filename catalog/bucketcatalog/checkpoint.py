@@ -26,7 +26,7 @@ from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.coverage import Covered
 from .log.files import LogFiles
-from .log.owner import OwnTimeline
+from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
 from .log.view import View, newest_view
 from .reading import Part, read_slice
 from .tables import Table
@@ -181,11 +181,16 @@ def _by_class(state: Facts) -> Iterator[tuple[BlockClass, Facts]]:
 def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
     coverages = {}
+    long_ago = oldest - LOOK_WITHIN - MAX_CLOCK_SKEW
+    earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago])
     for writer in view.cut.heads:
         known = _known(files, view, writer)
         several = _several(known)
         recent = [head for head in known if head.commit_time >= oldest]
-        list_from = min((head.revision for head in recent), default=view.cut.newest_revision(writer) + 1)
+        # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
+        # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
+        unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
+        list_from = min((head.revision for head in (*recent, *unsure)), default=view.cut.newest_revision(writer) + 1)
         coverages[writer] = Coverage(
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),

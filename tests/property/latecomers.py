@@ -187,16 +187,10 @@ class Latecomers:
         for uuid in view.deliver():
             self.world.timelines.arrive(uuid)
             late = self.time.now() - self.world.timelines.transactions[uuid].commit_time
-            if self._checkpoints and (late > IN_TIME or self._is_hidden(uuid)):
+            if self._checkpoints and late > IN_TIME:
                 self._too_late[uuid] = self._now
             self.trace.append(f"    {uuid} arrives after {late / 1e6} s")
         self._under_way.remove(view)
-
-    def _is_hidden(self, uuid: Uuid) -> bool:
-        """Whether one that came too late has the same place on the timeline, or a later one: nobody could tell that this was to come."""
-        known = self.world.timelines.transactions
-        it = known[uuid]
-        return any(known[other].writer == it.writer and known[other].revision >= it.revision for other in self._too_late)
 
     # What readers may see.
 

@@ -283,6 +283,7 @@ def test_a_late_transaction_below_what_a_checkpoint_lists_waits_for_the_next(tmp
     script.world.store.delete(name)
     script.writers["node-1"] = script.world.writer("node-1")
     script.commit("node-1", ("put", "objects", obj("next")))
+    script.commit("node-1", ("put", "objects", obj("and next")))
     script.world.clock.tick(60 * MINUTE)
     with script.world.writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all")

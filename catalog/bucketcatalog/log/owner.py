@@ -19,7 +19,7 @@ from .files import LogFiles
 
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
 MAX_CLOCK_SKEW = 60 * 1_000_000
-LOOK_EVERY = 30.0
+LOOK_WITHIN = 30 * 1_000_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
 
@@ -122,7 +122,7 @@ class OwnTimeline:
 
     def look(self, *, force: bool = False) -> None:
         """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
-        if not force and clock.monotonic() - self._looked < LOOK_EVERY:
+        if not force and clock.monotonic() - self._looked < LOOK_WITHIN / 1e6:
             return
         listed = list(self.files.transactions(self.writer, self._list_from))
         self._looked = clock.monotonic()
