@@ -20,8 +20,8 @@ from .pushdown import condition
 from .relation import Relation
 from .schema import arrow_schema, check_columns, conformed
 
-_ENOUGH_ROWS = BATCH_ROWS // 4
-"""Rows of a table that are worth a batch of their own; fewer are put together."""
+_ENOUGH_ROWS = BATCH_ROWS // 16
+"""Rows of a table that are worth a batch of their own: half a block is. Fewer are put together, which copies them."""
 
 
 def make_reader(relation: Relation, schema: StructType) -> DataSourceReader:
