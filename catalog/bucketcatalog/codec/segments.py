@@ -169,7 +169,7 @@ def segment_message(reference: SegmentReference) -> Any:
 
 
 def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
-    """The references that file ``name`` holds; ``UnsupportedFormat`` where they speak of rows of an unknown class."""
+    """The references that file ``name`` holds; ``UnsupportedFormat`` where they speak of what this release does not know."""
     try:
         return tuple(segment_of(message) for message in messages)
     except ValueError as error:
@@ -180,7 +180,10 @@ def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
 
 
 def segment_of(message: Any) -> SegmentReference:
-    """The reference that a message holds."""
+    """The reference that a message holds; ``ValueError`` where it speaks of runs that are no rows, or of no known class."""
+    strange = [run.purpose for run in message.runs if run.purpose > log_pb2.RUN_PURPOSE_ROWS]
+    if strange:
+        raise ValueError(f"{strange[0]} is no known purpose of a run")
     runs = tuple(
         Run(r.table, BlockClass(getattr(r, "class")), r.rows, r.blocks, r.first_key, r.last_key, r.oldest, r.newest, r.level)
         for r in message.runs
