@@ -51,6 +51,7 @@ class WriteTransaction:
         self.application = application
         self._writer = writer
         self._draft: Draft | None = None
+        self._begun = False
 
     def put(self, table: str, rows: Rows, *, expect: str | None = None) -> None:
         """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it."""
@@ -81,7 +82,9 @@ class WriteTransaction:
         self._draft.add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
 
     def __enter__(self) -> Self:
-        self._draft = self._writer.draft()
+        if self._begun:
+            raise ClosedWriter("The transaction has begun already.", next_step="Begin another with writer.transaction().")
+        self._begun, self._draft = True, self._writer.draft()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -204,10 +207,11 @@ class Writer:
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
         with self._turn:
-            timeline = self.check()
+            self.check()
+            timeline = self._open_timeline()
             return write_checkpoint(self._database.files, timeline, self._note if scope == "all" else None)
 
-    def check(self) -> OwnTimeline:
+    def check(self) -> None:
         """Look whether another process has written under this id: ``ForeignBranch`` if so, and the writer is closed.
 
         A commit looks too, but at most every 30 s.
@@ -216,7 +220,6 @@ class Writer:
             timeline = self._open_timeline()
             with self._ending_in_doubt(timeline):
                 timeline.look(force=True)
-            return timeline
 
     def _note(self, reads: Cut) -> Head:
         """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""

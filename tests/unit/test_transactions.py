@@ -166,6 +166,17 @@ class TestClosed:
                 method("objects", obj("a"))
             assert "with writer.transaction()" in error.value.next_step
 
+    def test_a_transaction_is_entered_once(self, world: World, writer: Writer) -> None:
+        with writer.transaction() as tx:
+            tx.put("objects", obj("a"))
+            with pytest.raises(ClosedWriter):
+                tx.__enter__()
+            tx.put("objects", obj("b"))
+        with pytest.raises(ClosedWriter):
+            tx.__enter__()
+        assert names(world.snapshot()) == ["a", "b"]
+        assert world.snapshot().scan("log").to_arrow().num_rows == 1
+
     def test_an_ended_transaction_takes_nothing(self, world: World, writer: Writer) -> None:
         with writer.transaction() as tx:
             pass
