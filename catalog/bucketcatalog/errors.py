@@ -16,6 +16,7 @@
     │   ├── CatalogNotFound            no catalog at that place
     │   ├── DatabaseNotFound           no such database, or several to choose from
     │   ├── SourceNotFound             a source to harvest that is not there
+    │   ├── StoreNotFound              no such bucket to keep a catalog in
     │   └── ObjectNotFound             an object of the store
     ├── StoreError                     the store refused or failed
     │   ├── AccessDenied
@@ -143,6 +144,12 @@ class SourceNotFound(NotFound):
     """The source to harvest is not there, or has nothing where the catalog has entries of it."""
 
     code = "SOURCE_NOT_FOUND"
+
+
+class StoreNotFound(NotFound):
+    """The store itself is not there: no bucket of that name."""
+
+    code = "STORE_NOT_FOUND"
 
 
 class ObjectNotFound(NotFound):

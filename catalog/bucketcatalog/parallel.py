@@ -16,12 +16,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_order(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """``function`` of each item, with as many threads as Arrow uses (``pyarrow.set_cpu_count``).
+def in_order(function: Callable[[Item], Result], items: Sequence[Item], *, threads: int | None = None) -> Iterator[Result]:
+    """``function`` of each item, with so many threads; by default as many as Arrow uses (``pyarrow.set_cpu_count``).
 
     At most one result a thread waits to be taken, so what is held does not grow with the number of items. The first error ends it.
     """
-    threads = min(pa.cpu_count(), len(items))
+    threads = min(pa.cpu_count() if threads is None else threads, len(items))
     if threads < 2:
         yield from map(function, items)
         return

@@ -22,12 +22,29 @@ class ObjectInfo:
     modified_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnfinishedPut:
+    """A put that may be under way, or whose process has died: how it can be told by its age alone.
+
+    ``name`` is that of the object, or of the temporary file; ``token`` tells several puts of a name apart.
+    """
+
+    name: str
+    begun_us: int
+    token: str = ""
+
+
 class Store(Protocol):
     """An object store with strong read-after-write consistency and no conditional writes needed."""
 
     @property
     def url(self) -> str:
         """How a user names this store; never holds credentials."""
+        ...
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests it pays to have under way at once, where many are needed; 1 where waiting is not what takes the time."""
         ...
 
     def put(self, name: str, data: bytes) -> None:
@@ -68,6 +85,14 @@ class Store(Protocol):
 
     def delete(self, name: str) -> None:
         """The object is gone on return, whether or not it was there; a crash of the machine may bring it back."""
+        ...
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """What puts have left that were not finished, or not yet, as far as the store tells. No listing shows any of it."""
+        ...
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """Throw away what is left of a put; one that is still under way fails. Nothing happens where nothing is left."""
         ...
 
     def now_us(self) -> int:

@@ -26,7 +26,8 @@ from bucketcatalog.errors import (
     StoreUnavailable,
     TruncatedObject,
 )
-from bucketcatalog.store.base import ObjectInfo
+from bucketcatalog.store import leftovers
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.directories import Directories, Place
 from bucketcatalog.store.localerrors import NO_SUCH_FILE, REFUSED_RENAME, from_os_error
 from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range
@@ -59,6 +60,11 @@ class LocalStore:
 
     def __reduce__(self) -> tuple[type[LocalStore], tuple[str]]:
         return LocalStore, (self.url,)
+
+    @property
+    def concurrency(self) -> int:
+        """One: files are in the machine's memory, or the disk is what limits."""
+        return 1
 
     def put(self, name: str, data: bytes) -> None:
         """Atomic and durable on return, also where other processes put or delete beside it."""
@@ -151,6 +157,14 @@ class LocalStore:
                 continue
             except OSError:
                 break
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """Temporary files that no listing shows."""
+        return leftovers.leftovers(self.url)
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """Remove a temporary file."""
+        leftovers.remove(self.url, put)
 
     def now_us(self) -> int:
         """The file system's time as a file of this store told it in the last 30 s; the machine's where none can be written."""

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from bucketcatalog import clock as machine_clock
 from bucketcatalog.errors import ObjectNotFound, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
 
 _PAGE = 256
@@ -56,6 +56,11 @@ class MemoryStore:
 
     def __reduce__(self) -> tuple[Callable[[str, int, int], MemoryStore], tuple[str, int, int]]:
         return _reopen, (self._name, os.getpid(), id(self))
+
+    @property
+    def concurrency(self) -> int:
+        """One: nothing here waits."""
+        return 1
 
     def put(self, name: str, data: bytes) -> None:
         """Atomic; lasts as long as the process."""
@@ -117,6 +122,13 @@ class MemoryStore:
         with objects.lock:
             if objects.values.pop(name, None) is not None:
                 del objects.names[bisect_left(objects.names, name)]
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """None: a put is one assignment."""
+        return iter(())
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """Nothing is left of any put."""
 
     def now_us(self) -> int:
         """What the clock of this store says."""

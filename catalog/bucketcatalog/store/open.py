@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bucketcatalog.errors import InvalidOption
+from bucketcatalog.errors import InvalidOption, UnsupportedStore
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.remote import FsspecStore
+from bucketcatalog.store.s3.options import PROTOCOLS as S3_PROTOCOLS
 
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _MEMORY = "memory://"
@@ -20,7 +21,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?:/|:)")
 
 
 def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
-    """The store that ``url`` names: a path, ``file:///path``, ``memory://name``, or any url that fsspec knows.
+    """The store that ``url`` names: a path, ``file:///path``, ``s3://bucket/path``, ``memory://name``, or any url that fsspec knows.
 
     A ``~`` at the beginning of a path is the user's home. Raises ``InvalidOption`` for what is no url or options that the store does
     not take, ``UnsupportedStore`` for an unknown protocol or a package that is missing.
@@ -34,11 +35,24 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     if url.startswith(_MEMORY):
         _takes_no_options(url, storage_options)
         return MemoryStore(url[len(_MEMORY) :])
+    if url.partition("://")[0] in S3_PROTOCOLS and "://" in url:
+        return _s3(url, storage_options)
     if "://" in url:
         return FsspecStore(url, storage_options)
     if _URL.match(url):
         raise InvalidOption(f"{url!r} is neither a path nor a url.", next_step="write ://, or ./ before a path that has a colon.")
     return _local(url, storage_options)
+
+
+def _s3(url: str, storage_options: Mapping[str, Any] | None) -> Store:
+    # Imported here: boto3 takes a third of a second, and is not installed with the package itself.
+    try:
+        from bucketcatalog.store.s3.store import S3Store
+    except ImportError as error:
+        raise UnsupportedStore(
+            f"{url} needs a package that is not installed: {error.name}.", next_step="pip install 'bucketcatalog[s3]'"
+        ) from error
+    return S3Store(url, storage_options)
 
 
 def _local(path: str, storage_options: Mapping[str, Any] | None) -> Store:

@@ -1,4 +1,4 @@
-"""Any store that fsspec knows, for reading; for writing those whose puts are atomic.
+"""Any other store that fsspec knows, for reading; for writing those whose puts are atomic.
 
 A put must publish the whole object or nothing, also when the writer dies half way. fsspec does not promise that, so the stores for
 which it is known are listed here, and a put or delete on any other is refused:
@@ -6,7 +6,6 @@ which it is known are listed here, and a put or delete on any other is refused:
 =====================  =======  ============================================================================================
 protocol               writes   why
 =====================  =======  ============================================================================================
-s3, s3a                yes      PutObject, or a multipart upload that nothing shows before it is completed
 gs, gcs                yes      an upload, resumable or not, is published when its last byte has arrived
 abfs, abfss, az        yes      Put Blob, or blocks that nothing shows before Put Block List
 memory                 yes      one assignment of a complete buffer
@@ -35,13 +34,14 @@ from fsspec.dircache import DirCache
 
 from bucketcatalog import clock
 from bucketcatalog.errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
-from bucketcatalog.store.remoteerrors import Secrets, guarded, import_filesystem
+from bucketcatalog.store.remoteerrors import guarded, import_filesystem
 from bucketcatalog.store.remoteinfo import entries, flat_entries, modified_us
+from bucketcatalog.store.secrets import Secrets
 from bucketcatalog.store.walk import holds_objects, walk
 
-ATOMIC_PUTS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
+ATOMIC_PUTS = frozenset({"gs", "gcs", "abfs", "abfss", "az", "memory"})
 """Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""
 
 _LEARNT_TIME_LASTS = 30.0
@@ -72,6 +72,11 @@ class FsspecStore:
 
     def __reduce__(self) -> tuple[type[FsspecStore], tuple[str, dict[str, Any]]]:
         return FsspecStore, (self._address, self._options)
+
+    @property
+    def concurrency(self) -> int:
+        """Sixteen, as for any store over a network."""
+        return 16
 
     def put(self, name: str, data: bytes) -> None:
         """Atomic and durable on return, as far as the store says; ``UnsupportedStore`` where it is not known to be."""
@@ -149,6 +154,13 @@ class FsspecStore:
                 fs.rm_file(path)
         except ObjectNotFound:
             pass
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """None: fsspec has no call that tells."""
+        return iter(())
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """Nothing is known to be left of any put."""
 
     def now_us(self) -> int:
         """The store's time, learnt from what it stamped on the last put; one request in 30 s at most."""

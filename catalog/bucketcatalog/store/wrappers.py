@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from bucketcatalog.store.base import ObjectInfo, Store
+from bucketcatalog.store.base import ObjectInfo, Store, UnfinishedPut
 
 
 class Wrapped:
@@ -31,6 +31,11 @@ class Wrapped:
     def url(self) -> str:
         """The inner store's."""
         return self.inner.url
+
+    @property
+    def concurrency(self) -> int:
+        """The inner store's."""
+        return self.inner.concurrency
 
     def put(self, name: str, data: bytes) -> None:
         """As the inner store."""
@@ -59,6 +64,14 @@ class Wrapped:
     def delete(self, name: str) -> None:
         """As the inner store."""
         self.inner.delete(name)
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """As the inner store."""
+        return self.inner.unfinished_puts()
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """As the inner store."""
+        self.inner.discard(put)
 
     def now_us(self) -> int:
         """As the inner store."""

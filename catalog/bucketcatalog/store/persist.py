@@ -1,0 +1,58 @@
+"""Trying again: with growing pauses, each of a random length up to its limit, until it works or a time is over.
+
+Many clients that were refused at once do not come back at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+
+from bucketcatalog import clock
+from bucketcatalog.errors import OutcomeUnknown, StoreUnavailable
+from bucketcatalog.store.base import Store
+
+Result = TypeVar("Result")
+
+TRANSIENT = (StoreUnavailable, OutcomeUnknown)
+"""The errors that the same request may not meet again."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+
+
+def persistently(attempt: Callable[[], Result], gives_up: Callable[[], bool]) -> Result:
+    """The result of ``attempt``, tried again after each transient error; the last one is raised where ``gives_up`` says so."""
+
+    def stop(state: RetryCallState) -> bool:
+        return gives_up()
+
+    pauses = wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE)
+    retrying = Retrying(retry=retry_if_exception_type(TRANSIENT), wait=pauses, stop=stop, sleep=clock.sleep, reraise=True)
+    return retrying(attempt)
+
+
+def for_seconds(seconds: float) -> Callable[[], bool]:
+    """Gives up once so many seconds have passed from now."""
+    end = clock.monotonic() + seconds
+    return lambda: clock.monotonic() >= end
+
+
+def put_persistently(store: Store, name: str, data: bytes, gives_up: Callable[[], bool]) -> None:
+    """Put until it is certain that the object is there. Raises ``OutcomeUnknown`` where any of the puts may have been carried out."""
+    doubtful: OutcomeUnknown | None = None
+
+    def attempt() -> None:
+        nonlocal doubtful
+        try:
+            store.put(name, data)
+        except OutcomeUnknown as error:
+            doubtful = error
+            raise
+
+    try:
+        persistently(attempt, gives_up)
+    except StoreUnavailable:
+        if doubtful is None:
+            raise
+        raise doubtful from None

@@ -1,0 +1,70 @@
+"""Requests to one bucket: made by a client of this process, tried again where that may help, errors translated."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from urllib3.exceptions import HTTPError
+
+from bucketcatalog.errors import BucketCatalogError
+from bucketcatalog.store.persist import for_seconds, persistently
+from bucketcatalog.store.s3.client import connect
+from bucketcatalog.store.s3.clocks import StoreClock
+from bucketcatalog.store.s3.failures import TRY_AGAIN, translated
+from bucketcatalog.store.s3.options import S3Options
+from bucketcatalog.store.secrets import Secrets
+
+Result = TypeVar("Result")
+Request = Callable[[Any], Result]
+"""Asks something of a boto3 client, and reads the answer to its end."""
+
+
+class Calls:
+    """Requests to ``bucket``. ``place`` is how messages name it. Threads may share it, and forked processes: each has its own client."""
+
+    def __init__(self, options: S3Options, bucket: str, place: str) -> None:
+        self.options = options
+        self.bucket = bucket
+        self.place = place
+        self.clock = StoreClock()
+        self._secrets = Secrets("", options.secrets)
+        self._opened: tuple[int, Any] | None = None
+        self._opening = threading.Lock()
+
+    def once(self, doing: str, name: str, request: Request[Result]) -> Result:
+        """What ``request`` gives; its error as one of this package's."""
+        try:
+            return request(self._client())
+        except BucketCatalogError:
+            raise
+        except (ClientError, BotoCoreError, HTTPError, OSError, ValueError) as error:
+            raise self._translated(error, doing, name) from (None if self._secrets.shown_by(error) else error)
+
+    def repeated(self, doing: str, name: str, request: Request[Result]) -> Result:
+        """What ``request`` gives, tried again for ``retry_timeout`` seconds where that may help; it must be one that can be repeated."""
+        gives_up = for_seconds(self.options.retry_timeout)
+        try:
+            return self.once(doing, name, request)
+        except TRY_AGAIN:
+            return persistently(lambda: self.once(doing, name, request), gives_up)
+
+    def _translated(self, error: Exception, doing: str, name: str) -> BucketCatalogError:
+        found = translated(error, doing, name, self.place)
+        return type(found)(self._secrets.hide(found.message), next_step=found.next_step)
+
+    def _client(self) -> Any:
+        if self._opened is None or self._opened[0] != os.getpid():
+            with self._opening:
+                if self._opened is None or self._opened[0] != os.getpid():
+                    client = connect(self.options)
+                    client.meta.events.register("before-send.s3", self.clock.sending)
+                    client.meta.events.register("after-call.s3", self._answered)
+                    self._opened = os.getpid(), client
+        return self._opened[1]
+
+    def _answered(self, http_response: Any, **_: object) -> None:
+        self.clock.answered(http_response.headers.get("date"))

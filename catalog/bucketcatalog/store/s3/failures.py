@@ -1,0 +1,119 @@
+"""What went wrong with a request to S3, in this package's errors.
+
+::
+
+    StoreUnavailable   no connection, or too many requests: nothing was done, the same request may succeed later
+    OutcomeUnknown     a put whose answer did not come, or blames the server: it may have been carried out
+    AccessDenied       the credentials do not allow it; the next step names the role that does
+    StoreNotFound      there is no such bucket
+    ObjectNotFound     there is no such object
+
+Only the first two are worth another try.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore import exceptions as boto
+
+from bucketcatalog.errors import (
+    AccessDenied,
+    BucketCatalogError,
+    InvalidOption,
+    ObjectNotFound,
+    OutcomeUnknown,
+    StoreNotFound,
+    StoreUnavailable,
+    UnsupportedStore,
+)
+from bucketcatalog.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
+
+TRY_AGAIN = (StoreUnavailable, OutcomeUnknown)
+_CREDENTIALS = (
+    boto.NoCredentialsError,
+    boto.PartialCredentialsError,
+    boto.CredentialRetrievalError,
+    boto.TokenRetrievalError,
+    boto.SSOError,
+    boto.NoAuthTokenError,
+)
+_NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
+_OF_CREDENTIALS = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "InvalidTokenId",
+    "TokenRefreshRequired",
+}
+_REFUSED_FOR_NOW = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"}
+_NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
+_CHANGING = {"put", "upload"}
+
+
+def translated(error: Exception, doing: str, name: str, place: str) -> BucketCatalogError:
+    """The error to raise where the store at ``place`` was asked for ``doing`` something to ``name``."""
+    where = f"{name!r} in {place}" if name else place
+    if isinstance(error, boto.ClientError):
+        return _answered(error, doing, name, where, place)
+    message = f"Cannot {doing} {where}: {error}"
+    if isinstance(error, _CREDENTIALS):
+        return AccessDenied(
+            message,
+            next_step="Give key and secret in the storage options, a profile, or set the environment up for the AWS SDKs. "
+            "Credentials given as options do not travel in pickles.",
+        )
+    if isinstance(error, boto.SSLError):
+        return AccessDenied(message, next_step="Give the authority's file with the storage option verify.")
+    if isinstance(error, boto.ProfileNotFound | boto.InvalidRegionError | boto.InvalidConfigError | ValueError):
+        return InvalidOption(message, next_step="Check the url, the storage options and the AWS configuration files.")
+    if isinstance(error, _NEVER_SENT):
+        return StoreUnavailable(message, next_step="Check endpoint_url and the network, and that the server runs.")
+    return _no_answer(message, doing)
+
+
+def _no_answer(message: str, doing: str) -> BucketCatalogError:
+    if doing in _CHANGING:
+        return OutcomeUnknown(message, next_step="Put the same bytes under the same name again.")
+    return StoreUnavailable(message, next_step="Try again; if it stays, check the network and the store.")
+
+
+def _answered(error: boto.ClientError, doing: str, name: str, where: str, place: str) -> BucketCatalogError:
+    code, said = _told(error)
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+    message = f"Cannot {doing} {where}: {said}"
+    if code == "NoSuchBucket" or (status == 404 and doing == "open"):
+        return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and the endpoint.")
+    if code in _NO_OBJECT and doing not in _CHANGING:
+        return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
+    if code in _OF_CREDENTIALS:
+        return AccessDenied(message, next_step="Check the credentials in the storage options or the environment.")
+    if code == "RequestTimeTooSkewed":
+        return AccessDenied(message, next_step="Set this machine's clock right: requests are signed with the time.")
+    if status == 403:
+        return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
+    if status == 429 or code in _REFUSED_FOR_NOW:
+        return StoreUnavailable(message, next_step="Try again later, or with fewer requests at once.")
+    if status >= 500 or status == 0:
+        return _no_answer(message, doing)
+    return UnsupportedStore(message, next_step="Check that the server speaks S3, and the storage options.")
+
+
+def _told(error: boto.ClientError) -> tuple[str, str]:
+    told: dict[str, Any] = error.response.get("Error", {})
+    code = str(told.get("Code") or "")
+    return code, f"{code}: {told.get('Message') or 'no reason given'}".rstrip(".") + "."
+
+
+def role_for(doing: str, name: str) -> str:
+    """Who may do this, as the policies in ``minio/policies`` name it."""
+    if doing in ("delete", "discard", "list uploads of"):
+        return "maintainer"
+    if doing not in _CHANGING:
+        return "reader (or any other) of this catalog"
+    writer = name.partition("/")[0]
+    for prefix, role in ((COMPACTOR_PREFIX, "compactor"), (MAINTAINER_PREFIX, "maintainer")):
+        if writer.startswith(prefix):
+            return f"{role} for {writer!r}"
+    return f"writer for {writer!r}; a writer puts below its own id only"

@@ -1,0 +1,156 @@
+"""The seam on S3: every put is one request or a multipart upload, every listing is flat, paged and begins behind what is known."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bucketcatalog.errors import AccessDenied, NotFound, TruncatedObject
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
+from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
+from bucketcatalog.store.s3 import uploads
+from bucketcatalog.store.s3.calls import Calls
+from bucketcatalog.store.s3.listing import level, pages
+from bucketcatalog.store.s3.options import S3Options, split_url
+
+_SECOND = 1_000_000
+
+
+class S3Store:
+    """The store at ``s3://BUCKET/PATH``, opened with the options of ``S3Options``.
+
+    Opening asks nothing. A put is one attempt, so that whoever has a deadline can keep it; all else is repeated for ``retry_timeout``
+    seconds. Bodies are sent with a CRC-32 that the server checks; what the server knows of an object's checksum is checked when it is
+    read whole. Times of objects have whole seconds, as HTTP has.
+
+    A pickle holds the url and the options without credentials: where it is unpickled they come from the usual chain.
+    """
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._options = S3Options.parse(storage_options or {})
+        bucket, path = split_url(url)
+        self._root = f"{path}/" if path else ""
+        self.url = f"s3://{bucket}/{path}" if path else f"s3://{bucket}"
+        self._calls = Calls(self._options, bucket, self.url)
+        self._encryption = {
+            header: value
+            for header, value in (("ServerSideEncryption", self._options.sse), ("SSEKMSKeyId", self._options.sse_kms_key_id))
+            if value is not None
+        }
+
+    def __repr__(self) -> str:
+        return f"S3Store({self.url!r})"
+
+    def __reduce__(self) -> tuple[type[S3Store], tuple[str, dict[str, Any]]]:
+        return S3Store, (self.url, self._options.without_credentials())
+
+    @property
+    def concurrency(self) -> int:
+        """The option ``max_concurrency``."""
+        return self._options.max_concurrency
+
+    def put(self, name: str, data: bytes) -> None:
+        """Atomic and durable on return: PutObject, or above 32 MiB a multipart upload."""
+        check_name(name)
+        key, body = self._root + name, bytes(data)
+        if len(body) > uploads.THRESHOLD_BYTES:
+            uploads.upload(self._calls, key, name, body, self._encryption)
+        else:
+            bucket = self._calls.bucket
+            self._calls.once("put", name, lambda c: c.put_object(Bucket=bucket, Key=key, Body=body, **self._encryption))
+
+    def get(self, name: str) -> bytes:
+        """All bytes of the object, or ``ObjectNotFound``."""
+        return self._get(name)
+
+    def get_range(self, name: str, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end. One request."""
+        check_range(length)
+        if not length:
+            size = self.head(name).size
+            if offset > size:
+                raise self._truncated(name, offset)
+            return b""
+        if offset < 0:
+            return self._get(name, f"bytes={offset}")[:length]
+        data = self._get(name, f"bytes={offset}-{offset + length - 1}")
+        if len(data) < length:
+            raise self._truncated(name, offset + length)
+        return data
+
+    def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
+        """Every object below ``prefix`` that sorts after ``after``, a request for each 1,000."""
+        check_prefix(prefix)
+        if after > prefix and not after.startswith(prefix):
+            return iter(())
+        return self._list(self._root + prefix, self._root + after if after > prefix else "", limit)
+
+    def _list(self, prefix: str, after: str, limit: int | None) -> Iterator[ObjectInfo]:
+        start = len(self._root)
+        for entries in pages(self._calls, prefix, after=after, limit=limit):
+            for entry in entries:
+                yield ObjectInfo(entry["Key"][start:], entry["Size"], _listed_time(entry["LastModified"]))
+
+    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+        """The distinct next parts below ``prefix``, a request for each 1,000."""
+        check_prefix(prefix)
+        start = len(self._root) + len(prefix)
+        found = (found[start:-1] for _, prefixes in level(self._calls, self._root + prefix) for found in prefixes)
+        return sorted(part for part in found if part)  # S3's order is that of the parts with their slash
+
+    def head(self, name: str) -> ObjectInfo:
+        """Size and time of the object, or ``ObjectNotFound``."""
+        check_name(name)
+        found = self._calls.repeated("read", name, lambda c: c.head_object(Bucket=self._calls.bucket, Key=self._root + name))
+        return ObjectInfo(name, found["ContentLength"], int(parsedate_to_datetime(found["LastModified"]).timestamp()) * _SECOND)
+
+    def delete(self, name: str) -> None:
+        """The object is gone on return; a bucket with versions keeps it behind a delete marker."""
+        check_name(name)
+        self._calls.repeated("delete", name, lambda c: c.delete_object(Bucket=self._calls.bucket, Key=self._root + name))
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """Multipart uploads that were not completed."""
+        return uploads.unfinished(self._calls, self._root)
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """Abort a multipart upload."""
+        uploads.discard(self._calls, self._root + put.name, put)
+
+    def now_us(self) -> int:
+        """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none."""
+        if not self._calls.clock.known:
+            with suppress(AccessDenied, NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
+                self._calls.repeated("open", "", lambda c: c.head_bucket(Bucket=self._calls.bucket))
+        return self._calls.clock.now_us()
+
+    def _get(self, name: str, span: str | None = None) -> bytes:
+        check_name(name)
+        wanted = {"Bucket": self._calls.bucket, "Key": self._root + name, **({} if span is None else {"Range": span})}
+
+        def request(client: Any) -> bytes:
+            try:
+                body: bytes = client.get_object(**wanted)["Body"].read()
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") != "InvalidRange":
+                    raise
+                return b""  # nothing lies behind the end, nor at the end of an empty object
+            return body
+
+        return self._calls.repeated("read", name, request)
+
+    def _truncated(self, name: str, end: int) -> TruncatedObject:
+        return TruncatedObject(
+            f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
+            next_step="Restore it from a copy of the store.",
+        )
+
+
+def _listed_time(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp()) * _SECOND
