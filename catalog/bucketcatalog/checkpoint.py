@@ -20,7 +20,6 @@ from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.segments import SegmentBuilder, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import OutcomeUnknown
 from .facts import Facts, Kind, concat
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
@@ -29,10 +28,12 @@ from .log.files import LogFiles
 from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
 from .log.view import View, newest_view
 from .reading import Part, read_slice
+from .store.persist import for_seconds, put_persistently
 from .tables import Table
 
 TARGET_SEGMENT_BYTES = 64 << 20
-_TRIES = 5
+_PATIENCE = 60.0
+"""Seconds for which a file of a checkpoint is put again; whoever has waited longer had better look at the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,7 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head) -> Ch
 
 def _put(files: LogFiles, name: str, data: bytes) -> None:
     """Put a file of a checkpoint; a lost response is met with the same bytes again."""
-    for _ in range(_TRIES):
-        try:
-            return files.store.put(name, data)
-        except OutcomeUnknown as error:
-            last = error
-            clock.sleep(0.05)
-    raise last
+    put_persistently(files.store, name, data, for_seconds(_PATIENCE))
 
 
 def _write_segments(

@@ -21,6 +21,7 @@
     ├── StoreError                     the store refused or failed
     │   ├── AccessDenied
     │   ├── StoreUnavailable
+    │   │   └── StoreUnreachable       the same request may succeed in a moment
     │   ├── OutcomeUnknown             a put may or may not have landed
     │   └── UnsupportedStore           a store that cannot give what the call needs
     ├── CommitError                    a transaction that was not published
@@ -174,6 +175,12 @@ class StoreUnavailable(StoreError):
     """The store did not answer, and nothing was changed."""
 
     code = "STORE_UNAVAILABLE"
+
+
+class StoreUnreachable(StoreUnavailable):
+    """The store could not be reached, or asked for fewer requests; nothing was changed and the same request may succeed soon."""
+
+    code = "STORE_UNREACHABLE"
 
 
 class OutcomeUnknown(StoreError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,9 +176,15 @@ def test_only_one_module_reads_clocks_and_makes_chance() -> None:
 def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:
     every = {name: outside(name) for name in MODULES}
     assert not [m for m, found in every.items() if found & {"pyspark", "pyspark_bucketcatalog"}]
-    assert not [m for m, found in every.items() if found & {"boto3", "botocore", "s3fs"}]
+    clients = {m for m, found in every.items() if found & {"boto3", "botocore", "s3fs", "urllib3"}}
+    assert clients and all(m.startswith("store.s3.") for m in clients)
     assert {m.split(".")[0] for m, found in every.items() if "fsspec" in found} <= {"store"}
     assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli"}
+
+
+def test_an_object_stores_client_is_imported_only_when_one_is_opened() -> None:
+    code = "import sys, bucketcatalog, bucketcatalog.cli; sys.exit(bool({'boto3', 'botocore', 's3fs'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_nothing_from_the_store_is_unpickled() -> None:
@@ -218,7 +226,9 @@ SURFACE = {
     "OutcomeUnknown",
     "SourceNotFound",
     "StoreError",
+    "StoreNotFound",
     "StoreUnavailable",
+    "StoreUnreachable",
     "TruncatedObject",
     "UnknownTable",
     "UnsupportedFormat",

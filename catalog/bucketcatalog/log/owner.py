@@ -15,12 +15,12 @@ from ..codec.transactions import Link, Transaction
 from ..cut import Head
 from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StoreError
 from ..names import COMPACTOR_PREFIX
+from ..store.persist import put_persistently
 from .files import LogFiles
 
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
 MAX_CLOCK_SKEW = 60 * 1_000_000
 LOOK_WITHIN = 30 * 1_000_000
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,25 +180,20 @@ class OwnTimeline:
         return committed
 
     def _put(self, name: str, data: bytes, deadline: int) -> None:
-        """Put until the outcome is known. No put is begun behind the deadline, and one that ends behind it does not count."""
-        pause, why = _FIRST_PAUSE, "no time was left to try"
-        while self._now() <= deadline:
+        """Put until it is certain. No put is begun behind the deadline, and one that ends behind it does not count."""
+        why = "no time was left to try"
+        if self._now() <= deadline:
             try:
-                self.files.store.put(name, data)
+                put_persistently(self.files.store, name, data, lambda: self._now() > deadline)
             except OutcomeUnknown as error:
                 why = error.message
-            except StoreError as error:
-                if pause == _FIRST_PAUSE:
-                    self.doubtful = False  # refused at the first try: nothing is there
-                    raise
-                why = error.message
+            except StoreError:
+                self.doubtful = False  # refused each time: nothing is there
+                raise
             else:
                 if self._now() <= deadline:
                     return
                 why = "the store took too long"
-                break
-            clock.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
         raise CommitUnknown(
             f"{name} was not published in time, or whether it was cannot be told: {why.rstrip('.')}.",
             next_step="Open the writer again: it finds the transaction if it is there.",

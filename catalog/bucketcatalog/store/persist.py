@@ -11,25 +11,39 @@ from typing import TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from bucketcatalog import clock
-from bucketcatalog.errors import OutcomeUnknown, StoreUnavailable
+from bucketcatalog.errors import OutcomeUnknown, StoreError, StoreUnreachable
 from bucketcatalog.store.base import Store
 
 Result = TypeVar("Result")
 
-TRANSIENT = (StoreUnavailable, OutcomeUnknown)
+TRANSIENT = (StoreUnreachable, OutcomeUnknown)
 """The errors that the same request may not meet again."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
 
 def persistently(attempt: Callable[[], Result], gives_up: Callable[[], bool]) -> Result:
-    """The result of ``attempt``, tried again after each transient error; the last one is raised where ``gives_up`` says so."""
+    """The result of ``attempt``, tried again after each transient error until ``gives_up`` says so; none is begun after that.
 
-    def stop(state: RetryCallState) -> bool:
+    Raises the last error.
+    """
+    last: StoreError | None = None
+
+    def next_attempt() -> Result:
+        nonlocal last
+        if last is not None and gives_up():
+            raise last
+        try:
+            return attempt()
+        except TRANSIENT as error:
+            last = error
+            raise
+
+    def stop(_: RetryCallState) -> bool:
         return gives_up()
 
     pauses = wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE)
     retrying = Retrying(retry=retry_if_exception_type(TRANSIENT), wait=pauses, stop=stop, sleep=clock.sleep, reraise=True)
-    return retrying(attempt)
+    return retrying(next_attempt)
 
 
 def for_seconds(seconds: float) -> Callable[[], bool]:
@@ -39,7 +53,10 @@ def for_seconds(seconds: float) -> Callable[[], bool]:
 
 
 def put_persistently(store: Store, name: str, data: bytes, gives_up: Callable[[], bool]) -> None:
-    """Put until it is certain that the object is there. Raises ``OutcomeUnknown`` where any of the puts may have been carried out."""
+    """Put until it is certain that the object is there.
+
+    Raises ``OutcomeUnknown`` where any of the puts may have been carried out, else what the last one met.
+    """
     doubtful: OutcomeUnknown | None = None
 
     def attempt() -> None:
@@ -52,7 +69,7 @@ def put_persistently(store: Store, name: str, data: bytes, gives_up: Callable[[]
 
     try:
         persistently(attempt, gives_up)
-    except StoreUnavailable:
+    except StoreError:
         if doubtful is None:
             raise
         raise doubtful from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,10 +10,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from bucketcatalog.errors import BucketCatalogError
-from bucketcatalog.store.persist import for_seconds, persistently
+from bucketcatalog.store.persist import TRANSIENT, for_seconds, persistently
 from bucketcatalog.store.s3.client import connect
 from bucketcatalog.store.s3.clocks import StoreClock
-from bucketcatalog.store.s3.failures import TRY_AGAIN, translated
+from bucketcatalog.store.s3.credentials import missing
+from bucketcatalog.store.s3.failures import translated
 from bucketcatalog.store.s3.options import S3Options
 from bucketcatalog.store.secrets import Secrets
 
@@ -24,16 +24,19 @@ Request = Callable[[Any], Result]
 
 
 class Calls:
-    """Requests to ``bucket``. ``place`` is how messages name it. Threads may share it, and forked processes: each has its own client."""
+    """Requests to ``bucket``. ``place`` is how messages name it; unless ``usable`` the credentials are missing.
 
-    def __init__(self, options: S3Options, bucket: str, place: str) -> None:
+    Threads may share it, and so may forked processes: each has a client of its own.
+    """
+
+    def __init__(self, options: S3Options, bucket: str, place: str, *, usable: bool = True) -> None:
         self.options = options
         self.bucket = bucket
         self.place = place
         self.clock = StoreClock()
         self._secrets = Secrets("", options.secrets)
+        self._usable = usable
         self._opened: tuple[int, Any] | None = None
-        self._opening = threading.Lock()
 
     def once(self, doing: str, name: str, request: Request[Result]) -> Result:
         """What ``request`` gives; its error as one of this package's."""
@@ -49,7 +52,7 @@ class Calls:
         gives_up = for_seconds(self.options.retry_timeout)
         try:
             return self.once(doing, name, request)
-        except TRY_AGAIN:
+        except TRANSIENT:
             return persistently(lambda: self.once(doing, name, request), gives_up)
 
     def _translated(self, error: Exception, doing: str, name: str) -> BucketCatalogError:
@@ -58,12 +61,12 @@ class Calls:
 
     def _client(self) -> Any:
         if self._opened is None or self._opened[0] != os.getpid():
-            with self._opening:
-                if self._opened is None or self._opened[0] != os.getpid():
-                    client = connect(self.options)
-                    client.meta.events.register("before-send.s3", self.clock.sending)
-                    client.meta.events.register("after-call.s3", self._answered)
-                    self._opened = os.getpid(), client
+            if not self._usable:
+                raise missing(self.place)
+            client = connect(self.options)
+            client.meta.events.register("before-send.s3", self.clock.sending)
+            client.meta.events.register("after-call.s3", self._answered)
+            self._opened = os.getpid(), client
         return self._opened[1]
 
     def _answered(self, http_response: Any, **_: object) -> None:

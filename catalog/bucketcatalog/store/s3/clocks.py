@@ -1,13 +1,14 @@
 """The store's clock, as far as the ``Date`` of its answers tells.
 
-``Date`` has whole seconds. An answer dated D to a request sent at s and received at r says that the store's clock was between D and D + 1 s
-at some moment between s and r, so that its offset to this machine's lies between D - r and D + 1 s - s. Of the offsets that fit, the
-smallest is taken: where clocks agree it is 0, and not up to a second of rounding.
+``Date`` has whole seconds. An answer dated D to a request sent at s and received at r says that the store's clock showed between D and
+D + 1 s at some moment between s and r: its offset to this machine's lies between D - r and D + 1 s - s. What the answers of half a minute
+allow together is kept, and of that the smallest offset is taken: where the clocks agree it is 0, and not up to a second of rounding.
 """
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from bucketcatalog import clock
@@ -16,16 +17,43 @@ LASTS = 30.0
 _SECOND = 1_000_000
 
 
-def offset_us(date_us: int, sent_us: int, received_us: int) -> int:
-    """Microseconds to add to this machine's time so that it fits what the answer says."""
-    return max(date_us - received_us, min(0, date_us + _SECOND - sent_us))
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Microseconds between which the store's offset to this machine's clock lies."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def told(cls, date: int, sent: int, received: int) -> Offsets:
+        """What one answer tells; all times in microseconds."""
+        return cls(date - received, date + _SECOND - sent)
+
+    def also(self, other: Offsets) -> Offsets:
+        """What both allow; where they contradict each other, a clock was set meanwhile and the other, later one is right."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Offsets(low, high) if low <= high else other
+
+    @property
+    def smallest(self) -> int:
+        """The one of them that is nearest to 0."""
+        return max(self.low, min(0, self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """Offsets, when they were first learnt, and how far the wall clock was ahead of the monotonic one: where it was set, that changes."""
+
+    offsets: Offsets
+    since: float
+    ahead: float
 
 
 class StoreClock:
-    """What the answers so far tell of the store's time. Threads may share it."""
+    """What the answers of the last half minute tell of the store's time. Threads may share it."""
 
     def __init__(self) -> None:
-        self._learnt: tuple[float, int] | None = None
+        self._learnt: _Learnt | None = None
         self._sending = threading.local()
 
     def sending(self, **_: object) -> None:
@@ -33,20 +61,30 @@ class StoreClock:
         self._sending.at = clock.now_us()
 
     def answered(self, date: str | None) -> None:
-        """The answer to this thread's request has come."""
+        """The answer to this thread's request has come; without a date it tells nothing."""
         received = clock.now_us()
         try:
             dated = int(parsedate_to_datetime(date).timestamp()) * _SECOND if date else None
         except ValueError:
-            dated = None
+            return
         if dated is not None:
-            self._learnt = clock.monotonic(), offset_us(dated, getattr(self._sending, "at", received), received)
+            told = Offsets.told(dated, getattr(self._sending, "at", received), received)
+            known = self._learnt
+            if known is None or not self.known:
+                self._learnt = _Learnt(told, clock.monotonic(), _ahead())
+            else:
+                self._learnt = _Learnt(known.offsets.also(told), known.since, known.ahead)
 
     @property
     def known(self) -> bool:
-        """Whether an answer at most 30 s old has told."""
-        return self._learnt is not None and clock.monotonic() - self._learnt[0] <= LASTS
+        """Whether an answer at most 30 s old has told, and this machine's clock was not set since."""
+        learnt = self._learnt
+        return learnt is not None and clock.monotonic() - learnt.since <= LASTS and abs(_ahead() - learnt.ahead) < 1.0
 
     def now_us(self) -> int:
         """The store's time, or this machine's where no answer has told any."""
-        return clock.now_us() + (self._learnt[1] if self._learnt is not None else 0)
+        return clock.now_us() + (self._learnt.offsets.smallest if self._learnt is not None else 0)
+
+
+def _ahead() -> float:
+    return clock.now_us() / _SECOND - clock.monotonic()

@@ -2,7 +2,7 @@
 
 ::
 
-    StoreUnavailable   no connection, or too many requests: nothing was done, the same request may succeed later
+    StoreUnreachable   no connection, or not now: nothing was done, the same request may succeed later
     OutcomeUnknown     a put whose answer did not come, or blames the server: it may have been carried out
     AccessDenied       the credentials do not allow it; the next step names the role that does
     StoreNotFound      there is no such bucket
@@ -24,12 +24,11 @@ from bucketcatalog.errors import (
     ObjectNotFound,
     OutcomeUnknown,
     StoreNotFound,
-    StoreUnavailable,
+    StoreUnreachable,
     UnsupportedStore,
 )
 from bucketcatalog.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 
-TRY_AGAIN = (StoreUnavailable, OutcomeUnknown)
 _CREDENTIALS = (
     boto.NoCredentialsError,
     boto.PartialCredentialsError,
@@ -39,15 +38,9 @@ _CREDENTIALS = (
     boto.NoAuthTokenError,
 )
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
-_OF_CREDENTIALS = {
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "ExpiredToken",
-    "InvalidToken",
-    "InvalidTokenId",
-    "TokenRefreshRequired",
-}
-_REFUSED_FOR_NOW = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"}
+_DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
+_OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
+_NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"}
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
 _CHANGING = {"put", "upload"}
 
@@ -69,14 +62,14 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
     if isinstance(error, boto.ProfileNotFound | boto.InvalidRegionError | boto.InvalidConfigError | ValueError):
         return InvalidOption(message, next_step="Check the url, the storage options and the AWS configuration files.")
     if isinstance(error, _NEVER_SENT):
-        return StoreUnavailable(message, next_step="Check endpoint_url and the network, and that the server runs.")
+        return StoreUnreachable(message, next_step="Check endpoint_url and the network, and that the server runs.")
     return _no_answer(message, doing)
 
 
 def _no_answer(message: str, doing: str) -> BucketCatalogError:
     if doing in _CHANGING:
         return OutcomeUnknown(message, next_step="Put the same bytes under the same name again.")
-    return StoreUnavailable(message, next_step="Try again; if it stays, check the network and the store.")
+    return StoreUnreachable(message, next_step="Try again; if it stays, check the network and the store.")
 
 
 def _answered(error: boto.ClientError, doing: str, name: str, where: str, place: str) -> BucketCatalogError:
@@ -85,17 +78,20 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
     message = f"Cannot {doing} {where}: {said}"
     if code == "NoSuchBucket" or (status == 404 and doing == "open"):
         return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and the endpoint.")
+    if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: which of them cannot be told
+        return _no_answer(message, doing)
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
-    if code in _OF_CREDENTIALS:
-        return AccessDenied(message, next_step="Check the credentials in the storage options or the environment.")
     if code == "RequestTimeTooSkewed":
         return AccessDenied(message, next_step="Set this machine's clock right: requests are signed with the time.")
-    if status == 403:
+    if status in (401, 403) and code in _DENIED:
         return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
-    if status == 429 or code in _REFUSED_FOR_NOW:
-        return StoreUnavailable(message, next_step="Try again later, or with fewer requests at once.")
-    if status >= 500 or status == 0:
+    if status in (401, 403) or code in _OUTDATED:
+        return AccessDenied(message, next_step="Check the credentials in the storage options or the environment.")
+    if code in _NOT_TAKEN:
+        return StoreUnreachable(message, next_step="Try again; if it stays, check the network.")
+    if status >= 500 or status in (0, 429):
+        # Also a store that asks for fewer requests may have begun to write, and a proxy before it may have sent the request twice.
         return _no_answer(message, doing)
     return UnsupportedStore(message, next_step="Check that the server speaks S3, and the storage options.")
 

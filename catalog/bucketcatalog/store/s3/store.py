@@ -16,6 +16,7 @@ from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
 from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.calls import Calls
+from bucketcatalog.store.s3.credentials import redeemed, ticket_for
 from bucketcatalog.store.s3.listing import level, pages
 from bucketcatalog.store.s3.options import S3Options, split_url
 
@@ -29,15 +30,16 @@ class S3Store:
     seconds. Bodies are sent with a CRC-32 that the server checks; what the server knows of an object's checksum is checked when it is
     read whole. Times of objects have whole seconds, as HTTP has.
 
-    A pickle holds the url and the options without credentials: where it is unpickled they come from the usual chain.
+    A pickle holds the url and the options, but no credentials: those given as options can be used in this process and its forks only.
     """
 
-    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._options = S3Options.parse(storage_options or {})
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None, *, ticket: str | None = None) -> None:
+        credentials = {} if ticket is None else redeemed(ticket)
+        self._options = S3Options.parse({**(storage_options or {}), **(credentials or {})})
         bucket, path = split_url(url)
         self._root = f"{path}/" if path else ""
         self.url = f"s3://{bucket}/{path}" if path else f"s3://{bucket}"
-        self._calls = Calls(self._options, bucket, self.url)
+        self._calls = Calls(self._options, bucket, self.url, usable=credentials is not None)
         self._encryption = {
             header: value
             for header, value in (("ServerSideEncryption", self._options.sse), ("SSEKMSKeyId", self._options.sse_kms_key_id))
@@ -47,8 +49,9 @@ class S3Store:
     def __repr__(self) -> str:
         return f"S3Store({self.url!r})"
 
-    def __reduce__(self) -> tuple[type[S3Store], tuple[str, dict[str, Any]]]:
-        return S3Store, (self.url, self._options.without_credentials())
+    def __reduce__(self) -> tuple[Any, ...]:
+        ticket = ticket_for(self._options.secrets) if self._options.secrets else None
+        return _reopened, (self.url, self._options.without_credentials(), ticket)
 
     @property
     def concurrency(self) -> int:
@@ -150,6 +153,10 @@ class S3Store:
             f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
             next_step="Restore it from a copy of the store.",
         )
+
+
+def _reopened(url: str, options: dict[str, Any], ticket: str | None) -> S3Store:
+    return S3Store(url, options, ticket=ticket)
 
 
 def _listed_time(text: str) -> int:

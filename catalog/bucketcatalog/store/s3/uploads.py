@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from bucketcatalog.parallel import in_order
 from bucketcatalog.store.base import UnfinishedPut
 from bucketcatalog.store.s3.calls import Calls
@@ -58,5 +60,13 @@ def unfinished(calls: Calls, root: str) -> Iterator[UnfinishedPut]:
 
 
 def discard(calls: Calls, key: str, put: UnfinishedPut) -> None:
-    """Throw the parts of an upload away."""
-    calls.repeated("discard", put.name, lambda c: c.abort_multipart_upload(Bucket=calls.bucket, Key=key, UploadId=put.token))
+    """Throw the parts of an upload away, if there are any."""
+
+    def request(client: Any) -> None:
+        try:
+            client.abort_multipart_upload(Bucket=calls.bucket, Key=key, UploadId=put.token)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") != "NoSuchUpload":
+                raise
+
+    calls.repeated("discard", put.name, request)
