@@ -14,7 +14,7 @@ from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
 from .log.owner import DEFAULT_LIMITS, Limits
-from .log.view import between, version_view
+from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
 from .names import database_name, is_name, writer_id
 from .paths import newest_prefix, transactions_prefix

@@ -25,8 +25,9 @@ from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.coverage import Covered
 from .log.files import LogFiles
+from .log.looking import newest_view
 from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
-from .log.view import View, newest_view
+from .log.view import View
 from .reading import Part, read_slice
 from .store.persist import for_seconds, put_persistently
 from .tables import Table

@@ -13,8 +13,9 @@ from .codec.descriptors import core_tables
 from .cut import Cut
 from .errors import CatalogWarning, ForkDetected
 from .log.files import LogFiles
+from .log.looking import Known, look
 from .log.owner import MAX_CLOCK_SKEW
-from .log.view import DEFAULT_LATENESS_BOUND, View, newest_view
+from .log.view import DEFAULT_LATENESS_BOUND, View
 from .schema import merge
 from .snapshot import Snapshot
 from .store.base import Store
@@ -31,29 +32,39 @@ class Database:
         self.files = LogFiles(store, name)
         self.seen = Cut()
         self._registered = registered
-        self._observed = 0
+        self._known = Known()
+        self._looks = self._newest_look = self._observed = 0
         self._found: dict[str, Table] = {}
         self._adding = threading.Lock()
 
     def look(self) -> Snapshot:
         """A snapshot of now, also of a database that has nothing in it yet."""
-        return self._now(newest_view(self.files))
+        return Snapshot(self.files, self.view())
 
     def snapshot(self, timestamp: Time | None, version: Version | None, *, strict: bool) -> Snapshot:
         """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning."""
-        view = find_view(self.files, timestamp, version)
-        _warn(view, strict=strict)
         if timestamp is None and version is None:
-            return self._now(view)
-        self.remember(view.cut)
+            view = self.view()
+        else:
+            view = find_view(self.files, timestamp, version)
+            self.remember(view.cut)
+        _warn(view, strict=strict)
         return Snapshot(self.files, view)
 
-    def _now(self, view: View) -> Snapshot:
+    def view(self) -> View:
+        """A view of now. What an earlier one found is not asked for again."""
         with self._adding:
-            if view.observed >= self._observed:  # else another thread's look was newer
-                self._observed = view.observed
+            self._looks += 1
+            number, known = self._looks, self._known
+        view, found = look(self.files, known)
+        with self._adding:
+            self._observed = max(self._observed, view.observed)
+            if number > self._newest_look:
+                self._newest_look, self._known = number, found
                 self._add(view.cut)
-        return Snapshot(self.files, view)
+            else:  # another thread has begun to look later, and was done before
+                self._add(self.seen.joined(view.cut))
+        return view
 
     def remember(self, cut: Cut) -> None:
         """The cut has been read too."""
@@ -69,10 +80,6 @@ class Database:
     def has_seen(self, commit_time: int) -> bool:
         """Whether every transaction of that commit time has certainly been listed."""
         return commit_time + DEFAULT_LATENESS_BOUND < self._observed
-
-    def view(self) -> View:
-        """A view of now."""
-        return newest_view(self.files)
 
     def definition(self, name: str) -> Table:
         """The definition to check rows of a table against: registered, the core's, or what the database holds.

@@ -13,7 +13,7 @@ from .contents import Contents
 from .cut import Cut
 from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
-from .log.view import between, version_view
+from .log.walking import between, version_view
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from .reading import Part, read_slice
 from .replay.conflicts import CONFLICTS, conflicts

@@ -39,6 +39,11 @@ class LogFile:
     uuid: bytes
     kind: FileKind
 
+    @property
+    def is_transaction(self) -> bool:
+        """Whether it is a transaction; else it is a checkpoint."""
+        return self.kind is FileKind.TRANSACTION
+
 
 def uuid_text(uuid: bytes) -> str:
     """The 36 characters of 16 bytes."""

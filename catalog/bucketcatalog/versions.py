@@ -8,7 +8,9 @@ from .cut import Cut
 from .errors import InvalidOption, InvalidTime, InvalidVersion
 from .log.ancestry import causal_cut
 from .log.files import LogFiles
-from .log.view import View, newest_view, version_view
+from .log.looking import newest_view
+from .log.view import View
+from .log.walking import version_view
 from .names import is_data_writer
 from .surface import LAST_TIME
 from .times import Time, parse_causal, parse_time, refuse_unknown_tag
@@ -66,11 +68,7 @@ def _only_writer(files: LogFiles, revision: int) -> str:
 
 def _causal_cut(files: LogFiles, writer: str, revision: int) -> Cut:
     """What the commit at a revision had read, and itself."""
-    at = []
-    for head in files.transactions(writer, revision):
-        if head.revision > revision:
-            break
-        at.append(head)
+    at = files.at_revision(writer, revision)
     if len(at) != 1:
         there = " and ".join(head.uuid.hex() for head in at)
         raise InvalidVersion(

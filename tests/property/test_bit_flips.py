@@ -18,7 +18,7 @@ import pytest
 from bucketcatalog import BucketCatalogError, Catalog, CorruptionError, MissingObject
 from bucketcatalog.cut import Cut
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.view import newest_view
+from bucketcatalog.log.looking import newest_view
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Wrapped

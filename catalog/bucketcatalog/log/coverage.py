@@ -75,12 +75,7 @@ class Covered:
         first, by_revision = self._timelines.get(writer, (revision + 1, {}))
         if revision >= first:
             return by_revision.get(revision, set())
-        found = set()
-        for head in self.files.transactions(writer, revision):
-            if head.revision > revision:
-                break
-            found.add(head)
-        return found
+        return set(self.files.at_revision(writer, revision))
 
 
 def choose(checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:

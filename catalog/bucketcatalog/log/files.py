@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, takewhile
+from typing import Any, TypeVar
 
 from .. import paths
 from ..clock import uuid7_time
@@ -17,10 +18,15 @@ from ..codec.transactions import Transaction, decode_transaction
 from ..cut import Head
 from ..errors import CorruptionError, MissingObject, ObjectNotFound
 from ..names import is_name
-from ..paths import FileKind, LogFile
+from ..parallel import in_order
+from ..paths import LogFile
 from ..store.base import Store
 
 _KEPT_BYTES = 64 << 20
+_FEW = 4
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 _RESTORE = "Restore the file from a copy of the store."
 
 
@@ -50,16 +56,44 @@ class LogFiles:
     def transactions(self, writer: str, from_revision: int = 0) -> Iterator[Head]:
         """The transactions on the writer's timeline from a revision on."""
         for file in self.timeline(writer, from_revision):
-            if file.kind is FileKind.TRANSACTION:
+            if file.is_transaction:
                 yield Head(file.revision, file.uuid)
 
-    def checkpoints(self, writer: str, limit: int | None = None) -> Iterator[Head]:
-        """The writer's checkpoints, those at the largest revision first."""
+    def at_revision(self, writer: str, revision: int) -> list[Head]:
+        """The transactions at one revision of the writer's timeline."""
+        prefix = paths.transactions_prefix(writer, self.database)
+        below = self.store.list(paths.revision_start(writer, self.database, revision) + "/")
+        found = (paths.parse_log_file(prefix, info.name) for info in below)
+        return [Head(file.revision, file.uuid) for file in found if file is not None and file.is_transaction]
+
+    def checkpoints(self, writer: str) -> Iterator[Head]:
+        """The writer's checkpoints, those at the largest revision first; a short request for the first few, which are mostly enough."""
         prefix = paths.newest_prefix(writer, self.database)
-        for info in self.store.list(prefix, limit=limit):
+        few = list(self.store.list(prefix, limit=_FEW))
+        rest = self.store.list(prefix, after=few[-1].name) if len(few) == _FEW else ()
+        for info in chain(few, rest):
             file = paths.parse_newest_marker(prefix, info.name)
             if file is not None:
                 yield Head(file.revision, file.uuid)
+
+    @property
+    def concurrency(self) -> int:
+        """How many files it pays to ask for at once."""
+        return getattr(self.store, "concurrency", 1)
+
+    def several(self, ask: Callable[[LogFiles, Item], Result], items: Sequence[Item]) -> list[Result]:
+        """What ``ask`` gives for each item, asked at once for as many as pay for the store."""
+        return list(in_order(lambda item: ask(self, item), items, threads=self.concurrency))
+
+    def fetched(self, refs: Sequence[tuple[str, Head]]) -> list[Transaction]:
+        """The transactions, several at once; ``MissingObject`` or ``CorruptionError`` as for one."""
+        return self.several(lambda files, ref: files.transaction(*ref), refs)
+
+    def read_ahead(self, writer: str, first: int, last: int) -> None:
+        """Read the transactions at these revisions where waiting for one after the other would take long; they are kept for a while."""
+        if self.concurrency > 1 and last - first > 1:
+            heads = takewhile(lambda head: head.revision <= last, self.transactions(writer, first))
+            self.fetched([(writer, head) for head in heads])
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""

@@ -74,7 +74,7 @@ class OwnTimeline:
         return max(self._list_from_of(name) for name in (self.writer, *compactors))
 
     def _list_from_of(self, maker: str) -> int:
-        newest = next(self.files.checkpoints(maker, 1), None)
+        newest = next(self.files.checkpoints(maker), None)
         checkpoint = self.files.checkpoint(maker, newest) if newest is not None else None
         if checkpoint is None or self.writer not in checkpoint.coverage:
             return 0

@@ -1,0 +1,156 @@
+"""Looking at a database as it is now, or was at a time: what is there is found by listing.
+
+A first look asks twice for each writer: for its newest checkpoint, and for its timeline from where that says. Whoever looks again knows
+the checkpoints and what no checkpoint covers, and asks once for each writer: its timeline, where a new checkpoint shows too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..codec.checkpoints import Checkpoint
+from ..codec.transactions import Transaction
+from ..cut import Head
+from ..errors import MissingObject
+from ..paths import LogFile
+from .coverage import Covered, choose
+from .files import LogFiles
+from .gathering import Gathering, Ref
+from .view import View, view_of
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """What a writer's ``newest/`` said: the checkpoint to use, and the names of all at the same revision."""
+
+    checkpoint: Checkpoint | None = None
+    heads: frozenset[Head] = frozenset()
+
+    def tell_of(self, head: Head) -> bool:
+        """Whether a checkpoint found beside the timeline is one of these, or older."""
+        return head in self.heads or any(head.revision < known.revision for known in self.heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a look found and the next one need not ask for: markers, what no checkpoint covers, and each timeline's last revision."""
+
+    markers: Mapping[str, Markers] = field(default_factory=dict)
+    tail: Mapping[Ref, Transaction] = field(default_factory=dict)
+    newest: Mapping[str, int] = field(default_factory=dict)
+
+
+Timelines = dict[str, tuple[int, list[LogFile]]]
+"""For each writer the revision that its timeline was listed from, and its files from there."""
+
+
+def look(files: LogFiles, known: Known) -> tuple[View, Known]:
+    """The view of now, and what the next look may start from.
+
+    A checkpoint appears in the listing of its timeline before its marker is there: it is a reason to ask for the markers again, and
+    used only when they name it. Where something that was known is gone, as after pruning, everything is asked for anew.
+    """
+    try:
+        return _look(files, known)
+    except MissingObject:
+        if not known.markers:
+            raise
+        return _look(files, Known())
+
+
+def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
+    observed = files.store.now_us()
+    writers = files.writers()
+    markers = {writer: known.markers[writer] for writer in writers if writer in known.markers}
+    asked: set[str] = set()
+    hinted = [writer for writer in writers if writer not in markers]
+    listed: Timelines = {}
+    while hinted or not listed:
+        markers |= zip(hinted, files.several(_newest_markers, hinted), strict=True)
+        asked |= set(hinted)
+        covered = Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None))
+        firsts = {writer: _first(covered, known, writer) for writer in sorted({*writers, *covered.writers()})}
+        listed |= _timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]})
+        if not firsts:
+            break
+        hinted = [
+            w for w in writers if w not in asked and any(not markers[w].tell_of(head) for head in _checkpoints(listed[w][1]))
+        ]
+    gathering = Gathering(files, covered, known=known.tail)
+    gathering.take(listed)
+    gathering.complete()
+    newest = {w: max((f.revision for f in found), default=known.newest.get(w, 0)) for w, (_, found) in listed.items()}
+    return view_of(files, gathering, observed), Known(markers, gathering.found, newest)
+
+
+def _first(covered: Covered, known: Known, writer: str) -> int:
+    """Where to list a timeline from: not behind what was known of it, since a new checkpoint may lie beside its last transaction."""
+    first = covered.list_from(writer)
+    return min(first, known.newest.get(writer, first))
+
+
+def _timelines(files: LogFiles, firsts: Mapping[str, int]) -> Timelines:
+    listed = files.several(lambda files, item: list(files.timeline(*item)), [*firsts.items()])
+    return {writer: (first, found) for (writer, first), found in zip(firsts.items(), listed, strict=True)}
+
+
+def _checkpoints(found: Iterable[LogFile]) -> Iterator[Head]:
+    return (Head(file.revision, file.uuid) for file in found if not file.is_transaction)
+
+
+def newest_view(
+    files: LogFiles, *, everything: bool = False, ahead_of: int | None = None, before: int | None = None, only: str | None = None
+) -> View:
+    """The view of now, or with ``before`` that of every transaction whose commit time is at most that.
+
+    With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
+    each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
+    view is of one writer's own timeline: closed under parents, not under reads.
+    """
+    observed = files.store.now_us()
+    limit = before if before is not None else ahead_of
+    writers = files.writers() if only is None else [only]
+    found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
+    usable = [markers.checkpoint for markers in found if markers.checkpoint is not None]
+    if only is not None:
+        usable = [checkpoint for checkpoint in usable if set(checkpoint.cut.heads) == {only}]
+    covered = Covered(files, choose(usable))
+    gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
+    everyone = sorted({*writers, *covered.writers()})
+    gathering.take(_timelines(files, {writer: 0 if everything else covered.list_from(writer) for writer in everyone}))
+    if ahead_of is not None:
+        _drop_unfounded(gathering, ahead_of)
+    gathering.complete()
+    return view_of(files, gathering, observed)
+
+
+def _drop_unfounded(gathering: Gathering, limit: int) -> None:
+    """Leave out what builds on a transaction that was left out, however far removed."""
+    while late := [ref for ref, t in gathering.found.items() if any(head.commit_time > limit for head in _builds_on(t))]:
+        for ref in late:
+            del gathering.found[ref]
+        limit = min(limit, *(head.commit_time - 1 for _, head in late))
+
+
+def _builds_on(transaction: Transaction) -> Iterator[Head]:
+    yield from (Head(link.revision, link.uuid) for link in transaction.parents)
+    for heads in transaction.reads.heads.values():
+        yield from heads
+
+
+def _newest_markers(files: LogFiles, writer: str, limit: int | None = None) -> Markers:
+    """The writer's newest checkpoint whose whole cut lies at or before the limit; its uuid tells.
+
+    Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived.
+    """
+    found: dict[Head, Checkpoint] = {}
+    for head in files.checkpoints(writer):
+        if found and head.revision < max(found).revision:
+            break
+        if limit is None or head.commit_time <= limit:
+            found[head] = files.checkpoint(writer, head)
+    most = max(
+        found.values(), key=lambda c: (sum(coverage.transactions for coverage in c.coverage.values()), c.uuid), default=None
+    )
+    return Markers(most, frozenset(found))
