@@ -157,6 +157,14 @@ class Server:
         self.stop()
         return self.start()
 
+    def leave(self) -> int:
+        """Let it run on without this object, which no longer ends it; gives the id of the process."""
+        pid = self.pid
+        assert self._process is not None
+        self._process.returncode = 0  # or Popen warns that nobody waits for it
+        self._process = None
+        return pid
+
     def close(self) -> None:
         """Stop it, and remove its folder if that is a temporary one."""
         self.stop()
