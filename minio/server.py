@@ -157,7 +157,7 @@ def main(arguments: list[str], folder: Path = FOLDER) -> int:
     try:
         if action == "stop":
             pid = stop(folder)
-            print("MinIO is not running" if pid is None else f"MinIO (process {pid}) is stopped, its data are removed")
+            _say("MinIO is not running" if pid is None else f"MinIO (process {pid}) is stopped, its data are removed")
             return 0
         state, started = start(folder) if action == "start" else (status(folder), False)
     except (ServerError, OSError) as error:
@@ -166,13 +166,19 @@ def main(arguments: list[str], folder: Path = FOLDER) -> int:
     except KeyboardInterrupt:
         return 130
     if state is None:
-        print("MinIO is not running: `make minio` starts it")
-        return 0
-    print(
-        f"MinIO {'runs' if started else 'is running already'} (process {state.pid}); `make minio-stop` ends it and removes its data\n"
-    )
-    print(_explanation(state))
+        _say("MinIO is not running: `make minio` starts it")
+    else:
+        runs = "runs" if started else "is running already"
+        _say(f"MinIO {runs} (process {state.pid}); `make minio-stop` ends it and removes its data\n\n{_explanation(state)}")
     return 0
+
+
+def _say(text: str) -> None:
+    """Print, also to a reader that goes away early, such as `head`."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -301,6 +301,18 @@ def test_a_server_outlives_the_command_that_started_it(commands: Commands) -> No
     assert commands.run("status") == again
 
 
+def test_a_reader_that_goes_away_early_is_no_error(commands: Commands) -> None:
+    code = "import sys; from pathlib import Path; from minio.server import main; sys.exit(main(['status'], Path(sys.argv[1])))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(commands.folder)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as started:
+        assert started.stdout is not None
+        started.stdout.close()
+        assert started.stderr is not None
+        assert started.stderr.read() == b""
+        assert started.wait(timeout=60) == 0
+
+
 def test_stop_ends_that_server_and_removes_what_it_had(commands: Commands, own: Server) -> None:
     commands.run("start")
     pid = commands.pid
