@@ -218,6 +218,33 @@ def test_without_the_binary_the_error_says_how_to_get_it(tmp_path: Path, monkeyp
     assert folders == []
 
 
+def test_unfinished_uploads_are_listed_as_the_readme_says(own: Server) -> None:
+    def listed(prefix: str) -> list[str]:
+        return [upload["Key"] for upload in s3.list_multipart_uploads(Bucket="some", Prefix=prefix).get("Uploads", [])]
+
+    s3 = client(own.storage_options)
+    s3.create_bucket(Bucket="some")
+    for key in ("a/x", "b"):
+        s3.create_multipart_upload(Bucket="some", Key=key)
+    assert [listed(prefix) for prefix in ("", "a/x", "a/", "a")] == [["a/x", "b"], ["a/x"], [], []]
+    own.restart()
+    assert [listed(prefix) for prefix in ("", "a/x")] == [[], ["a/x"]]
+    s3.close()
+
+
+def test_an_object_hides_those_below_it_as_the_readme_says(own: Server) -> None:
+    def listed() -> list[str]:
+        return [found["Key"] for found in s3.list_objects_v2(Bucket="some").get("Contents", [])]
+
+    put(own, "a/x", b"below")
+    s3 = client(own.storage_options)
+    assert listed() == ["a/x"]
+    put(own, "a", b"above")
+    assert listed() == ["a"]
+    assert get(own, "a/x") == b"below"
+    s3.close()
+
+
 class Commands:
     """`python -m minio.server` in a folder of its own, each time in a process of its own."""
 
