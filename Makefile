@@ -5,11 +5,15 @@ export PYTHON
 RUN := scripts/run
 INSTALLED := .venv/.installed
 
+# The tests against a real S3 server can be left out where it cannot be built; scripts/check says so then.
+SERVER := $(if $(filter 1,$(BUCKETCATALOG_SKIP_S3)),,minio-server)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-property test-spark lint format typecheck bench proto proto-release clean
+.PHONY: help setup demo test test-unit test-property test-s3 test-spark lint format typecheck bench minio minio-stop minio-server proto \
+	proto-release clean
 
 help: ## list the targets, one line each
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## .venv with everything in it (and Java there, if the machine has none); the others call it
 	@scripts/setup-java
@@ -21,7 +25,7 @@ $(INSTALLED): pyproject.toml constraints.txt scripts/setup-python
 demo: setup ## the main job on real input, start to end
 	@$(RUN) examples/demo.sh
 
-test: setup ## every check and test; the last line counts them
+test: setup $(SERVER) ## every check and test; the last line counts them
 	@$(RUN) scripts/check
 
 test-unit: setup ## the tests that take seconds
@@ -29,6 +33,9 @@ test-unit: setup ## the tests that take seconds
 
 test-property: setup ## the tests with generated inputs
 	@$(RUN) scripts/check property
+
+test-s3: setup $(SERVER) ## the tests against a real S3 server
+	@$(RUN) scripts/check s3
 
 test-spark: setup ## the tests that start Spark
 	@$(RUN) scripts/check spark
@@ -43,8 +50,18 @@ format: setup ## put the code into the style that lint asks for
 typecheck: setup ## mypy --strict
 	@$(RUN) scripts/check mypy
 
-bench: setup ## benchmarks against the peers in one run: a table, and benchmarks/results.json
+bench: setup minio-server ## benchmarks against the peers in one run: a table, and benchmarks/results.json
 	@$(RUN) python -m benchmarks.run
+
+minio: setup minio-server ## a MinIO server to try things on, with some objects in it; prints how to reach it
+	@$(RUN) python -m minio.server start
+
+minio-stop: ## end that server, and remove its data
+	@$(RUN) python -m minio.server stop
+
+# Builds the server unless the user's cache has it.
+minio-server: setup
+	@scripts/setup-minio
 
 proto: setup ## generate the Python code of the .proto files
 	@$(RUN) scripts/generate-proto
@@ -53,5 +70,6 @@ proto-release: setup ## declare the .proto files released: later ones must be co
 	@$(RUN) buf build --exclude-source-info --output proto/released.binpb
 
 clean: ## remove the environment, caches and everything built
+	@test ! -e build/minio/server.json || $(MAKE) --no-print-directory minio-stop
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

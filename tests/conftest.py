@@ -21,6 +21,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(LANES).parts[0]
         lane = {"docs": "unit"}.get(folder, folder)
-        if lane not in ("unit", "property", "spark"):
-            raise pytest.UsageError(f"{item.path} is in none of tests/unit, tests/docs, tests/property, tests/spark")
+        if lane not in ("unit", "property", "s3", "spark"):
+            raise pytest.UsageError(f"{item.path} is in none of tests/unit, tests/docs, tests/property, tests/s3, tests/spark")
         item.add_marker(lane)

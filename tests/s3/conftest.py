@@ -1,0 +1,41 @@
+"""One real MinIO server for the lane, or one a process where several run it, and a bucket of its own for each test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from minio.clients import client
+from minio.process import Server
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """Started once, since all tests share it: whoever kills or stops a server starts one of their own."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def storage_options(server: Server) -> dict[str, str]:
+    """What a store of the server takes, with the rights of its root user; the dictionary is the test's own."""
+    return server.storage_options
+
+
+@pytest.fixture(scope="session")
+def s3(server: Server) -> Iterator[Any]:
+    """A boto3 client of the root user, to look at things past the code under test."""
+    with_root = client(server.storage_options)
+    yield with_root
+    with_root.close()
+
+
+@pytest.fixture
+def bucket(s3: Any) -> str:
+    """The name of an empty bucket that no other test has."""
+    name = f"test-{uuid.uuid4().hex}"
+    s3.create_bucket(Bucket=name)
+    return name
