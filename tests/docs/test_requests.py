@@ -83,11 +83,11 @@ def test_taking_a_snapshot(world: Measured) -> None:
 
 
 def test_following(world: Measured) -> None:
-    assert documented("snapshot again, in the same process")[:2] == ["1 + 2 W", "new transactions"]
+    assert documented("snapshot again, in the same process")[:2] == ["1 + W", "new transactions"]
     catalog = world.catalog()
     catalog.snapshot(database="default")
     world.commit(world.open[0], ("put", "objects", obj("x")))
-    assert world.cost(lambda: catalog.snapshot(database="default")) == {"LIST": 1 + 2 * WRITERS, "GET": 1, "range": 0, "PUT": 0}
+    assert world.cost(lambda: catalog.snapshot(database="default")) == {"LIST": 1 + WRITERS, "GET": 1, "range": 0, "PUT": 0}
 
 
 def test_looking_up(world: Measured) -> None:
