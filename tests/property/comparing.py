@@ -33,6 +33,8 @@ class Comparer:
         self._world.remember(newest)
         visible = self._world.timelines.visible()
         self._check_cut("now", newest, visible)
+        if step.fresh:
+            self._check_cut("now, to who has followed from the beginning", self._follower.snapshot(), visible)
         for look in step.looks:
             match look:
                 case Now(part):
