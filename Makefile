@@ -9,7 +9,7 @@ INSTALLED := .venv/.installed
 SERVER := $(if $(filter 1,$(BUCKETCATALOG_SKIP_S3)),,minio-server)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-property test-s3 test-spark lint format typecheck bench minio minio-stop minio-server proto \
+.PHONY: help setup demo test test-unit test-property test-s3 test-spark lint format typecheck bench minio minio-stop minio-server pyspark-4.1 proto \
 	proto-release clean
 
 help: ## list the targets, one line each
@@ -25,7 +25,7 @@ $(INSTALLED): pyproject.toml constraints.txt scripts/setup-python
 demo: setup ## the main job on real input, start to end
 	@$(RUN) examples/demo.sh
 
-test: setup $(SERVER) ## every check and test; the last line counts them
+test: setup $(SERVER) pyspark-4.1 ## every check and test; the last line counts them
 	@$(RUN) scripts/check
 
 test-unit: setup ## the tests that take seconds
@@ -37,8 +37,11 @@ test-property: setup ## the tests with generated inputs
 test-s3: setup $(SERVER) ## the tests against a real S3 server
 	@$(RUN) scripts/check s3
 
-test-spark: setup ## the tests that start Spark
-	@$(RUN) scripts/check spark
+test-spark: setup $(SERVER) pyspark-4.1 ## the tests that start Spark, on the newest PySpark and on 4.1
+	@$(RUN) scripts/check spark spark-4.1
+
+pyspark-4.1: setup
+	@scripts/setup-pyspark-4.1
 
 lint: setup ## style of the code and of the .proto files, and compatibility with the released format
 	@$(RUN) scripts/check ruff-check ruff-format buf-lint buf-breaking

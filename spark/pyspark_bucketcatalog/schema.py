@@ -6,6 +6,9 @@ Spark compares the two exactly. What Spark has no type for is widened: unsigned 
 
 from __future__ import annotations
 
+from inspect import signature
+from typing import Any
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -13,6 +16,8 @@ from pyspark.sql.types import StructType
 from bucketcatalog import InvalidOption
 
 _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
+# PySpark 4.3 asks for a time zone where 4.1 and 4.2 asked whether it is UTC.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {"timestamp_utc": True}
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -24,7 +29,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark expects of batches with these columns."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def check_columns(wanted: StructType, available: pa.Schema, table: str) -> None:
