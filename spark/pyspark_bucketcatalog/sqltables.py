@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from pyspark.sql.types import StructField, StructType
 
 from bucketcatalog import InvalidOption
+from bucketcatalog.store.s3.options import PUBLIC_OPTIONS
 
 from .options import STORAGE
 
 _PROVIDER = "provider"
 _PROPERTY = "option."
 _METADATA = "bucketcatalog.options"
-_PUBLIC = frozenset({f"{STORAGE}{name}" for name in ("endpoint_url", "anon", "use_ssl")})
+_PUBLIC = frozenset(f"{STORAGE}{name}" for name in PUBLIC_OPTIONS)
 
 
 def creates_table(options: Mapping[str, str]) -> bool:

@@ -90,12 +90,32 @@ class S3Options:
         named = {"key": self.key, "secret": self.secret, "token": self.token}
         return {name: value for name, value in named.items() if value is not None}
 
+    def for_s3fs(self) -> dict[str, Any]:
+        """The same as options of s3fs, which other S3 urls, as of Parquet files beside the catalog, are opened with."""
+        client = {"region_name": self.region, "verify": self.verify}
+        config: dict[str, Any] = {"connect_timeout": self.connect_timeout, "read_timeout": self.read_timeout}
+        if self.path_style is not None:
+            config["s3"] = {"addressing_style": "path" if self.path_style else "virtual"}
+        encryption = {"ServerSideEncryption": self.sse, "SSEKMSKeyId": self.sse_kms_key_id}
+        return {
+            **self.secrets,
+            "anon": self.anon,
+            "profile": self.profile,
+            "endpoint_url": self.endpoint_url,
+            "client_kwargs": {name: value for name, value in client.items() if value is not None},
+            "config_kwargs": config,
+            "s3_additional_kwargs": {name: value for name, value in encryption.items() if value is not None},
+            "use_listings_cache": False,
+        }
+
     def without_credentials(self) -> dict[str, Any]:
         """The options that were given, less the credentials."""
         values = ((known, getattr(self, known.name)) for known in fields(self) if known.name not in _CREDENTIALS)
         return {known.name: value for known, value in values if value != known.default}
 
 
+PUBLIC_OPTIONS: tuple[str, ...] = tuple(known.name for known in fields(S3Options) if known.repr)
+"""The options that are no credentials."""
 _CREDENTIALS = ("key", "secret", "token")
 
 
