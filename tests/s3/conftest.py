@@ -17,6 +17,7 @@ def server() -> Iterator[Server]:
     """Started once, since all tests share it: whoever kills or stops a server starts one of their own."""
     with Server() as running:
         yield running
+        running.kill()  # nobody needs the data any more, and it would wait for the connections that stores have kept
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
 
 
 def _s3(url: str, storage_options: Mapping[str, Any] | None) -> Store:
-    # Imported here: boto3 takes a third of a second, and is not installed with the package itself.
+    # Imported here: botocore takes a third of a second, and is not installed with the package itself.
     try:
         from bucketcatalog.store.s3.store import S3Store
     except ImportError as error:

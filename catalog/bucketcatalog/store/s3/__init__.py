@@ -3,9 +3,9 @@
 ::
 
     options     what a user may say about a store, from storage options to values
-    client      one boto3 client a process, tuned; the only module that makes one
+    client      one client a process and store, tuned; the only module that makes one
     failures    what went wrong with a request, in this package's errors
-    requests    a request with its retries, and the store's time from every answer
+    calls       a request with its retries, and the store's time from every answer
     uploads     large objects in parts, and parts that nobody completed
     listing     pages of a bucket
     store       the seam on top of these

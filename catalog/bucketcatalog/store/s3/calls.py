@@ -10,17 +10,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from bucketcatalog.errors import BucketCatalogError
-from bucketcatalog.store.persist import TRANSIENT, for_seconds, persistently
+from bucketcatalog.store.persist import for_seconds, persistently
 from bucketcatalog.store.s3.client import connect
 from bucketcatalog.store.s3.clocks import StoreClock
 from bucketcatalog.store.s3.credentials import missing
-from bucketcatalog.store.s3.failures import translated
+from bucketcatalog.store.s3.failures import SENSELESS, translated
 from bucketcatalog.store.s3.options import S3Options
 from bucketcatalog.store.secrets import Secrets
 
 Result = TypeVar("Result")
 Request = Callable[[Any], Result]
-"""Asks something of a boto3 client, and reads the answer to its end."""
+"""Asks something of a client, and reads the answer to its end."""
 
 
 class Calls:
@@ -44,16 +44,12 @@ class Calls:
             return request(self._client())
         except BucketCatalogError:
             raise
-        except (ClientError, BotoCoreError, HTTPError, OSError, ValueError) as error:
+        except (ClientError, BotoCoreError, HTTPError, OSError, ValueError, *SENSELESS) as error:
             raise self._translated(error, doing, name) from (None if self._secrets.shown_by(error) else error)
 
     def repeated(self, doing: str, name: str, request: Request[Result]) -> Result:
         """What ``request`` gives, tried again for ``retry_timeout`` seconds where that may help; it must be one that can be repeated."""
-        gives_up = for_seconds(self.options.retry_timeout)
-        try:
-            return self.once(doing, name, request)
-        except TRANSIENT:
-            return persistently(lambda: self.once(doing, name, request), gives_up)
+        return persistently(lambda: self.once(doing, name, request), for_seconds(self.options.retry_timeout))
 
     def _translated(self, error: Exception, doing: str, name: str) -> BucketCatalogError:
         found = translated(error, doing, name, self.place)

@@ -1,4 +1,4 @@
-"""One boto3 client a process, set up for many small requests.
+"""One client a process and store, set up for many small requests.
 
 For 300-byte PUTs, range GETs and LISTs boto3 is as fast as s3fs or faster, and faster still without what is switched off here: waiting
 for ``100 Continue``, the check of parameters, which this package makes itself, and reading each time of a listing on its own. Every
@@ -7,13 +7,15 @@ request is made once: ``calls`` says what is tried again, and until when.
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from typing import Any
 
-import boto3
 import botocore.session
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.handlers import add_expect_header
+from botocore.loaders import Loader, create_loader
 
 from bucketcatalog.store.s3.options import S3Options
 
@@ -22,12 +24,14 @@ _REGION_ELSEWHERE = "us-east-1"
 
 
 def connect(options: S3Options) -> Any:
-    """A client as the options say; a boto3 error where they cannot be followed. Times in its answers are left as text."""
+    """A client as the options say; an error of botocore where they cannot be followed. Times in its answers are left as text."""
     session = botocore.session.Session(profile=options.profile)
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_as_it_is)
     session.unregister("before-call.s3", add_expect_header)
     endpoint = options.endpoint_url or session.get_config_variable("endpoint_url") or None
-    region = options.region or session.get_config_variable("region") or (_REGION_ELSEWHERE if endpoint else None)
+    region = options.region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    session.set_config_variable("region", region)  # the service that gives credentials has one too
     styles = {None: "auto", True: "path", False: "virtual"}
     path_style = bool(endpoint) or None if options.path_style is None else options.path_style
     config = Config(
@@ -40,16 +44,22 @@ def connect(options: S3Options) -> Any:
         tcp_keepalive=True,
         s3={"addressing_style": styles[path_style]},
     )
-    return boto3.Session(botocore_session=session).client(
+    return session.create_client(
         "s3",
         endpoint_url=options.endpoint_url,
-        region_name=region,
+        region_name=region or (_REGION_ELSEWHERE if endpoint else None),
         verify=options.verify,
         aws_access_key_id=options.key,
         aws_secret_access_key=options.secret,
         aws_session_token=options.token,
         config=config,
     )
+
+
+@cache
+def _loader(data_path: str | None) -> Loader:
+    """What reads botocore's description of S3, a megabyte of JSON: kept, since a process may open many stores (one a task of Spark)."""
+    return create_loader(data_path)
 
 
 def _as_it_is(time: Any) -> Any:

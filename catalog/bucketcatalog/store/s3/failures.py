@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
 
 from bucketcatalog.errors import (
     AccessDenied,
@@ -42,7 +43,11 @@ _DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
 _OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
 _NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"}
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
+_CREDENTIALS_FETCHED = ("AssumeRole", "GetRoleCredentials", "CreateToken", "GetSessionToken")
+_BUSY = {"Throttling", "ThrottlingException", "IDPCommunicationError"}
 _CHANGING = {"put", "upload"}
+SENSELESS = (ResponseParserError, KeyError, RecursionError)
+"""What botocore or the reading of an answer raises where something else than S3 answers, such as the login page of a network."""
 
 
 def translated(error: Exception, doing: str, name: str, place: str) -> BucketCatalogError:
@@ -56,6 +61,11 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
             message,
             next_step="Give key and secret in the storage options, a profile, or set the environment up for the AWS SDKs. "
             "Credentials given as options do not travel in pickles.",
+        )
+    if isinstance(error, SENSELESS) and doing not in _CHANGING:
+        return UnsupportedStore(
+            f"Cannot {doing} {where}: the answer is none of S3's ({type(error).__name__}).",
+            next_step="Check the endpoint, and what stands between it and this machine.",
         )
     if isinstance(error, boto.SSLError):
         return AccessDenied(message, next_step="Give the authority's file with the storage option verify.")
@@ -82,6 +92,8 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
         return _no_answer(message, doing)
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
+    if error.operation_name.startswith(_CREDENTIALS_FETCHED) and status < 500 and code not in _BUSY:
+        return AccessDenied(message, next_step="Check the role and the token or profile that the credentials are fetched with.")
     if code == "RequestTimeTooSkewed":
         return AccessDenied(message, next_step="Set this machine's clock right: requests are signed with the time.")
     if status in (401, 403) and code in _DENIED:
@@ -90,7 +102,7 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
         return AccessDenied(message, next_step="Check the credentials in the storage options or the environment.")
     if code in _NOT_TAKEN:
         return StoreUnreachable(message, next_step="Try again; if it stays, check the network.")
-    if status >= 500 or status in (0, 429):
+    if status >= 500 or status in (0, 429) or code in _BUSY:
         # Also a store that asks for fewer requests may have begun to write, and a proxy before it may have sent the request twice.
         return _no_answer(message, doing)
     return UnsupportedStore(message, next_step="Check that the server speaks S3, and the storage options.")

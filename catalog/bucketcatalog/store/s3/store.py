@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bucketcatalog.errors import AccessDenied, NotFound, TruncatedObject
+from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, TruncatedObject
 from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
 from bucketcatalog.store.s3 import uploads
@@ -110,8 +110,16 @@ class S3Store:
     def head(self, name: str) -> ObjectInfo:
         """Size and time of the object, or ``ObjectNotFound``."""
         check_name(name)
-        found = self._calls.repeated("read", name, lambda c: c.head_object(Bucket=self._calls.bucket, Key=self._root + name))
-        return ObjectInfo(name, found["ContentLength"], int(parsedate_to_datetime(found["LastModified"]).timestamp()) * _SECOND)
+
+        def request(client: Any) -> ObjectInfo:
+            found = client.head_object(Bucket=self._calls.bucket, Key=self._root + name)
+            return ObjectInfo(name, found["ContentLength"], _header_time(found["LastModified"]))
+
+        try:
+            return self._calls.repeated("read", name, request)
+        except ObjectNotFound:
+            self._find_bucket()
+            raise
 
     def delete(self, name: str) -> None:
         """The object is gone on return; a bucket with versions keeps it behind a delete marker."""
@@ -129,9 +137,14 @@ class S3Store:
     def now_us(self) -> int:
         """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none."""
         if not self._calls.clock.known:
-            with suppress(AccessDenied, NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
-                self._calls.repeated("open", "", lambda c: c.head_bucket(Bucket=self._calls.bucket))
+            with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
+                self._find_bucket()
         return self._calls.clock.now_us()
+
+    def _find_bucket(self) -> None:
+        """``StoreNotFound`` where there is no bucket, as answers without a body do not tell; who may not ask is not told either."""
+        with suppress(AccessDenied):
+            self._calls.repeated("open", "", lambda c: c.head_bucket(Bucket=self._calls.bucket))
 
     def _get(self, name: str, span: str | None = None) -> bytes:
         check_name(name)
@@ -157,6 +170,10 @@ class S3Store:
 
 def _reopened(url: str, options: dict[str, Any], ticket: str | None) -> S3Store:
     return S3Store(url, options, ticket=ticket)
+
+
+def _header_time(text: str) -> int:
+    return int(parsedate_to_datetime(text).timestamp()) * _SECOND
 
 
 def _listed_time(text: str) -> int:
