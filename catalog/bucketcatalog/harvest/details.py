@@ -76,7 +76,7 @@ class Details:
 
     def _head(self, key: str, version: str | None, etag: str | None) -> Answer:
         found = self._inventory.head(key, version)
-        if found is None or (etag is not None and str(found.get("ETag", "")).strip('"') != etag):
+        if found is None or str(found.get("ETag") or etag).strip('"') != str(etag):
             return None  # it was replaced since it was listed, and the next harvest will see by what
         return head_columns(found)
 

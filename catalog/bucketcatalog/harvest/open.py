@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidOption
 from ..store import Store
-from ..store.inventories import is_inventory_url, open_inventory
+from ..store.openinventory import is_inventory_url, open_inventory
 from ..store.remotefiles import RemoteFiles
 from .local import LocalSource
 from .remote import RemoteSource

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bucketcatalog.errors import UnsupportedStore
 from bucketcatalog.store.base import Store
-from bucketcatalog.store.s3.options import PROTOCOLS
 
 IS_DELETE_MARKER = "IsDeleteMarker"
 """What an entry that is a delete marker has beside the columns of S3."""
@@ -84,20 +82,3 @@ class Inventory(Protocol):
     def own(self, store: Store) -> str | None:
         """Where in the bucket ``store`` lies: what its keys begin with, or None where it lies elsewhere."""
         ...
-
-
-def open_inventory(url: str, storage_options: Mapping[str, Any] | None = None) -> Inventory:
-    """The inventory of ``s3://BUCKET/PATH``; asks nothing yet. ``InvalidOption`` for what is no such url or option."""
-    # Imported here: boto3 takes a third of a second, and is not installed with the package itself.
-    try:
-        from bucketcatalog.store.s3.inventory import S3Inventory
-    except ImportError as error:
-        raise UnsupportedStore(
-            f"{url} needs a package that is not installed: {error.name}.", next_step="pip install 'bucketcatalog[s3]'"
-        ) from error
-    return S3Inventory(url, storage_options)
-
-
-def is_inventory_url(url: str) -> bool:
-    """Whether ``open_inventory`` takes the url."""
-    return "://" in url and url.partition("://")[0] in PROTOCOLS
