@@ -11,7 +11,7 @@ import typer
 from ..catalog import DEFAULT_DATABASE
 from ..harvest import Harvested
 from ..harvest import harvest as run_harvest
-from .options import CatalogArgument, Json, StorageOption, WrittenDatabase, open_catalog, refuse_unwritable
+from .options import CatalogArgument, Json, StorageOption, WrittenDatabase, open_catalog, parse_options, refuse_unwritable
 from .output import finish, number, plain, print_facts, size, visible, visible_name, write
 from .progress import progress_line
 
@@ -19,7 +19,9 @@ Globs = list[str] | None
 
 
 def harvest(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A directory, by path or file:// URL.", show_default=False)],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A directory, by path or URL; a bucket: s3://BUCKET/PATH.", show_default=False)
+    ],
     catalog: CatalogArgument,
     database: WrittenDatabase = DEFAULT_DATABASE,
     writer: Annotated[
@@ -37,10 +39,22 @@ def harvest(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Take everything for deleted where the source has nothing at all.")
     ] = False,
+    metadata: Annotated[
+        bool, typer.Option("--metadata", help="Ask for the headers of each object of a bucket that is new; a request each.")
+    ] = False,
+    tags: Annotated[bool, typer.Option("--tags", help="Ask for the tags of each object of a bucket; a request each.")] = False,
+    source_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source-option",
+            metavar="K=V",
+            help="An option of the source, such as endpoint_url=...; repeat it.  [default: environment]",
+        ),
+    ] = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
-    """Bring the inventory of a directory up to date.
+    """Bring the inventory of a directory or bucket up to date.
 
     The first run adds everything, a later one only what is new, overwritten or deleted. A run that was interrupted is completed by the
     next. Globs match the whole path below the source, * matches / too.
@@ -61,6 +75,9 @@ def harvest(
             exclude=exclude or (),
             dry_run=dry_run,
             allow_empty=allow_empty,
+            metadata=metadata,
+            tags=tags,
+            source_options=parse_options(source_option, "source") or None,
             progress=lambda state: tell(f"{number(state.entries, 'entry', 'entries')}, {number(state.changes, 'change')}"),
         )
     if as_json:
@@ -73,8 +90,11 @@ def _say(result: Harvested, catalog: str) -> None:
     would = "would be " if result.dry_run else ""
     write(
         f"{number(result.entries, 'entry', 'entries')}: {result.created:,} {would}created, {result.overwritten:,} {would}overwritten, "
-        f"{result.deleted:,} {would}deleted, {result.unchanged:,} unchanged; {size(result.bytes)} changed"
+        + (f"{result.updated:,} {would}updated, " if result.updated else "")
+        + f"{result.deleted:,} {would}deleted, {result.unchanged:,} unchanged; {size(result.bytes)} changed"
     )
+    if result.versions or result.version_changes:
+        write(f"{number(result.versions, 'version')} with delete markers: {result.version_changes:,} {would}changed")
     if result.errors:
         _say_failed(result, catalog)
     if not result.dry_run:

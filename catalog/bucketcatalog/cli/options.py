@@ -35,13 +35,18 @@ Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="
 
 def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
     """The catalog at a path or url, with ``k=v`` options of its store."""
+    return Catalog(url, storage_options=parse_options(storage_options, "storage") or None)
+
+
+def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
+    """``k=v`` options of a ``kind`` as a mapping; ``InvalidOption`` names the one that is none."""
     options = {}
-    for given in storage_options or ():
-        key, equals, value = given.partition("=")
+    for text in given or ():
+        key, equals, value = text.partition("=")
         if not key or not equals:
-            raise InvalidOption(f"The storage option {given!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE.")
+            raise InvalidOption(f"The {kind} option {text!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE.")
         options[key] = value
-    return Catalog(url, storage_options=options or None)
+    return options
 
 
 def refuse_unwritable(url: str) -> None:

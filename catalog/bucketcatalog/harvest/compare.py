@@ -5,30 +5,24 @@ Neither side is ever in memory as a whole: from each there is one batch, and a s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import one_chunk
-from ..facts import Facts
 from ..keys import lower_bound
-from ..reading import Part, read_slice
 from ..render import version_names
-from ..snapshot import Snapshot
-from .mapping import OBJECTS, Bucket, object_ids
-from .scope import Scope
+from .columns import differing, with_unsaid
 from .source import EntryError
-
-SLICE_ROWS = 16_384
-_NAME, _ID = OBJECTS.by_name["name"].field_name, OBJECTS.by_name["id"].field_name
-_COLUMNS = frozenset({*(c.field_name for c in OBJECTS.key_columns), _ID, "_kind", "_txn", "_seq"})
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of the merge: ``names`` (as bytes, sorted, distinct), ``ids``, and the ``rows`` that they belong to, all of one length."""
+    """One side of the merge: ``names`` (as bytes, sorted, distinct), ``ids``, and the ``rows`` that they belong to, all of one length.
+
+    Where a table has several rows of one name, ``names`` are what tells them apart too: the end of their keys, encoded.
+    """
 
     names: pa.Array
     ids: pa.Array
@@ -57,7 +51,8 @@ class Step:
     """What has to change in a range of names.
 
     ``put`` holds entries with their ``ids`` that are new or another version than the catalog has, of which ``created`` are new.
-    ``gone`` are names that the source has no more, with the ``versions`` seen. ``unchanged`` counts the rest.
+    ``gone`` are names that the source has no more, with the ``versions`` seen and the catalog's rows, ``lost``. ``update`` holds entries
+    of versions that the catalog has with other columns, ``known`` the rows that it has of them. ``unchanged`` counts the rest.
     """
 
     put: pa.RecordBatch | None
@@ -66,76 +61,103 @@ class Step:
     gone: pa.Array
     versions: pa.Array
     unchanged: int
+    lost: pa.RecordBatch | None = None
+    update: pa.RecordBatch | None = None
+    known: pa.RecordBatch | None = None
+
+    @property
+    def updated(self) -> int:
+        """How many versions have other columns."""
+        return 0 if self.update is None else len(self.update)
 
 
-def source_sides(bucket: Bucket, batches: Iterable[pa.RecordBatch]) -> Iterator[Side]:
-    """The source's batches with their ids."""
-    for entries in batches:
-        yield Side(entries.column("name").cast(pa.binary()), object_ids(bucket, entries), entries)
+Look = Callable[[pa.RecordBatch, pa.RecordBatch | None], pa.RecordBatch]
+"""Entries, and the catalog's rows of the same versions (null where it has none; None where it has none of all), to the entries with
+further columns."""
 
 
-def live_sides(snapshot: Snapshot, bucket: Bucket, scope: Scope) -> Iterator[Side]:
-    """The bucket's live objects that are in scope, with their versions; reads names and ids alone."""
-    base = snapshot.base(OBJECTS.name)
-    ranges = [bucket.keys]
-    for piece in base.plan(ranges, only_live=True, target=SLICE_ROWS):
-        facts = read_slice(base.store, base.table, piece, Part.LIVE, _COLUMNS)
-        mask = scope.mask(one_chunk(facts.rows.column(_NAME))) if len(facts) else None
-        if mask is not None:
-            facts = facts.filter(mask)
-        if len(facts):
-            yield _live_side(facts)
+class Merger:
+    """Merges the catalog's rows with a source's that are given bit by bit, in order of names.
 
+    ``compared`` are columns that may differ between rows of one id; without any the catalog's rows need no columns of their own. What a
+    source leaves unset of them it does not know: the catalog keeps what it has. ``look`` adds columns, which are compared too.
+    """
 
-def _live_side(facts: Facts) -> Side:
-    names = one_chunk(facts.rows.column(_NAME)).cast(pa.binary())
-    ids = one_chunk(facts.rows.column(_ID))
-    version = pa.record_batch([facts.uuids.take(facts.column("_txn")), facts.column("_seq")], names=["uuid", "sequence"])
-    return Side(names, ids, version)
+    def __init__(self, live: Iterator[Side], *, compared: Sequence[str] = (), look: Look | None = None) -> None:
+        self._live = live
+        self._known = next(live, None)
+        self._compared = tuple(compared)
+        self._look = look
 
+    def take(self, mine: Side) -> Iterator[Step]:
+        """What has to change up to the last name of these rows."""
+        while len(mine) and self._known is not None:
+            upto = min(mine.last, self._known.last)
+            now, mine = mine.split(upto)
+            theirs, left = self._known.split(upto)
+            yield self._compare(now, theirs)
+            self._known = left if len(left) else next(self._live, None)
+            if not len(mine):
+                return
+        if len(mine):
+            rows = mine.rows if self._look is None else self._look(mine.rows, None)
+            yield Step(rows, mine.ids, len(mine), _NO_NAMES, _NO_VERSIONS, 0)
 
-def merge(source: Iterator[Side], live: Iterator[Side]) -> Iterator[Step]:
-    """What has to change, range by range, in order of names."""
-    entries, known = next(source, None), next(live, None)
-    while entries is not None and known is not None:
-        upto = min(entries.last, known.last)
-        mine, entries_left = entries.split(upto)
-        theirs, known_left = known.split(upto)
-        yield _compared(mine, theirs)
-        entries = entries_left if len(entries_left) else next(source, None)
-        known = known_left if len(known_left) else next(live, None)
-    while entries is not None:
-        yield Step(entries.rows, entries.ids, len(entries), _NO_NAMES, _NO_VERSIONS, 0)
-        entries = next(source, None)
-    while known is not None:
-        yield Step(None, _NO_IDS, 0, known.names, _versions(known.rows), 0)
-        known = next(live, None)
+    def rest(self) -> Iterator[Step]:
+        """What has to change after the last name of the source."""
+        while self._known is not None:
+            known, self._known = self._known, next(self._live, None)
+            yield Step(None, _NO_IDS, 0, known.names, _versions(known.rows), 0, known.rows)
+
+    def _compare(self, mine: Side, theirs: Side) -> Step:
+        if not self._compared and mine.names.equals(theirs.names) and mine.ids.equals(theirs.ids):
+            return Step(None, _NO_IDS, 0, _NO_NAMES, _NO_VERSIONS, len(mine))
+        at = pc.index_in(mine.names, value_set=theirs.names)
+        same = pc.fill_null(pc.equal(theirs.ids.take(at), mine.ids), False)
+        changed = pc.invert(same)
+        gone = pc.invert(pc.is_in(theirs.names, value_set=mine.names))
+        lost = theirs.rows.filter(gone)
+        rows, update, known = mine.rows, None, None
+        if self._compared:
+            rows, differs, known = self._settled(mine.rows, theirs.rows.take(pc.if_else(same, at, None)))
+            update, known = rows.filter(differs), known.filter(differs)
+        put = rows.filter(changed)
+        updated = 0 if update is None else len(update)
+        return Step(
+            put if len(put) else None,
+            mine.ids.filter(changed),
+            pc.sum(pc.and_(changed, at.is_null()), min_count=0).as_py(),
+            theirs.names.filter(gone),
+            _versions(lost),
+            len(mine) - len(put) - updated,
+            lost,
+            update if updated else None,
+            known if updated else None,
+        )
+
+    def _settled(self, entries: pa.RecordBatch, known: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array, pa.RecordBatch]:
+        """The entries with all their columns, which of them differ from what is known of the same version, and what is known."""
+        rows = with_unsaid(entries, known, self._compared)
+        compared = self._compared
+        if self._look is not None:
+            rows = self._look(rows, known)
+            compared = (*compared, *(name for name in rows.schema.names if name not in entries.schema.names))
+        return rows, pc.and_(known.column("uuid").is_valid(), differing(rows, known, compared)), known
 
 
 _NO_NAMES, _NO_IDS, _NO_VERSIONS = pa.array([], pa.binary()), pa.array([], pa.binary(16)), pa.array([], pa.string())
 
 
+def merge(source: Iterator[Side], live: Iterator[Side]) -> Iterator[Step]:
+    """What has to change where ids alone are compared, range by range, in order of names."""
+    merger = Merger(live)
+    for side in source:
+        yield from merger.take(side)
+    yield from merger.rest()
+
+
 def _versions(rows: pa.RecordBatch) -> pa.Array:
     return version_names(rows.column("uuid"), rows.column("sequence"))
-
-
-def _compared(mine: Side, theirs: Side) -> Step:
-    if mine.names.equals(theirs.names) and mine.ids.equals(theirs.ids):
-        return Step(None, _NO_IDS, 0, _NO_NAMES, _NO_VERSIONS, len(mine))
-    at = pc.index_in(mine.names, value_set=theirs.names)
-    same = pc.fill_null(pc.equal(theirs.ids.take(at), mine.ids), False)
-    changed = pc.invert(same)
-    gone = pc.invert(pc.is_in(theirs.names, value_set=mine.names))
-    put = mine.rows.filter(changed)
-    created = pc.sum(pc.and_(changed, at.is_null()), min_count=0).as_py()
-    return Step(
-        put if len(put) else None,
-        mine.ids.filter(changed),
-        created,
-        theirs.names.filter(gone),
-        _versions(theirs.rows.filter(gone)),
-        len(mine) - len(put),
-    )
 
 
 class OutOfReach:
@@ -158,7 +180,8 @@ class OutOfReach:
         if not masks:
             return step
         kept = _none_of(masks)
-        return Step(step.put, step.ids, step.created, step.gone.filter(kept), step.versions.filter(kept), step.unchanged)
+        lost = None if step.lost is None else step.lost.filter(kept)
+        return replace(step, gone=step.gone.filter(kept), versions=step.versions.filter(kept), lost=lost)
 
 
 def _under(names: pa.Array, path: bytes) -> pa.Array:

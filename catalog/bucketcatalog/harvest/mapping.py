@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,31 +23,43 @@ from ..clock import uuid5
 from ..codec.descriptors import core_tables
 from ..errors import InvalidName, InvalidOption
 from ..incarnations import Incarnations
-from ..keys import KeyRange, prefix_range
+from ..keys import KeyRange, encode_array, prefix_range
+from ..render import version_names
 from ..snapshot import Snapshot
 from ..surface import storage_row
-from ..tables import UUID_STORAGE
+from ..tables import UUID_STORAGE, Table
 from .source import Source
 
 OBJECTS = core_tables()["objects"]
+OBJECT_VERSIONS = core_tables()["object_versions"]
 BUCKETS = core_tables()["buckets"]
 _UUID_BYTES = 16
+_BUCKETS_KEY = ("owner", "bucket_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The bucket that a source's entries go to. ``row`` is what has to be put first, None where the catalog has it already."""
+    """The bucket that a source's entries go to.
+
+    ``row`` is what has to be put first, or replaces the row of a bucket that ``is_known``; None where the catalog has it so already.
+    """
 
     owner: str
     name: str
     id: bytes
     source: str
     row: dict[str, Any] | None
+    is_known: bool = False
 
     @property
     def keys(self) -> KeyRange:
         """The keys of the bucket's objects."""
-        return prefix_range(OBJECTS, [uuid.UUID(self.owner).bytes, self.id])
+        return keys_of(self, OBJECTS)
+
+
+def keys_of(bucket: Bucket, table: Table) -> KeyRange:
+    """The keys of a bucket's rows in a table whose key begins with owner and bucket."""
+    return prefix_range(table, [uuid.UUID(bucket.owner).bytes, bucket.id])
 
 
 def owner_of(source: Source, owner: str | None) -> str:
@@ -59,27 +72,29 @@ def owner_of(source: Source, owner: str | None) -> str:
         raise InvalidOption(f"The owner {owner!r} is no uuid.", next_step="Give one, or leave it out.") from None
 
 
-def find_bucket(snapshot: Snapshot, source: Source, name: str | None, owner: str | None) -> Bucket:
-    """The source's bucket as the snapshot has it, or as it is to be.
+def find_bucket(
+    snapshot: Snapshot, source: Source, name: str | None, owner: str | None, told: Mapping[str, Any] | None = None
+) -> Bucket:
+    """The source's bucket as the snapshot has it, or as it is to be. ``told`` are further columns that the source knows.
 
     ``InvalidOption`` where a bucket of that name is not this source's: its objects would all look deleted.
     """
     key = {"owner": owner_of(source, owner), "name": source.name if name is None else _checked(name)}
     live = snapshot.get("buckets", **key)
-    wanted = {**key, "external": True, "source": source.url}
+    wanted = {**key, "external": True, "source": source.url, **(told or {})}
     if live is None:
         stored = storage_row(BUCKETS, wanted)
         Incarnations(BUCKETS, lambda: snapshot).fill([stored])
         id_: bytes = stored[BUCKETS.by_name["id"].field_name]
-        return Bucket(**key, id=id_, source=source.url, row={**wanted, "id": str(uuid.UUID(bytes=id_))})
+        return Bucket(key["owner"], key["name"], id_, source.url, {**wanted, "id": str(uuid.UUID(bytes=id_))})
     if not live["external"] or not _same_place(live["source"], source.url):
         holds = f"an inventory of {live['source']!r}" if live["external"] else "objects of its own"
         raise InvalidOption(
             f"The bucket {key['name']!r} holds {holds}, not an inventory of {source.url!r}.",
             next_step="Name another bucket with --bucket.",
         )
-    row = {**live, **wanted} if live["source"] != source.url else None
-    return Bucket(**key, id=uuid.UUID(live["id"]).bytes, source=source.url, row=row)
+    row = {**live, **wanted} if any(live[name] != value for name, value in wanted.items()) else None
+    return Bucket(key["owner"], key["name"], uuid.UUID(live["id"]).bytes, source.url, row, is_known=True)
 
 
 def _checked(name: str) -> str:
@@ -99,6 +114,13 @@ def _same_place(known: str | None, url: str) -> bool:
     return known.startswith("file://") and url.startswith("file://") and known[7:].partition("/")[2] == url[7:].partition("/")[2]
 
 
+def names_of(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> pa.Array:
+    """What tells a bucket's rows apart, as bytes in the order of their keys: the name, and in ``object_versions`` the version too."""
+    last = [table.by_name[name] for name in table.key if name not in _BUCKETS_KEY]
+    parts = [encode_array(column, columns[column.name], last=column is last[-1]) for column in last]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+
+
 def object_ids(bucket: Bucket, entries: pa.RecordBatch) -> pa.Array:
     """The ids of entries, as 16 bytes."""
     names = entries.column("name").cast(pa.binary())
@@ -111,16 +133,29 @@ def object_ids(bucket: Bucket, entries: pa.RecordBatch) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(UUID_STORAGE, len(entries), [None, pa.py_buffer(ids)])
 
 
-def object_rows(bucket: Bucket, entries: pa.RecordBatch, ids: pa.Array) -> pa.Table:
-    """Entries as rows of the table ``objects``."""
-    owner = pa.repeat(pa.scalar(uuid.UUID(bucket.owner).bytes, UUID_STORAGE), len(entries))
-    bucket_ids = pa.repeat(pa.scalar(bucket.id, UUID_STORAGE), len(entries))
+def entry_rows(bucket: Bucket, entries: pa.RecordBatch, ids: pa.Array) -> pa.Table:
+    """Entries as rows of their table."""
     columns = {name: entries.column(name) for name in entries.schema.names if name != "identity"}
-    return pa.table({"owner": owner, "bucket_id": bucket_ids, "id": ids, "created": columns["modified"], **columns})
+    return pa.table({**_of_bucket(bucket, len(entries)), "id": ids, "created": columns["modified"], **columns})
+
+
+def updated_rows(table: Table, entries: pa.RecordBatch, known: pa.RecordBatch) -> pa.Table:
+    """The rows that the catalog has of these entries, with the entries' columns in place of its own, each naming its version."""
+    own = set(entries.schema.names)
+    columns = {c.name: entries.column(c.name) if c.name in own else known.column(c.name) for c in table.columns}
+    return pa.table({**columns, "_version": version_names(known.column("uuid"), known.column("sequence"))})
 
 
 def deleted_keys(bucket: Bucket, names: pa.Array, versions: pa.Array) -> pa.Table:
     """The keys of objects, each with the version that is to end."""
-    owner = pa.repeat(pa.scalar(uuid.UUID(bucket.owner).bytes, UUID_STORAGE), len(names))
-    bucket_ids = pa.repeat(pa.scalar(bucket.id, UUID_STORAGE), len(names))
-    return pa.table({"owner": owner, "bucket_id": bucket_ids, "name": names.cast(pa.string()), "_version": versions})
+    return pa.table({**_of_bucket(bucket, len(names)), "name": names.cast(pa.string()), "_version": versions})
+
+
+def lost_keys(table: Table, lost: pa.RecordBatch, versions: pa.Array) -> pa.Table:
+    """The keys of rows of the catalog, each with the version that is to end."""
+    return pa.table({**{name: lost.column(name) for name in table.key}, "_version": versions})
+
+
+def _of_bucket(bucket: Bucket, count: int) -> dict[str, pa.Array]:
+    owner = pa.repeat(pa.scalar(uuid.UUID(bucket.owner).bytes, UUID_STORAGE), count)
+    return {"owner": owner, "bucket_id": pa.repeat(pa.scalar(bucket.id, UUID_STORAGE), count)}

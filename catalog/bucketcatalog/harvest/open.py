@@ -4,24 +4,47 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from ..errors import UnsupportedStore
+from ..errors import InvalidOption
+from ..store import Store
+from ..store.openinventory import is_inventory_url, open_inventory
+from ..store.remotefiles import RemoteFiles
 from .local import LocalSource
+from .remote import RemoteSource
+from .s3 import S3Source
 from .source import Source
 
 _FILE_URL = re.compile(r"file://[^/]*(?=/)")
 
 
-def open_source(source: str | os.PathLike[str], leave_out: Iterable[str] = ()) -> Source:
-    """A directory, by path or ``file://`` url; what lies in ``leave_out`` is not looked at. Nothing is read yet."""
+def open_source(
+    source: str | os.PathLike[str],
+    leave_out: Iterable[str] = (),
+    *,
+    options: Mapping[str, Any] | None = None,
+    beside: Store | None = None,
+    metadata: bool = False,
+    tags: bool = False,
+) -> Source:
+    """A directory, by path or ``file://`` url, a bucket or a path in one (``s3://``), or any other url that fsspec knows.
+
+    What lies in ``leave_out`` is not looked at, nor what is ``beside``, the catalog's own store. ``options`` reach S3 or fsspec, and only
+    a bucket has ``metadata`` and ``tags`` of objects. Nothing is read yet.
+    """
     text = os.fspath(source)
-    if match := _FILE_URL.match(text):
-        return LocalSource(os.fsdecode(unquote_to_bytes(text[match.end() :])), leave_out=leave_out)
-    if "://" in text:
-        raise UnsupportedStore(
-            f"{text!r} cannot be harvested: this release takes the inventory of directories.",
-            next_step="Mount it, or give a path or a file:// url.",
+    if is_inventory_url(text):
+        return S3Source(open_inventory(text, options), metadata=metadata, tags=tags, beside=beside)
+    if metadata or tags:
+        raise InvalidOption(
+            f"{text!r} has no metadata or tags to ask for.", next_step="Leave these out: only S3 buckets have them."
         )
-    return LocalSource(source, leave_out=leave_out)
+    match = _FILE_URL.match(text)
+    if match is None and "://" in text:
+        return RemoteSource(RemoteFiles(text, options), beside=beside)
+    if options:
+        raise InvalidOption(f"{text!r} takes no source options.", next_step="Leave them out.")
+    path = source if match is None else os.fsdecode(unquote_to_bytes(text[match.end() :]))
+    return LocalSource(path, leave_out=leave_out)

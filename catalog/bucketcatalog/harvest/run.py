@@ -9,28 +9,26 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..errors import ForeignBranch, SourceNotFound
+from ..errors import ForeignBranch, InvalidOption, SourceNotFound
 from ..names import writer_id
-from ..snapshot import Snapshot
-from ..writer import Committed, Writer
-from .compare import OutOfReach, Side, Step, live_sides, merge, source_sides
+from .chunks import Chunks
+from .compare import OutOfReach, Step
+from .difference import Difference
 from .failures import Failed, Failures
-from .mapping import Bucket, deleted_keys, find_bucket, object_rows
+from .mapping import OBJECTS, find_bucket
 from .open import open_source
 from .scope import Scope
-from .source import EntryError, Source
+from .source import EntryError, Source, StoreSource
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000
@@ -41,6 +39,8 @@ CHECKPOINT_EVENTS = 1_000_000
 class Harvested:
     """What a harvest did, or has done so far. ``bytes`` is the content length of what was created and overwritten, in sum.
 
+    ``updated`` counts objects of which the version stayed and something else changed, such as tags or the storage class. ``versions``
+    counts the rows of ``object_versions`` that were seen, ``version_changes`` those that were put, updated or deleted.
     ``entries`` counts what was seen; ``errors`` what the source has now that cannot be catalogued, of which ``failed`` are the first few;
     ``transactions`` are the versions of what was committed, none in a dry run.
     """
@@ -55,8 +55,11 @@ class Harvested:
     entries: int = 0
     created: int = 0
     overwritten: int = 0
+    updated: int = 0
     deleted: int = 0
     unchanged: int = 0
+    versions: int = 0
+    version_changes: int = 0
     bytes: int = 0
     errors: int = 0
     failed: tuple[Failed, ...] = ()
@@ -65,8 +68,8 @@ class Harvested:
 
     @property
     def changes(self) -> int:
-        """How many objects were created, overwritten and deleted."""
-        return self.created + self.overwritten + self.deleted
+        """How many objects were created, overwritten, updated and deleted."""
+        return self.created + self.overwritten + self.updated + self.deleted
 
 
 Progress = Callable[[Harvested], None]
@@ -90,25 +93,38 @@ def harvest(
     exclude: Sequence[str] = (),
     dry_run: bool = False,
     allow_empty: bool = False,
+    metadata: bool = False,
+    tags: bool = False,
+    source_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     chunk_events: int = CHUNK_EVENTS,
     checkpoint_events: int = CHECKPOINT_EVENTS,
 ) -> Harvested:
     """Bring the catalog's inventory of ``source`` up to date, and say what changed.
 
-    ``include`` and ``exclude`` are globs (see ``scope``). ``progress`` is called with what is done so far, about every 16,384 entries.
-    ``SourceNotFound`` where there is nothing to list, or, without ``allow_empty``, where nothing is found of all that the catalog has:
-    so looks a file system that is not mounted. ``InvalidOption`` where the bucket is not this source's. ``ForeignBranch`` where another
-    harvest has written as the same writer meanwhile.
+    ``include`` and ``exclude`` are globs (see ``scope``). ``source_options`` say how to reach the source, as storage options do for the
+    catalog; without them the environment does. ``metadata`` and ``tags`` ask a bucket for each object's own, a request each.
+    ``progress`` is called with what is done so far, about every 16,384 entries. ``SourceNotFound`` where there is nothing to list, or,
+    without ``allow_empty``, where nothing is found of all that the catalog has: so looks a file system that is not mounted.
+    ``InvalidOption`` where the bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer
+    meanwhile.
     """
     start = clock.monotonic()
-    origin = open_source(source, _own_places(catalog)) if isinstance(source, (str, os.PathLike)) else source
+    if isinstance(source, (str, os.PathLike)):
+        origin = open_source(
+            source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags
+        )
+    elif metadata or tags or source_options:
+        raise InvalidOption("A source that is open already takes no options.", next_step="Give its url, or open it with them.")
+    else:
+        origin = source
     scope = Scope(tuple(include), tuple(exclude))
     name = writer_id(writer) if writer is not None else default_writer(origin)
+    told = _told(origin)
     with _alone():
         opened = None if dry_run else catalog.writer(name, database=database)
     snapshot = catalog.database(database).look()
-    target = find_bucket(snapshot, origin, bucket, owner)
+    target = find_bucket(snapshot, origin, bucket, owner, told)
     state = Harvested(
         source=origin.url,
         bucket=target.name,
@@ -118,8 +134,8 @@ def harvest(
         writer=name,
         dry_run=dry_run,
     )
-    with _alone(), _Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
-        for counted in _run(state, origin, scope, snapshot, target, chunks, allow_empty=allow_empty):
+    with _alone(), Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
+        for counted in _run(state, Difference(snapshot, target, scope, origin), chunks, allow_empty=allow_empty):
             state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
             if progress is not None:
                 progress(state)
@@ -149,37 +165,41 @@ def _text(uuid: bytes) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _run(
-    state: Harvested, source: Source, scope: Scope, snapshot: Snapshot, bucket: Bucket, chunks: _Chunks, *, allow_empty: bool
-) -> Iterator[Harvested]:
+def _told(source: Source) -> dict[str, Any]:
+    """What the source knows of its bucket."""
+    versioning = source.versioning() if isinstance(source, StoreSource) else None
+    return {} if versioning is None else {"versioning": versioning or None}
+
+
+def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empty: bool) -> Iterator[Harvested]:
     """Merge the two sides and hand on what differs; gives the counts after each step."""
     failures, out_of_reach = Failures(), OutOfReach()
+    source, scope = difference.source, difference.scope
 
     def report(error: EntryError) -> None:
         failures.add(error)
         out_of_reach.add(error)
 
-    entries, live = source_sides(bucket, source.entries(scope, report)), live_sides(snapshot, bucket, scope)
+    entries = source.entries(scope, report)
     first = next(entries, None)
-    if first is None and not failures and not allow_empty:
-        live = _refuse_emptied(source, live)
-    for step in map(out_of_reach.spare, merge(entries if first is None else chain([first], entries), live)):
-        state = _counted(state, step, failures)
-        chunks.add(step)
+    if first is None and not failures and not allow_empty and difference.is_known():
+        raise _emptied(source)
+    for table, found in difference.changes(entries if first is None else chain([first], entries)):
+        step = out_of_reach.spare(found) if table is OBJECTS else found
+        state = _counted(state, step, failures) if table is OBJECTS else _counted_versions(state, step)
+        chunks.add(step, table)
         yield state
-    chunks.add_failures(*failures.changes(snapshot, source.url, scope))
+    chunks.add_failures(*failures.changes(difference.snapshot, source.url, scope))
     chunks.flush()
     yield replace(state, errors=len(failures), failed=failures.first())
 
 
-def _refuse_emptied(source: Source, live: Iterator[Side]) -> Iterator[Side]:
-    """``SourceNotFound`` where a source has nothing and the catalog something: all of it would be taken for deleted."""
-    if next(live, None) is not None:
-        raise SourceNotFound(
-            f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",
-            next_step="See that it is mounted and that the globs fit. If it is meant to be empty: --allow-empty, allow_empty=True.",
-        )
-    return live
+def _emptied(source: Source) -> SourceNotFound:
+    """A source has nothing and the catalog something: all of it would be taken for deleted."""
+    return SourceNotFound(
+        f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",
+        next_step="See that it is mounted and that the globs fit. If it is meant to be empty: --allow-empty, allow_empty=True.",
+    )
 
 
 def _counted(state: Harvested, step: Step, failures: Failures) -> Harvested:
@@ -187,9 +207,10 @@ def _counted(state: Harvested, step: Step, failures: Failures) -> Harvested:
     size = 0 if step.put is None else pc.sum(step.put.column("content_length"), min_count=0).as_py()
     return replace(
         state,
-        entries=state.entries + put + step.unchanged,
+        entries=state.entries + put + step.updated + step.unchanged,
         created=state.created + step.created,
         overwritten=state.overwritten + put - step.created,
+        updated=state.updated + step.updated,
         deleted=state.deleted + len(step.gone),
         unchanged=state.unchanged + step.unchanged,
         bytes=state.bytes + size,
@@ -197,88 +218,10 @@ def _counted(state: Harvested, step: Step, failures: Failures) -> Harvested:
     )
 
 
-class _Chunks:
-    """Collects events and commits them, chunk by chunk, in one thread beside the walk: at most one chunk is under way.
-
-    Without a writer (a dry run) it commits nothing. What is still waiting when its ``with`` block raises is not committed.
-    """
-
-    def __init__(
-        self, writer: Writer | None, snapshot: Snapshot, bucket: Bucket, chunk_events: int, checkpoint_events: int
-    ) -> None:
-        self._writer = writer
-        self._bucket = bucket
-        self._limit = chunk_events
-        self._checkpoint_events = checkpoint_events
-        self._uncovered = sum(t.events for t in snapshot.view.tail if writer is not None and t.writer == writer.id)
-        self._covered = sum(t.live + t.tombstones + t.stubs for c in snapshot.view.checkpoints for t in c.totals.values())
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harvest-commit")
-        self._under_way: Future[None] | None = None
-        self._committed: list[Committed] = []
-        self._waiting: list[tuple[str, str, Any]] = [] if bucket.row is None else [("put", "buckets", bucket.row)]
-        self._count = 0
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The transactions committed so far."""
-        return tuple(committed.version for committed in self._committed)
-
-    def add(self, step: Step) -> None:
-        """The events of a step."""
-        if step.put is not None:
-            self._append("put", "objects", object_rows(self._bucket, step.put, step.ids))
-        if len(step.gone):
-            self._append("delete", "objects", deleted_keys(self._bucket, step.gone, step.versions))
-        if self._count >= self._limit:
-            self.flush()
-
-    def add_failures(self, new: pa.Table, settled: pa.Table) -> None:
-        """Entries that cannot be catalogued, as found now, and those for which that is over."""
-        for kind, rows in (("put", new), ("delete", settled)):
-            if len(rows):
-                self._append(kind, "harvest_errors", rows)
-
-    def _append(self, kind: str, table: str, rows: pa.Table) -> None:
-        self._waiting.append((kind, table, rows))
-        self._count += len(rows)
-
-    def flush(self) -> None:
-        """Begin to commit what is waiting, once the chunk before it has been committed."""
-        self._settle()
-        waiting, self._waiting, self._count = self._waiting, [], 0
-        if waiting and self._writer is not None:
-            self._under_way = self._thread.submit(self._commit, self._writer, waiting)
-
-    def _commit(self, writer: Writer, events: Sequence[tuple[str, str, Any]]) -> None:
-        with writer.transaction(operation="harvest", metadata={"source": self._bucket.source, "bucket": self._bucket.name}) as tx:
-            for kind, table, rows in events:
-                (tx.put if kind == "put" else tx.delete)(table, rows)
-        if tx.committed is not None:
-            self._committed.append(tx.committed)
-        self._uncovered += sum(len(rows) for _, _, rows in events)
-        if self._uncovered >= max(self._checkpoint_events, self._covered // 4):
-            self._checkpoint(writer)
-
-    def _checkpoint(self, writer: Writer) -> None:
-        """Keep the part of the log that readers have to replay small; a share of the whole, so that checkpoints cost O(events)."""
-        written = writer.checkpoint()
-        self._covered, self._uncovered = written.rows if written is not None else self._covered, 0
-
-    def _settle(self) -> None:
-        under_way, self._under_way = self._under_way, None
-        if under_way is not None:
-            under_way.result()
-
-    def __enter__(self) -> _Chunks:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._settle()
-                if self._committed and self._writer is not None:
-                    self._writer.check()  # commits look only now and then, and success must not be claimed for half of a fork
-        finally:
-            self._thread.shutdown()
-            if self._writer is not None:
-                self._writer.close()
+def _counted_versions(state: Harvested, step: Step) -> Harvested:
+    put = 0 if step.put is None else len(step.put)
+    return replace(
+        state,
+        versions=state.versions + put + step.updated + step.unchanged,
+        version_changes=state.version_changes + put + step.updated + len(step.gone),
+    )

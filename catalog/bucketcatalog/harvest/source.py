@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -28,8 +28,8 @@ ENTRY_SCHEMA = pa.schema(
         pa.field("link_target", pa.string()),
     ]
 )
-"""What every batch has. ``identity`` is what beside the name tells one version of an object from another: a version id, an etag, or size
-and modification time; it holds no NUL. A source may add any other column of the table ``objects``."""
+"""What batches have; up to ``modified`` every one. ``identity`` is what beside the name tells one version of an object from another: a
+version id, an etag, or size and modification time; it holds no NUL. A source may add any other column of the table ``objects``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +84,26 @@ class Source(Protocol):
         no error. Raises ``SourceNotFound`` where there is nothing to list at all, ``StoreError`` where listing breaks off: what has
         not been listed must never look deleted.
         """
+        ...
+
+
+@runtime_checkable
+class StoreSource(Source, Protocol):
+    """A source of which the listing may show a version changed without another one coming to be.
+
+    Where ``versioning`` gives a text, ``entries`` are all versions and have the columns of ``object_versions`` too: those of one name
+    are in one batch, sorted by version id.
+    """
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The columns that are compared with what the catalog has of the same version; each batch has all of them."""
+        ...
+
+    def versioning(self) -> str | None:
+        """``Enabled`` or ``Suspended``; empty where versions never were kept; None where that is not known. Asks the source once."""
+        ...
+
+    def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
+        """The entries with the columns that have to be asked for one by one; ``known`` is as for ``compare.Look``."""
         ...

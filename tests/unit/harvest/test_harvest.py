@@ -358,9 +358,19 @@ def test_a_wrong_option_is_an_error_before_anything_is_written(
     assert list(catalog.store.list("")) == []
 
 
-def test_a_source_that_cannot_be_harvested_yet_says_so(catalog: Catalog) -> None:
-    with pytest.raises(UnsupportedStore, match="directories"):
-        harvest(catalog, "s3://bucket/prefix")
+def test_a_source_of_an_unknown_kind_says_so(catalog: Catalog) -> None:
+    with pytest.raises(UnsupportedStore, match="nonsense:// is unknown"):
+        harvest(catalog, "nonsense://bucket/prefix")
+
+
+def test_a_directory_takes_neither_options_nor_has_it_tags(catalog: Catalog, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="takes no source options"):
+        harvest(catalog, tmp_path, source_options={"key": "k"})
+    for asked in ({"tags": True}, {"metadata": True}):
+        with pytest.raises(InvalidOption, match="no metadata or tags"):
+            harvest(catalog, tmp_path, **asked)
+        with pytest.raises(InvalidOption, match="open already"):
+            harvest(catalog, ListSource([]), **asked)
 
 
 def test_the_default_writer_is_stable_and_another_for_each_source(tmp_path: Path) -> None:

@@ -58,6 +58,11 @@ class S3Store:
         """The option ``max_concurrency``."""
         return self._options.max_concurrency
 
+    @property
+    def place(self) -> tuple[Calls, str]:
+        """Requests to the bucket, and what the keys of the store's objects begin with."""
+        return self._calls, self._root
+
     def put(self, name: str, data: bytes) -> None:
         """Atomic and durable on return: PutObject, or above 32 MiB a multipart upload."""
         check_name(name)

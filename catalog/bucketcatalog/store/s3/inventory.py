@@ -1,0 +1,160 @@
+"""A bucket whose inventory is taken: its versioning, its pages of objects or versions, headers and tags of single objects.
+
+Keys are asked for percent-encoded and left so: decoding costs only where something is encoded, and keys that are not UTF-8 survive it.
+Pages are asked for with the token of the page before, which servers answer faster than a listing that begins behind a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote_plus
+
+from bucketcatalog.errors import AccessDenied, ObjectNotFound, UnsupportedStore
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.inventories import IS_DELETE_MARKER, ListedPage, Span
+from bucketcatalog.store.s3.calls import Calls
+from bucketcatalog.store.s3.options import S3Options, split_url
+from bucketcatalog.store.s3.places import authority_of
+from bucketcatalog.store.s3.store import S3Store
+from bucketcatalog.store.wrappers import Wrapped
+
+_ORDER = "bucketcatalog:order"
+_VERSION_OR_MARKER = re.compile(rb"<(Version|DeleteMarker)[\s>]")
+
+
+class S3Inventory:
+    """The inventory of ``s3://BUCKET/PATH``, opened with the options of ``S3Options``."""
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._options = S3Options.parse(storage_options or {})
+        self.bucket, path = split_url(url)
+        self.folder = f"{path}/" if path else ""
+        self._calls = Calls(self._options, self.bucket, f"s3://{self.bucket}/{path}" if path else f"s3://{self.bucket}")
+        self.authority = authority_of(self._calls)
+
+    @property
+    def concurrency(self) -> int:
+        """The option ``max_concurrency``."""
+        return self._options.max_concurrency
+
+    def versioning(self) -> str | None:
+        """See ``Inventory``. GetBucketVersioning; ``StoreNotFound`` where there is no such bucket."""
+        try:
+            found = self._calls.repeated("open", "", lambda c: c.get_bucket_versioning(Bucket=self.bucket))
+        except (AccessDenied, UnsupportedStore):
+            return None
+        return str(found.get("Status", ""))
+
+    def objects(self, span: Span) -> Iterator[ListedPage]:
+        """See ``Inventory``. ListObjectsV2."""
+        wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": span.prefix, "EncodingType": "url"}
+        if span.after:
+            wanted["StartAfter"] = span.after
+        while True:
+            page = self._calls.repeated("list", span.prefix, lambda c: c.list_objects_v2(**wanted))
+            listed = ListedPage(page.get("Contents", ()), _is_encoded(page))
+            yield listed
+            if not page.get("IsTruncated") or _is_beyond(listed, span):
+                return
+            wanted["ContinuationToken"] = page["NextContinuationToken"]
+
+    def versions(self, span: Span) -> Iterator[ListedPage]:
+        """See ``Inventory``. ListObjectVersions; boto3 tears versions and delete markers apart, the order is that of the answer's tags."""
+        wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": span.prefix, "EncodingType": "url"}
+        if span.after:
+            wanted["KeyMarker"] = span.after
+
+        def request(client: Any) -> Any:
+            client.meta.events.register("before-parse.s3.ListObjectVersions", _keep_order, unique_id=_ORDER)
+            return client.list_object_versions(**wanted)
+
+        while True:
+            page = self._calls.repeated("list", span.prefix, request)
+            listed = ListedPage(_in_order(page), _is_encoded(page))
+            yield listed
+            if not page.get("IsTruncated") or _is_beyond(listed, span):
+                return
+            wanted["KeyMarker"] = _decoded(page["NextKeyMarker"], listed.is_encoded)
+            wanted["VersionIdMarker"] = page.get("NextVersionIdMarker", "")
+
+    def prefixes(self, prefix: str, pages: int) -> list[str]:
+        """See ``Inventory``. ListObjectsV2 with a delimiter, at most ``pages`` requests; a page without prefixes is the last."""
+        wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "EncodingType": "url", "Delimiter": "/"}
+        found: list[str] = []
+        for _ in range(pages):
+            page = self._calls.repeated("list", prefix, lambda c: c.list_objects_v2(**wanted))
+            below = [_decoded(item["Prefix"], _is_encoded(page)) for item in page.get("CommonPrefixes", ())]
+            found += below
+            if not below or not page.get("IsTruncated"):
+                break
+            wanted["ContinuationToken"] = page["NextContinuationToken"]
+        return found
+
+    def head(self, key: str, version: str | None) -> Mapping[str, Any] | None:
+        """See ``Inventory``. HeadObject; None too where the client's own key would be needed (SSE-C)."""
+        wanted = self._of(key, version)
+        try:
+            found: Mapping[str, Any] = self._calls.repeated(
+                "read", key, lambda c: c.head_object(**wanted, ChecksumMode="ENABLED")
+            )
+        except (ObjectNotFound, UnsupportedStore):
+            return None
+        return found
+
+    def tags(self, key: str, version: str | None) -> dict[str, str] | None:
+        """See ``Inventory``. GetObjectTagging."""
+        wanted = self._of(key, version)
+        try:
+            found = self._calls.repeated("read", key, lambda c: c.get_object_tagging(**wanted))
+        except ObjectNotFound:
+            return None
+        return {tag["Key"]: tag["Value"] for tag in found.get("TagSet", ())}
+
+    def own(self, store: Store) -> str | None:
+        """See ``Inventory``."""
+        inner = store
+        while isinstance(inner, Wrapped):
+            inner = inner.inner
+        if not isinstance(inner, S3Store):
+            return None
+        calls, root = inner.place
+        return root if calls.bucket == self.bucket and authority_of(calls) == self.authority else None
+
+    def _of(self, key: str, version: str | None) -> dict[str, str]:
+        return {"Bucket": self.bucket, "Key": key, **({} if version is None else {"VersionId": version})}
+
+
+def _is_encoded(page: Mapping[str, Any]) -> bool:
+    return page.get("EncodingType") == "url"
+
+
+def _decoded(text: str, is_encoded: bool) -> str:
+    return unquote_plus(text) if is_encoded else text
+
+
+def _is_beyond(page: ListedPage, span: Span) -> bool:
+    """Whether the page's last key lies behind the span; Python compares text as UTF-8 compares."""
+    return span.upto is not None and bool(page.entries) and _decoded(page.entries[-1]["Key"], page.is_encoded) > span.upto
+
+
+def _keep_order(response_dict: Mapping[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
+    if response_dict["status_code"] < 300:
+        customized_response_dict[_ORDER] = _VERSION_OR_MARKER.findall(response_dict["body"])
+
+
+def _in_order(page: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    versions, markers = page.get("Versions", []), page.get("DeleteMarkers", [])
+    order: list[bytes] = page.get(_ORDER, [])
+    if len(order) != len(versions) + len(markers) or order.count(b"Version") != len(versions):
+        raise UnsupportedStore(
+            "The order of versions and delete markers cannot be told from the server's answer.",
+            next_step="Check that the server speaks S3.",
+        )
+    if not markers:
+        return list(versions)
+    for marker in markers:
+        marker[IS_DELETE_MARKER] = True
+    both = {b"Version": iter(versions), b"DeleteMarker": iter(markers)}
+    return [next(both[kind]) for kind in order]

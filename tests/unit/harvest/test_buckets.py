@@ -1,0 +1,184 @@
+"""Buckets as sources, where the listing is what a test says; tests/s3 has the same with a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bucketcatalog import Catalog
+from bucketcatalog.errors import UnsupportedStore
+from bucketcatalog.harvest import EntryError, harvest
+from bucketcatalog.harvest.ahead import ahead
+from bucketcatalog.harvest.bucketversions import whole_names, with_ordinals
+from bucketcatalog.harvest.s3 import S3Source
+from bucketcatalog.harvest.scope import Scope
+from bucketcatalog.harvest.splits import spans
+from bucketcatalog.store.memory import MemoryStore
+
+from .inventories import ListInventory, listed, version
+
+KEYS = st.lists(st.text(alphabet="ab/-\u00e9 %", min_size=1, max_size=5), unique=True, max_size=40)
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    return Catalog(MemoryStore())
+
+
+def names(source: S3Source, errors: list[EntryError] | None = None) -> list[str]:
+    found = source.entries(Scope(), (errors if errors is not None else []).append)
+    return [name for batch in found for name in batch.column("name").to_pylist()]
+
+
+def rows(catalog: Catalog, table: str = "object_versions") -> list[dict[str, Any]]:
+    return catalog.snapshot().scan(table).to_arrow().to_pylist()
+
+
+@given(KEYS, st.integers(1, 5))
+def test_parts_together_are_the_whole_in_order(keys: list[str], threads: int) -> None:
+    ordered = sorted(keys, key=str.encode)
+    inventory = ListInventory([listed(key) for key in ordered], page=2)
+    parts = spans(inventory, threads)
+    found = []
+    for part in parts:
+        for page in inventory.objects(part):
+            assert all(entry["Key"] for entry in page.entries)
+        found += [e["Key"].decode() for e in inventory.entries if _within(e["Key"].decode(), part.after, part.upto)]
+        inside = [key for key in ordered if _within(key, part.after, part.upto)]
+        assert all(key.startswith(part.prefix) for key in inside)
+    assert found == ordered and len(parts) <= 16 * threads + 1
+
+
+def _within(key: str, after: str, upto: str | None) -> bool:
+    return key.encode() > after.encode() and (upto is None or key.encode() <= upto.encode())
+
+
+def test_a_large_bucket_is_listed_in_parts_and_a_small_one_with_one_request() -> None:
+    keys = [f"{a}/{b:04}" for a in "abcdefgh" for b in range(300)]
+    inventory = ListInventory([listed(key) for key in keys], page=1_000)
+    assert names(S3Source(inventory)) == keys
+    assert inventory.asked[0] == "" and inventory.pages > 3
+    small = ListInventory([listed(key) for key in keys[:10]], page=1_000)
+    assert names(S3Source(small)) == keys[:10]
+    assert (small.pages, small.asked) == (1, [])
+
+
+def test_keys_that_no_directory_can_hold_are_objects_and_what_is_no_utf8_is_reported() -> None:
+    keys = [b"\xff", b"a//b", b"a/", b"a/../b", b"a\\b", b"/x", "\u00e9 +%".encode(), b"z" * 1_024]
+    errors: list[EntryError] = []
+    found = names(S3Source(ListInventory([listed(key) for key in sorted(keys)])), errors)
+    assert found == [key.decode() for key in sorted(keys) if key != b"\xff"]
+    assert [(error.raw, error.code) for error in errors] == [(b"\xff", "NOT_UTF8")]
+
+
+@pytest.mark.parametrize("page", [1, 2, 5])
+@pytest.mark.parametrize("keys", [["a", "c", "b"], ["a", "a", "b"]])
+def test_a_listing_out_of_order_stops_the_harvest_before_anything_is_deleted(
+    catalog: Catalog, keys: list[str], page: int
+) -> None:
+    harvest(catalog, S3Source(ListInventory([listed(key) for key in "abc"])))
+    with pytest.raises(UnsupportedStore, match=r"lists its keys out of order.*directory buckets"):
+        harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=page)))
+    assert [row["name"] for row in rows(catalog, "objects")] == ["a", "b", "c"]
+
+
+def test_a_bucket_that_was_versioned_and_may_not_be_asked_any_more_keeps_its_versions(catalog: Catalog) -> None:
+    found = [version("a", "v2", 2, latest=True), version("a", "v1", 1)]
+    harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
+    harvest(catalog, S3Source(ListInventory([listed("a")], status=None)))
+    assert len(rows(catalog)) == 2 and rows(catalog, "buckets")[0]["versioning"] == "Enabled"
+    harvest(catalog, S3Source(ListInventory([listed("a")], status="")))
+    assert rows(catalog) == [] and rows(catalog, "buckets")[0]["versioning"] is None
+
+
+def test_ordinals_are_stable_rise_with_age_and_survive_deletions(catalog: Catalog) -> None:
+    every = [version("k", f"v{at}", 7, latest=at == 5) for at in (5, 4, 3, 2, 1)]
+    assert harvest(catalog, S3Source(ListInventory(every, status="Enabled"))).version_changes == 5
+    first = _ordinals(catalog)
+    assert sorted(first, key=first.__getitem__) == ["v1", "v2", "v3", "v4", "v5"]
+    assert harvest(catalog, S3Source(ListInventory(every, status="Enabled"))).transactions == ()
+    newer = [version("k", "v6", 7, latest=True), version("k", "v5", 7), *every[1:]]
+    assert harvest(catalog, S3Source(ListInventory(newer, status="Enabled"))).version_changes == 2
+    assert {name: at for name, at in _ordinals(catalog).items() if name != "v6"} == first
+    left = [one for one in newer if one["VersionId"] not in ("v1", "v3")]
+    harvest(catalog, S3Source(ListInventory(left, status="Enabled")))
+    after = _ordinals(catalog)
+    assert sorted(after, key=after.__getitem__) == ["v2", "v4", "v5", "v6"]
+    assert harvest(catalog, S3Source(ListInventory(left, status="Enabled"))).transactions == ()
+    assert {row["version_id"] for row in rows(catalog, "deleted_object_versions")} == {"v1", "v3"}
+
+
+def _ordinals(catalog: Catalog) -> dict[str, int]:
+    return {row["version_id"]: row["ordinal"] for row in rows(catalog)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30))
+def test_each_ordinal_is_the_time_or_one_more_than_the_one_before(found: list[tuple[int, int]]) -> None:
+    found.sort(key=lambda item: item[0])
+    keys, times = [f"k{key}".encode() for key, _ in found], [time for _, time in found]
+    batch = pa.record_batch({"key": pa.array(keys, pa.binary()), "modified": pa.array(times, pa.timestamp("us", "UTC"))})
+    ordinals = with_ordinals(batch).column("ordinal").to_pylist()
+    for at in range(len(found)):
+        older = ordinals[at + 1] + 1 if at + 1 < len(found) and keys[at + 1] == keys[at] else 0
+        assert ordinals[at] == max(times[at], older)
+
+
+@given(st.lists(st.integers(0, 6), max_size=40), st.integers(1, 6))
+def test_no_name_is_in_two_batches_and_no_more_is_held_than_a_page_and_one_name(numbers: list[int], page: int) -> None:
+    keys = [b"k%d" % number for number in sorted(numbers)]
+    read = 0
+
+    def pages() -> Any:
+        nonlocal read
+        for at in range(0, len(keys), page):
+            part = keys[at : at + page]
+            read += len(part)
+            yield pa.record_batch({"key": pa.array(part, pa.binary())})
+
+    given_out: list[bytes] = []
+    for batch in whole_names(pages()):
+        here = batch.column("key").to_pylist()
+        assert not set(here) & set(given_out)
+        given_out += here
+        most = max(map(keys.count, keys))
+        assert read - len(given_out) + len(here) <= page + 2 * most
+    assert given_out == keys
+
+
+def test_what_is_listed_ahead_is_bounded_and_ends_with_the_reader() -> None:
+    taken = [0, 0, 0]
+
+    def stream(number: int) -> Any:
+        for at in range(1_000):
+            taken[number] += 1
+            yield number, at
+
+    found = ahead([lambda n=n: stream(n) for n in range(3)], threads=2, depth=5)
+    assert [next(found) for _ in range(10)] == [(0, at) for at in range(10)]
+    found.close()
+    assert taken[0] <= 10 + 5 + 2 and taken[1] <= 5 + 1 and taken[2] <= 5 + 1
+
+
+def test_an_error_of_one_stream_comes_where_its_items_would() -> None:
+    def breaks() -> Any:
+        yield 2
+        raise UnsupportedStore("broken")
+
+    found = ahead([lambda: iter([1]), breaks, lambda: iter([3])], threads=3, depth=1)
+    assert [next(found), next(found)] == [1, 2]
+    with pytest.raises(UnsupportedStore, match="broken"):
+        next(found)
+
+
+def test_headers_are_asked_for_once_a_version_also_where_two_tables_want_them(catalog: Catalog) -> None:
+    found = [version("a", "v2", 2, latest=True), version("a", "v1", 1), version("b", "m", 3, latest=True, marker=True)]
+    inventory = ListInventory(found, status="Enabled")
+    harvest(catalog, S3Source(inventory, metadata=True, tags=True))
+    assert inventory.heads == 2
+    assert [(row["content_type"], row["tags"]) for row in rows(catalog)] == [("text/plain", [("key", "a")])] * 2 + [(None, None)]
+    assert harvest(catalog, S3Source(inventory, metadata=True, tags=True)).transactions == ()
+    assert inventory.heads == 2
