@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("bucketcatalog", "deltalake", "numpy", "pyarrow", "pyspark", "protobuf")
+PACKAGES = ("boto3", "bucketcatalog", "deltalake", "numpy", "pyarrow", "pyiceberg", "pyspark", "protobuf")
 
 
 def facts(directory: Path) -> dict[str, Any]:

@@ -36,6 +36,12 @@ class Scale:
     spark_objects: int
     memory_parts: int
     memory_part_rows: int
+    s3_commits: int
+    s3_seconds: float
+    s3_many: int
+    s3_writers: int
+    s3_tail: int
+    s3_objects: int
 
 
 FULL = Scale(
@@ -55,6 +61,12 @@ FULL = Scale(
     spark_objects=2_000_000,
     memory_parts=10,
     memory_part_rows=500_000,
+    s3_commits=100,
+    s3_seconds=8.0,
+    s3_many=10_000,
+    s3_writers=100,
+    s3_tail=50,
+    s3_objects=200_000,
 )
 SMALL = Scale(
     name="small",
@@ -73,6 +85,12 @@ SMALL = Scale(
     spark_objects=200_000,
     memory_parts=4,
     memory_part_rows=50_000,
+    s3_commits=30,
+    s3_seconds=2.0,
+    s3_many=640,
+    s3_writers=10,
+    s3_tail=5,
+    s3_objects=20_000,
 )
 
 

@@ -26,11 +26,21 @@ def persistently(attempt: Callable[[], Result], gives_up: Callable[[], bool]) ->
 
     Raises the last error.
     """
-    last: StoreError | None = None
+    try:
+        return attempt()
+    except TRANSIENT as error:
+        return _again(attempt, gives_up, error)
+
+
+def _again(attempt: Callable[[], Result], gives_up: Callable[[], bool], first: StoreError) -> Result:
+    """Go on after the first error, which counts as the first try."""
+    last: StoreError = first
+    tries = 0
 
     def next_attempt() -> Result:
-        nonlocal last
-        if last is not None and gives_up():
+        nonlocal last, tries
+        tries += 1
+        if tries == 1 or gives_up():
             raise last
         try:
             return attempt()
