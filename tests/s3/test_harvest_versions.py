@@ -14,7 +14,6 @@ from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.store.inventories import IS_DELETE_MARKER, Span
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.openinventory import open_inventory
-
 from minio.clients import client
 from minio.process import Server
 
