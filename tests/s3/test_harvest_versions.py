@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from bucketcatalog import Catalog
+from bucketcatalog.errors import AccessDenied
 from bucketcatalog.harvest import harvest
 from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.store.inventories import IS_DELETE_MARKER, Span
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.openinventory import open_inventory
+from minio.clients import client
+from minio.process import Server
 
 from .harvesting import assert_nothing_new, counts, fill, listed_versions, names, rows
 
@@ -163,3 +167,40 @@ def test_globs_hold_for_versions(catalog: Catalog, s3: Any, versioned: str, stor
     result = harvest(catalog, url, source_options=storage_options, include=["*.txt"])
     assert (result.versions, result.version_changes, result.entries) == (2, 0, 1)
     assert Scope(("*.txt",)).holds("b.txt")
+
+
+def allowed(server: Server, bucket: str, *actions: str) -> dict[str, str]:
+    """Credentials that may do these things with a bucket and its objects."""
+    places = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": list(actions), "Resource": places}]}
+    sts = client(server.storage_options, "sts")
+    given = sts.assume_role(RoleArn="arn:aws:iam::000000000000:role/any", RoleSessionName="some", Policy=json.dumps(policy))
+    sts.close()
+    keys = given["Credentials"]
+    return {
+        **server.storage_options,
+        "key": keys["AccessKeyId"],
+        "secret": keys["SecretAccessKey"],
+        "token": keys["SessionToken"],
+    }
+
+
+def test_without_the_right_to_ask_a_bucket_is_taken_for_one_without_versions(
+    catalog: Catalog, server: Server, s3: Any, versioned: str
+) -> None:
+    fill(s3, versioned, ["a"])
+    fill(s3, versioned, ["a", "b"], b"again")
+    result = harvest(catalog, f"s3://{versioned}", source_options=allowed(server, versioned, "s3:ListBucket"))
+    assert (result.versions, names(catalog), rows(catalog, "buckets")[0]["versioning"]) == (0, ["a", "b"], None)
+
+
+def test_a_right_that_is_missing_is_named(catalog: Catalog, server: Server, s3: Any, versioned: str) -> None:
+    fill(s3, versioned, ["a"])
+    for actions, asked in (
+        (("s3:GetBucketVersioning",), {}),
+        (("s3:ListBucket",), {"tags": True}),
+        (("s3:ListBucket",), {"metadata": True}),
+    ):
+        with pytest.raises(AccessDenied, match=r"s3:ListBucketVersions.*s3:GetObject, s3:GetObjectTagging"):
+            harvest(catalog, f"s3://{versioned}", source_options=allowed(server, versioned, *actions), **asked)
+    assert catalog.databases() == []

@@ -54,7 +54,8 @@ class Difference:
             if versions is not None and versioned:
                 yield from ((OBJECT_VERSIONS, step) for step in versions.take(self._side(OBJECT_VERSIONS, batch)))
             shown = current(batch) if versioned else batch
-            yield from ((OBJECTS, step) for step in objects.take(self._side(OBJECTS, shown)))
+            if len(shown):
+                yield from ((OBJECTS, step) for step in objects.take(self._side(OBJECTS, shown)))
         yield from ((OBJECTS, step) for step in objects.rest())
         if versions is not None:
             yield from ((OBJECT_VERSIONS, step) for step in versions.rest())

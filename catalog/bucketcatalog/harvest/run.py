@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -134,8 +134,12 @@ def harvest(
         writer=name,
         dry_run=dry_run,
     )
-    with _alone(), Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks:
-        for counted in _run(state, Difference(snapshot, target, scope, origin), chunks, allow_empty=allow_empty):
+    with (
+        _alone(),
+        Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks,
+        closing(_run(state, Difference(snapshot, target, scope, origin), chunks, allow_empty=allow_empty)) as states,
+    ):
+        for counted in states:
             state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
             if progress is not None:
                 progress(state)
@@ -171,7 +175,7 @@ def _told(source: Source) -> dict[str, Any]:
     return {} if versioning is None else {"versioning": versioning or None}
 
 
-def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empty: bool) -> Iterator[Harvested]:
+def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empty: bool) -> Generator[Harvested, None, None]:
     """Merge the two sides and hand on what differs; gives the counts after each step."""
     failures, out_of_reach = Failures(), OutOfReach()
     source, scope = difference.source, difference.scope

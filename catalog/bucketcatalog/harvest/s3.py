@@ -6,8 +6,8 @@ time are at most ``_PAGES_AHEAD`` pages a thread, one batch, and the versions of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import chain
 
@@ -97,10 +97,10 @@ class S3Source:
     def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
         """See ``Source`` and ``StoreSource``. ``UnsupportedStore`` where keys come out of order."""
         versioned = bool(self.versioning())
-        with self._explained():
-            found = checked_order(
-                self._listed(self._inventory.versions if versioned else self._inventory.objects), self.url, repeats=versioned
-            )
+        pages = self._inventory.versions if versioned else self._inventory.objects
+        # Closed at once when the reader goes away: threads that list ahead would wait for it.
+        with self._explained(), closing(self._listed(pages)) as listed:
+            found = checked_order(listed, self.url, repeats=versioned)
             if versioned:
                 found = map(with_ordinals, whole_names(found))
             for batch in combined(found, _FULL_PAGE if self._asks else BATCH_ROWS):
@@ -109,7 +109,7 @@ class S3Source:
                 if len(entries):
                     yield _by_version(entries) if versioned else entries.drop_columns(["is_latest", "is_delete_marker"])
 
-    def _listed(self, pages: Callable[[Span], Iterator[ListedPage]]) -> Iterator[pa.RecordBatch]:
+    def _listed(self, pages: Callable[[Span], Iterator[ListedPage]]) -> Generator[pa.RecordBatch, None, None]:
         """Everything below the folder; from one listing where that is a page, else from several at once."""
         everything = whole(self._inventory)
         found = pages(everything)

@@ -55,6 +55,8 @@ class RemoteFiles:
                 part = path[len(directory) + 1 :]
                 if not path.startswith(directory + "/") or not part or "/" in part.rstrip("/"):
                     continue  # the directory itself, or a page's link to somewhere else
+                if self.protocol.startswith("http") and ("?" in part or "#" in part):
+                    continue  # a page's link to itself, in another order
                 yield prefix + part + ("/" if is_directory and not part.endswith("/") else ""), self._told(info)
 
     def _told(self, info: Mapping[str, Any]) -> Mapping[str, Any]:

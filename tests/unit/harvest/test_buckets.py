@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -161,6 +162,29 @@ def test_what_is_listed_ahead_is_bounded_and_ends_with_the_reader() -> None:
     assert [next(found) for _ in range(10)] == [(0, at) for at in range(10)]
     found.close()
     assert taken[0] <= 10 + 5 + 2 and taken[1] <= 5 + 1 and taken[2] <= 5 + 1
+
+
+def test_a_harvest_that_breaks_off_leaves_no_thread_behind(catalog: Catalog) -> None:
+    keys = [f"{a}/{b:05}" for a in "abcdefgh" for b in range(20_000)]
+    source = S3Source(ListInventory([listed(key) for key in keys], page=1_000))
+
+    def enough(state: Any) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough") as kept:
+        harvest(catalog, source, progress=enough)
+    assert kept.value and not [t for t in threading.enumerate() if t.name.startswith("harvest")]
+
+
+def test_names_whose_every_version_is_hidden_have_no_object(catalog: Catalog) -> None:
+    found = [
+        version(key, id_, at, latest=marker, marker=marker)
+        for key in "ab"
+        for id_, at, marker in (("m", 2, True), ("v", 1, False))
+    ]
+    result = harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
+    assert (result.entries, result.versions) == (0, 4) and rows(catalog, "objects") == []
+    assert harvest(catalog, S3Source(ListInventory(found, status="Enabled"))).transactions == ()
 
 
 def test_an_error_of_one_stream_comes_where_its_items_would() -> None:

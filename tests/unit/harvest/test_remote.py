@@ -14,7 +14,7 @@ import fsspec
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.errors import InvalidOption, SourceNotFound, UnsupportedStore
+from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import harvest, open_source
 from bucketcatalog.harvest.remote import RemoteSource
 from bucketcatalog.store import FsspecStore
@@ -100,6 +100,26 @@ def test_a_source_that_is_not_there_or_is_a_file_says_so(catalog: Catalog, folde
         open_source("nonsense://x")
     with pytest.raises(InvalidOption, match="no metadata or tags"):
         harvest(catalog, f"memory://{folder}", tags=True)
+
+
+def test_what_cannot_be_listed_is_reported_and_not_taken_for_deleted(
+    catalog: Catalog, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(folder, *NAMES)
+    harvest(catalog, f"memory://{folder}")
+    listed = RemoteFiles.below
+
+    def refuse(self: RemoteFiles, prefix: str) -> Any:
+        if prefix == "a/":
+            raise AccessDenied("no")
+        return listed(self, prefix)
+
+    monkeypatch.setattr(RemoteFiles, "below", refuse)
+    result = harvest(catalog, f"memory://{folder}")
+    assert (result.deleted, result.errors, len(rows(catalog))) == (0, 1, len(NAMES))
+    assert [(row["path"], row["code"]) for row in rows(catalog, "harvest_errors")] == [("a/", "ACCESS_DENIED")]
+    monkeypatch.undo()
+    assert harvest(catalog, f"memory://{folder}").errors == 0 and rows(catalog, "harvest_errors") == []
 
 
 def test_passwords_and_queries_are_not_in_the_name_of_a_source(folder: str) -> None:
