@@ -25,6 +25,7 @@ from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
 from .paths import uuid_bytes, uuid_text
+from .store.persist import persistently
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +140,28 @@ class Writer:
         """Publish a transaction; see ``WriteTransaction``."""
         with self._turn:
             timeline = self._open_timeline()
-            if tx.application is not None:
-                last = self._application_results().get(tx.application.id)
-                if last is not None and tx.application.version <= last.version:
-                    return self._committed(last.link, last.commit_time) if tx.application.version == last.version else None
-            if draft.named_after and not self._database.has_seen(draft.named_after):
-                self._database.look()
+            gives_up = timeline.patience()
             with self._ending_in_doubt(timeline):
-                timeline.look()
-                timeline.meet(self._database.seen.of_writer(self.id))
-                return self._publish(timeline, tx, draft)
+                done = persistently(lambda: self._already_done(timeline, tx, draft), gives_up)
+                if done is None:
+                    return self._publish(timeline, tx, draft, gives_up)
+                is_repeated = tx.application is not None and tx.application.version == done.version
+                return self._committed(done.link, done.commit_time) if is_repeated else None
+
+    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> ApplicationResult | None:
+        """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
+
+        It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
+        """
+        if tx.application is not None:
+            last = self._application_results().get(tx.application.id)
+            if last is not None and tx.application.version <= last.version:
+                return last
+        if draft.named_after and not self._database.has_seen(draft.named_after):
+            self._database.look()
+        timeline.look()
+        timeline.meet(self._database.seen.of_writer(self.id))
+        return None
 
     @contextmanager
     def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
@@ -161,11 +174,12 @@ class Writer:
                 self._end(why)
             raise
 
-    def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> Committed:
+    def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft, gives_up: Callable[[], bool]) -> Committed:
         seen = self._database.seen
         actions, blocks = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
-        commit_time = timeline.commit_time(max(seen.newest_commit_time, draft.named_after))
+        after = max(seen.newest_commit_time, draft.named_after)
+        commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         transaction = Transaction(
             writer=self.id,

@@ -15,7 +15,7 @@ from ..codec.transactions import Link, Transaction
 from ..cut import Head
 from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StoreError
 from ..names import COMPACTOR_PREFIX
-from ..store.persist import put_persistently
+from ..store.persist import for_seconds, put_persistently
 from .files import LogFiles
 
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
@@ -146,12 +146,16 @@ class OwnTimeline:
         self._list_from = max(self._list_from, min(recent, default=self.next_revision - 1))
         self._known = {head for head in self._known if head.revision >= self._list_from}
 
+    def patience(self) -> Callable[[], bool]:
+        """Gives up once what precedes a put has taken as long as a put may take."""
+        return for_seconds(self.limits.commit_delay / 1e6)
+
     def commit_time(self, after: int) -> int:
         """The commit time of the next transaction, which comes after the time ``after`` of all that it has read.
 
         ``ClockSkew`` where the machine's clock and the store's differ too much, or where the time would lie ahead of the store's.
         """
-        now, store_now = self._now(), self.files.store.now_us()
+        store_now, now = self.files.store.now_us(), self._now()  # the store may have let us wait: nothing may come in between
         if abs(now - store_now) > self.limits.clock_skew:
             raise ClockSkew(
                 f"This machine's clock is {abs(now - store_now) / 1e6:.1f} s {'ahead of' if now > store_now else 'behind'} the store's.",
