@@ -5,6 +5,7 @@ It prints how many commits were acknowledged, given up, and tried again, and how
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -42,13 +43,16 @@ def ours(where: dict[str, Any], number: int) -> Commit:
 
 
 def puts(where: dict[str, Any], number: int) -> Commit:
-    """A boto3 client that puts as many bytes as a commit has."""
+    """A boto3 client that puts as many bytes as a commit has, under names of the same shape."""
+    from bucketcatalog.paths import transaction
+
     from . import servers
 
-    client, data = servers.plain(where["options"]), b"x" * 450
+    client, data, revisions = servers.plain(where["options"]), b"x" * 450, itertools.count()
 
     def put() -> int:
-        client.put_object(Bucket=where["bucket"], Key=f"writer-{number}/default/transactions/{uuid.uuid4()}.txn", Body=data)
+        name = transaction(f"writer-{number}", "default", next(revisions), uuid.uuid4().bytes)
+        client.put_object(Bucket=where["bucket"], Key=name, Body=data)
         return 0
 
     return put

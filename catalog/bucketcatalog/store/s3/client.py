@@ -42,6 +42,7 @@ def connect(options: S3Options) -> Any:
         max_pool_connections=options.max_concurrency + 4,
         parameter_validation=False,
         tcp_keepalive=True,
+        user_agent="bucketcatalog",
         s3={"addressing_style": styles[path_style]},
     )
     return session.create_client(
