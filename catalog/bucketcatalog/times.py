@@ -6,10 +6,12 @@ import datetime
 import re
 
 from .errors import InvalidOption, InvalidTime, InvalidVersion
-from .surface import micros
+from .surface import LAST_TIME, micros
 
 Time = str | datetime.datetime
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGE = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[smhdw])", re.ASCII)
 _CAUSAL = re.compile(r"(?P<writer>[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})@(?P<revision>[0-9]{1,20})", re.ASCII)
 
 
@@ -27,6 +29,22 @@ def parse_time(value: Time) -> int:
             f"{value!r} is not a time.",
             next_step="Use ISO 8601, such as 2024-05-01T12:00:00Z, or @ and microseconds since the epoch.",
         ) from None
+
+
+def parse_age(text: str) -> int:
+    """Microseconds of a number and a unit: ``90s``, ``90m``, ``24h``, ``7d``, ``4w``; else ``InvalidOption``."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise InvalidOption(f"{text!r} is no age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
+    return int(match["number"]) * _UNITS[match["unit"]] * 1_000_000
+
+
+def shown_time(time: int) -> str:
+    """A time in microseconds as ISO 8601, or as ``@`` and the number where that has no such form."""
+    if not 0 <= time <= LAST_TIME:
+        return f"@{time}"
+    shown = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=time)
+    return shown.isoformat()
 
 
 def refuse_reversed_times(start: Time, end: Time) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from .cut import Cut
 from .errors import InvalidOption, InvalidTime, InvalidVersion
@@ -12,8 +12,7 @@ from .log.looking import newest_view
 from .log.view import View
 from .log.walking import version_view
 from .names import is_data_writer
-from .surface import LAST_TIME
-from .times import Time, parse_causal, parse_time, refuse_unknown_tag
+from .times import Time, parse_causal, parse_time, refuse_unknown_tag, shown_time
 
 Version = str | int
 
@@ -36,15 +35,9 @@ def _refuse_future(files: LogFiles, time: int) -> None:
         if time > newest:
             ahead = timedelta(microseconds=time - max(now, newest))
             raise InvalidTime(
-                f"The time {_shown(time)} lies after now and after the newest commit, by {ahead} (days, hours:minutes:seconds).",
+                f"The time {shown_time(time)} lies after now and after the newest commit, by {ahead} (days, hours:minutes:seconds).",
                 next_step="Ask for a time that has passed.",
             )
-
-
-def _shown(time: int) -> str:
-    if time > LAST_TIME:
-        return f"@{time}"
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)).isoformat()
 
 
 def _cut(files: LogFiles, text: str) -> Cut:

@@ -15,8 +15,7 @@ from bucketcatalog import errors
 from bucketcatalog.cli.app import app
 from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.store import remote
-from bucketcatalog.store.remote import ATOMIC_PUTS
-from bucketcatalog.store.s3.options import PROTOCOLS as S3_PROTOCOLS
+from bucketcatalog.store.open import WRITABLE
 from tests.unit.hostile import HOSTILE
 
 from .blocks import ROOT
@@ -71,7 +70,7 @@ def test_stores_are_those_that_can_be_written() -> None:
     rows = table_rows(GUIDE / "stores.md", "## Which can be written")
     by_protocol = {name: row[1] for row in rows for name in re.findall(r"`(\w+)://", row[0])}
 
-    assert {name for name, writes in by_protocol.items() if writes == "yes"} == ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
+    assert {name for name, writes in by_protocol.items() if writes == "yes"} == WRITABLE
     for line in re.findall(r"^([a-z0-9, ]+?) {2,}no ", inspect.getdoc(remote) or "", re.MULTILINE):
         for name in line.split(", "):
             assert by_protocol.get(name) == "no" or name in ("file", "local", "zip", "tar and caches")

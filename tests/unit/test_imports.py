@@ -58,6 +58,7 @@ ORDER = [
     "drafts",
     "database",
     "checkpoint",
+    "abandoned",
     "writer",
     "catalog",
     "harvest",

@@ -16,7 +16,7 @@ import typer
 
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
-from . import about, files, harvesting, history, information, objects, writing
+from . import about, files, harvesting, history, information, maintenance, objects, writing
 from .output import PipeClosed, visible
 
 INTERRUPTED = 130
@@ -55,7 +55,7 @@ def _root(
     """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""
 
 
-for _group in (harvesting, information, objects, about, history, writing, files):
+for _group in (harvesting, information, objects, about, history, writing, maintenance, files):
     for _name, _command in _group.COMMANDS.items():
         app.command(_name)(_command)
 

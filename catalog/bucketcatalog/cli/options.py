@@ -12,7 +12,7 @@ import typer
 from ..catalog import Catalog
 from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
 from ..snapshot import Snapshot
-from ..store.remote import ATOMIC_PUTS
+from ..store.open import WRITABLE
 from ..times import looks_like_time, parse_time
 from .output import iso, visible
 
@@ -52,7 +52,7 @@ def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
 def refuse_unwritable(url: str) -> None:
     """``UnsupportedStore`` for a place that nothing can be written to, before anybody installs a package in order to open it."""
     protocol, separator, _ = url.partition("://")
-    if separator and protocol not in ATOMIC_PUTS | {"file"}:
+    if separator and protocol not in WRITABLE:
         raise UnsupportedStore(
             f"Nothing can be written over {visible(protocol)}://: a put must show the whole object or nothing.",
             next_step="Write to a local path or to an object store (s3, gs, abfs).",

@@ -12,9 +12,11 @@ from bucketcatalog.errors import InvalidOption, UnsupportedStore
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.remote import FsspecStore
+from bucketcatalog.store.remote import ATOMIC_PUTS, FsspecStore
 from bucketcatalog.store.s3.options import PROTOCOLS as S3_PROTOCOLS
 
+WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
+"""The protocols over which a catalog can be written."""
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _MEMORY = "memory://"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?:/|:)")

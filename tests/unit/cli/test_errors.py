@@ -32,6 +32,7 @@ def test_every_command_of_this_release_is_there() -> None:
         "dump",
         "export",
         "forks",
+        "gc",
         "harvest",
         "info",
         "log",
@@ -47,7 +48,7 @@ def test_help_has_an_example_and_json(cli: Cli, command: str) -> None:
     shown = cli(command, "--help").out
     assert f"Example: bucketcatalog {command} " in " ".join(shown.split())
     assert "--json" in shown and "--storage-option" in shown
-    assert "--database" in shown or command == "dump"
+    assert "--database" in shown or command in ("dump", "gc")
 
 
 def test_version_and_help_end_well(cli: Cli) -> None:
