@@ -5,6 +5,7 @@ The word after the fence says what becomes of a block:
 =================  ==============================================================================================
 python             run in order, all of one file in one namespace
 python spark       the same, in tests/spark, with a session ``spark``
+python s3, bash s3 the same as without s3, in tests/s3, with the environment that ``make minio`` says to export
 bash               run by bash in the same folder, with the commands ``bucketcatalog`` and ``python``
 proto NAME         written to the file NAME in that folder
 text               shown only
@@ -26,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
-KINDS = {"python", "python spark", "bash", "text"}
+FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("minio/*.md")])
+KINDS = {"python", "python spark", "python s3", "bash", "bash s3", "text"}
 _FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = {"bucketcatalog": "-W error -m bucketcatalog.cli", "python": ""}
 
@@ -50,7 +51,7 @@ def blocks_of(file: Path) -> list[Block]:
 
 def files_with(*kinds: str) -> list[Path]:
     """The files that have a block of one of the kinds."""
-    return [file for file in FILES if any(block.kind.startswith(kinds) for block in blocks_of(file))]
+    return [file for file in FILES if any(block.kind in kinds or block.kind.split()[0] in kinds for block in blocks_of(file))]
 
 
 def run_blocks(blocks: Iterable[Block], folder: Path, names: Mapping[str, Any], skip: frozenset[str]) -> None:
@@ -62,7 +63,7 @@ def run_blocks(blocks: Iterable[Block], folder: Path, names: Mapping[str, Any], 
                 continue
             if block.kind.startswith("proto "):
                 Path(folder, block.kind.split()[1]).write_text(block.text)
-            elif block.kind == "bash":
+            elif block.kind.startswith("bash"):
                 _bash(block, folder, environment)
             else:
                 # Lines are counted from the top of the file, so that a traceback points into it.

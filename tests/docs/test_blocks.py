@@ -8,14 +8,16 @@ import pytest
 
 from .blocks import FILES, KINDS, ROOT, Block, blocks_of, files_with, run_blocks
 
+OF_OTHER_LANES = frozenset({"python spark", "python s3", "bash s3"})
+
 
 def named(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("file", files_with("python", "bash", "proto "), ids=named)
+@pytest.mark.parametrize("file", files_with("python", "bash", "proto"), ids=named)
 def test_blocks_run(file: Path, tmp_path: Path) -> None:
-    run_blocks(blocks_of(file), tmp_path, {}, skip=frozenset({"python spark"}))
+    run_blocks(blocks_of(file), tmp_path, {}, skip=OF_OTHER_LANES)
 
 
 @pytest.mark.parametrize("file", FILES, ids=named)
