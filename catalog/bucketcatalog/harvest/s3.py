@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import AccessDenied, InvalidOption, SourceNotFound, StoreNotFound
+from ..keys import lower_bound
 from ..store import Store
 from ..store.inventories import Inventory, ListedPage, Span
 from .ahead import ahead
@@ -32,6 +32,7 @@ LISTED = ("content_length", "modified", "etag", "storage_class", "checksum_algor
 _AWS = "s3.amazonaws.com"
 _THREADS = 4
 _PAGES_AHEAD = 64
+_PAGES_FIRST = 8
 _FULL_PAGE = 1_000
 
 
@@ -110,16 +111,18 @@ class S3Source:
                     yield _by_version(entries) if versioned else entries.drop_columns(["is_latest", "is_delete_marker"])
 
     def _listed(self, pages: Callable[[Span], Iterator[ListedPage]]) -> Generator[pa.RecordBatch, None, None]:
-        """Everything below the folder; from one listing where that is a page, else from several at once."""
+        """Everything below the folder: a few pages of one listing, and of what they have not shown several at once."""
         everything = whole(self._inventory)
-        found = pages(everything)
-        first = next(found, None)
-        if first is None or len(first.entries) < _FULL_PAGE or self._threads < 2:
-            for page in chain([] if first is None else [first], found):
-                yield page_batch(page, everything)
+        for number, page in enumerate(pages(everything), 1):
+            batch = page_batch(page, everything)
+            last, after = _before_last(batch.column("key")) if number >= _PAGES_FIRST and len(batch) == _FULL_PAGE else (0, None)
+            if after is None:
+                yield batch
+                continue
+            yield batch.slice(0, last)
+            parts = spans(self._inventory, self._threads, after=after, pages=number)
+            yield from ahead([partial(_batches, pages, part) for part in parts], threads=self._threads, depth=_PAGES_AHEAD)
             return
-        streams = [partial(_batches, pages, span) for span in spans(self._inventory, self._threads)]
-        yield from ahead(streams, threads=self._threads, depth=_PAGES_AHEAD)
 
     def _entries(self, batch: pa.RecordBatch, scope: Scope, report: Reporter) -> pa.RecordBatch:
         """The entries that are in scope and can be named, with names below the folder and identities."""
@@ -148,6 +151,15 @@ class S3Source:
 
 def _batches(pages: Callable[[Span], Iterable[ListedPage]], span: Span) -> Iterator[pa.RecordBatch]:
     return (page_batch(page, span) for page in pages(span))
+
+
+def _before_last(keys: pa.Array) -> tuple[int, str | None]:
+    """Where the last key begins, which may have versions on the next page, and the key before it; None where there is none as text."""
+    last = lower_bound(keys, keys[-1].as_py())
+    try:
+        return last, keys[last - 1].as_py().decode() if last else None
+    except UnicodeDecodeError:
+        return 0, None
 
 
 def _by_version(entries: pa.RecordBatch) -> pa.RecordBatch:

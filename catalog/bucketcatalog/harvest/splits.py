@@ -15,7 +15,8 @@ LEVELS = 3
 ENOUGH = 4
 AT_MOST = 16
 """Parts a thread: with fewer than ``ENOUGH`` the next level of prefixes is looked at; of more than ``AT_MOST`` neighbours are joined."""
-_PAGES = 8
+_LEVEL_PAGES = 8
+_PART_PAGES = 4
 
 
 def whole(inventory: Inventory) -> Span:
@@ -23,32 +24,37 @@ def whole(inventory: Inventory) -> Span:
     return Span(inventory.folder, inventory.folder)
 
 
-def spans(inventory: Inventory, threads: int) -> list[Span]:
-    """Parts that together are ``whole``, in order. Costs up to 8 requests for the first level and one for each prefix of the next two."""
-    if threads < 2:
-        return [whole(inventory)]
+def spans(inventory: Inventory, threads: int, *, after: str | None = None, pages: int = 0) -> list[Span]:
+    """Parts that together are what comes after the key ``after`` (None: ``whole``), in order.
+
+    ``pages`` is how many pages came up to there. The last page of a part mostly shows keys of the next part, too, which is lost work: so
+    parts are made as large as will hold a few pages, judging by how many prefixes the pages so far have passed. Costs up to 8 requests
+    for the first level of prefixes and one for each of them, and for each of the next, unless there are enough.
+    """
+    start = inventory.folder if after is None else after
     points: set[str] = set()
-    below = inventory.prefixes(inventory.folder, _PAGES)
+    below = inventory.prefixes(inventory.folder, _LEVEL_PAGES) if threads > 1 else []
     for _ in range(LEVELS):
         points.update(below)
-        if not below or len(points) >= ENOUGH * threads:
+        left = sum(point > start for point in points)
+        if not below or left >= ENOUGH * threads:
             break
-        below = [found for level in in_order(lambda p: inventory.prefixes(p, 1), below, threads=threads) for found in level]
-    return _between(inventory, _thinned(sorted(points), AT_MOST * threads))
+        open_ = [prefix for prefix in below if prefix > start or start.startswith(prefix)]
+        below = [found for level in in_order(lambda p: inventory.prefixes(p, 1), open_, threads=threads) for found in level]
+    to_come = sorted(point for point in points if point > start)
+    step = max(1, -(-len(to_come) // (AT_MOST * threads)))
+    if pages:
+        step = max(step, (len(points) - len(to_come)) * _PART_PAGES // pages)
+    return _between(inventory.folder, start, to_come[step - 1 :: step])
 
 
-def _thinned(points: list[str], count: int) -> list[str]:
-    return points if len(points) <= count else [points[at * len(points) // count] for at in range(count)]
-
-
-def _between(inventory: Inventory, points: list[str]) -> list[Span]:
+def _between(folder: str, start: str, points: list[str]) -> list[Span]:
     """The parts before, between and after the points; a point itself, which may be a key, belongs to the part before."""
-    start = inventory.folder
-    inner = [Span(_folder(after, upto), after, upto) for after, upto in pairwise([start, *points])]
-    return [*inner, Span(start, points[-1] if points else start)]
+    inner = [Span(_common(after, upto), after, upto) for after, upto in pairwise([start, *points])]
+    return [*inner, Span(folder, points[-1] if points else start)]
 
 
-def _folder(after: str, upto: str) -> str:
+def _common(after: str, upto: str) -> str:
     """What all keys between the two begin with."""
     same = next((at for at, (one, other) in enumerate(zip(after, upto, strict=False)) if one != other), len(after))
     return after[:same]

@@ -39,33 +39,44 @@ def rows(catalog: Catalog, table: str = "object_versions") -> list[dict[str, Any
     return catalog.snapshot().scan(table).to_arrow().to_pylist()
 
 
-@given(KEYS, st.integers(1, 5))
-def test_parts_together_are_the_whole_in_order(keys: list[str], threads: int) -> None:
+@given(KEYS, st.integers(1, 5), st.data())
+def test_parts_together_are_the_whole_in_order(keys: list[str], threads: int, data: st.DataObject) -> None:
     ordered = sorted(keys, key=str.encode)
     inventory = ListInventory([listed(key) for key in ordered], page=2)
-    parts = spans(inventory, threads)
+    after = data.draw(st.sampled_from([None, *ordered]))
+    parts = spans(inventory, threads, after=after, pages=data.draw(st.integers(0, 9)))
     found = []
     for part in parts:
-        for page in inventory.objects(part):
-            assert all(entry["Key"] for entry in page.entries)
-        found += [e["Key"].decode() for e in inventory.entries if _within(e["Key"].decode(), part.after, part.upto)]
         inside = [key for key in ordered if _within(key, part.after, part.upto)]
         assert all(key.startswith(part.prefix) for key in inside)
-    assert found == ordered and len(parts) <= 16 * threads + 1
+        found += inside
+    assert found == [key for key in ordered if after is None or key > after] and len(parts) <= 16 * threads + 1
 
 
 def _within(key: str, after: str, upto: str | None) -> bool:
     return key.encode() > after.encode() and (upto is None or key.encode() <= upto.encode())
 
 
-def test_a_large_bucket_is_listed_in_parts_and_a_small_one_with_one_request() -> None:
-    keys = [f"{a}/{b:04}" for a in "abcdefgh" for b in range(300)]
+def test_a_large_bucket_is_listed_in_parts_and_a_small_one_without_a_look_at_prefixes() -> None:
+    keys = [f"{a}/{b}/{c:04}" for a in "abcdefgh" for b in range(6) for c in range(600)]
     inventory = ListInventory([listed(key) for key in keys], page=1_000)
     assert names(S3Source(inventory)) == keys
-    assert inventory.asked[0] == "" and inventory.pages > 3
-    small = ListInventory([listed(key) for key in keys[:10]], page=1_000)
-    assert names(S3Source(small)) == keys[:10]
-    assert (small.pages, small.asked) == (1, [])
+    assert inventory.asked[0] == "" and 29 < inventory.pages < 45
+    small = ListInventory([listed(key) for key in keys[:7_999]], page=1_000)
+    assert names(S3Source(small)) == keys[:7_999]
+    assert (small.pages, small.asked) == (8, [])
+
+
+def test_versions_of_the_key_where_listing_divides_are_all_there(catalog: Catalog) -> None:
+    found = [version(f"k{at // 3:05}", f"v{at}", 3 - at % 3, latest=at % 3 == 0) for at in range(30_000)]
+    source = S3Source(ListInventory(found, status="Enabled", page=1_000))
+    assert harvest(catalog, source).versions == 30_000
+    one = [version("k", f"v{at:05}", 0, latest=not at) for at in range(9_500)] + [version("l", "v", 0, latest=True)]
+    assert [len(batch) for batch in _batches(one)] == [9_501]
+
+
+def _batches(found: list[dict[str, Any]]) -> Any:
+    return S3Source(ListInventory(found, status="Enabled", page=1_000)).entries(Scope(), lambda error: None)
 
 
 def test_keys_that_no_directory_can_hold_are_objects_and_what_is_no_utf8_is_reported() -> None:

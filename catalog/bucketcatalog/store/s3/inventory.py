@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import unquote_plus, unquote_to_bytes
 
 from bucketcatalog.errors import AccessDenied, ObjectNotFound, UnsupportedStore
 from bucketcatalog.store.base import Store
@@ -143,8 +143,12 @@ def _decoded(text: str, is_encoded: bool) -> str:
 
 
 def _is_beyond(page: ListedPage, span: Span) -> bool:
-    """Whether the page's last key lies behind the span; Python compares text as UTF-8 compares."""
-    return span.upto is not None and bool(page.entries) and _decoded(page.entries[-1]["Key"], page.is_encoded) > span.upto
+    """Whether the page's last key lies behind the span."""
+    if span.upto is None or not page.entries:
+        return False
+    last: str = page.entries[-1]["Key"]
+    raw = unquote_to_bytes(last.replace("+", " ")) if page.is_encoded else last.encode()
+    return raw > span.upto.encode()
 
 
 def _keep_order(response_dict: Mapping[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
