@@ -41,7 +41,10 @@ _CREDENTIALS = (
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
 _DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
 _OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
-_NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"}
+_NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"} | {
+    "InvalidPart",  # what completes an upload was damaged on its way: no checksum of it is asked for
+    "MalformedXML",
+}
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
 _CREDENTIALS_FETCHED = ("AssumeRole", "GetRoleCredentials", "CreateToken", "GetSessionToken")
 _BUSY = {"Throttling", "ThrottlingException", "IDPCommunicationError"}
