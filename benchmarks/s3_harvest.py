@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bucketcatalog import Catalog
@@ -15,8 +16,8 @@ from .measuring import in_turns
 from .results import Goal, Group, Measure
 from .world import World
 
-RUNS = 3
-A_TAR = 20_000
+RUNS = 2
+A_TAR = 10_000
 DIRECTORIES = 20
 
 
@@ -55,7 +56,8 @@ def run(world: World) -> Group:
 
 def fill(client: Any, bucket: str, objects: int) -> None:
     """So many small objects; MinIO takes them as archives and unpacks these itself."""
-    for first in range(0, objects, A_TAR):
+
+    def put(first: int) -> None:
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
             for number in range(first, min(first + A_TAR, objects)):
@@ -64,6 +66,9 @@ def fill(client: Any, bucket: str, objects: int) -> None:
                 tar.addfile(entry, io.BytesIO(b"%010d" % number))
         extracted = {"snowball-auto-extract": "true"}
         client.put_object(Bucket=bucket, Key=f"archive-{first}.tar", Body=archive.getvalue(), Metadata=extracted)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, range(0, objects, A_TAR)))
     assert bare_list(client, bucket) == objects
 
 
