@@ -205,33 +205,46 @@ STEPS = {
 
 
 class Bench:
-    """Fresh stores of one kind with the same catalog in them."""
+    """Stores that ``fresh`` makes, each with the same catalog in it, which ``fill`` has made once."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
-        self.kind = kind
-        self.folder = folder
-        self.numbers = itertools.count()
-        self.origin: Store = LocalStore(folder / "origin") if kind == "local" else MemoryStore()
+    def __init__(self, fresh: Callable[[], Store], fill: Callable[[Store, Ledger], None]) -> None:
+        self.fresh = fresh
         self.ledger = Ledger()
-        (forks if kind == "forks" else two_writers)(self.origin, self.ledger)
+        self.origin = fresh()
+        fill(self.origin, self.ledger)
         self.world = self.ledger.world(self.origin)
+        self.content = {info.name: self.origin.get(info.name) for info in self.origin.list("")}
 
     def copy(self) -> tuple[Store, Ledger]:
         """A store, and the ledger of what is in it."""
-        ledger = Ledger(dict(self.ledger.done))
-        if self.kind == "local":
-            target = self.folder / str(next(self.numbers))
-            shutil.copytree(self.folder / "origin", target)
-            return LocalStore(target), ledger
-        store = MemoryStore()
-        for info in self.origin.list(""):
-            store.put(info.name, self.origin.get(info.name))
-        return store, ledger
+        store = self.fresh()
+        self.fill(store)
+        return store, Ledger(dict(self.ledger.done))
+
+    def fill(self, store: Store) -> None:
+        """Put everything into a fresh store."""
+        for name, data in self.content.items():
+            store.put(name, data)
+
+
+class LocalBench(Bench):
+    """On disk, where copying files is much faster than putting objects."""
+
+    def __init__(self, folder: Path) -> None:
+        numbers = itertools.count()
+        super().__init__(lambda: LocalStore(folder / str(next(numbers))), two_writers)
+        self.folder = folder
+
+    def fill(self, store: Store) -> None:
+        """Copy the first store's folder."""
+        shutil.copytree(self.folder / "0", store.url)
 
 
 @pytest.fixture(scope="module", params=["memory", "local", "forks"])
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(request.param, tmp_path_factory.mktemp("crash"))
+    if request.param == "local":
+        return LocalBench(tmp_path_factory.mktemp("crash"))
+    return Bench(MemoryStore, forks if request.param == "forks" else two_writers)
 
 
 def run(store: Store, step: Step, drafts: Drafts) -> None:
@@ -256,33 +269,42 @@ def go_on(store: Store, ledger: Ledger, step: Step, drafts: Drafts, *, done: int
     compare(without_checkpoints(store), ledger)
 
 
-def crashes(bench: Bench, step: Step, drafts: Drafts) -> Iterator[tuple[int, bool]]:
+def calls(bench: Bench, step: Step, drafts: Drafts) -> list[tuple[str, str]]:
+    """Method and name of every store call that the step makes."""
     store, _ = bench.copy()
     counting = Failing(store)
     run(counting, step, drafts)
-    yield from itertools.product(range(len(counting.calls)), (False, True))
+    return counting.calls
+
+
+def crash(bench: Bench, step: Step, drafts: Drafts, at: int, *, late: bool, continued: set[int]) -> int:
+    """A process dies at one store call; returns how many transactions it has put.
+
+    ``continued`` holds the numbers of puts after which another process has gone on already: what comes next depends on nothing but what
+    is in the store.
+    """
+    store, ledger = bench.copy()
+    dying = Failing(store, at=at, after=late)
+    with pytest.raises(SimulatedCrash):
+        run(dying, step, drafts)
+    puts = [name for call, name in dying.calls[: at + late] if call == "put"]
+    landed = sum(name.endswith(".txn") for name in puts)
+    assert ledger.admit(store, drafts) == landed <= step.transactions, (at, late, dying.calls[-1])
+    compare(store, ledger)
+    if len(puts) not in continued:
+        continued.add(len(puts))
+        go_on(store, ledger, step, drafts, done=landed)
+    return landed
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_crash_at_any_store_call_loses_and_doubles_nothing(bench: Bench, name: str) -> None:
     step = STEPS[name]
     drafts = step.drafts(bench.world)
-    tried = committed = 0
     continued: set[int] = set()
-    for at, late in crashes(bench, step, drafts):
-        store, ledger = bench.copy()
-        dying = Failing(store, at=at, after=late)
-        with pytest.raises(SimulatedCrash):
-            run(dying, step, drafts)
-        puts = [name for call, name in dying.calls[: at + late] if call == "put"]
-        landed = sum(name.endswith(".txn") for name in puts)
-        assert ledger.admit(store, drafts) == landed <= step.transactions, (name, at, late, dying.calls[-1])
-        compare(store, ledger)
-        if len(puts) not in continued:  # what comes next depends on nothing but what is in the store
-            continued.add(len(puts))
-            go_on(store, ledger, step, drafts, done=landed)
-        tried, committed = tried + 1, committed + landed
-    assert tried >= 10 and len(continued) >= 2
+    points = [*itertools.product(range(len(calls(bench, step, drafts))), (False, True))]
+    committed = sum(crash(bench, step, drafts, at, late=late, continued=continued) for at, late in points)
+    assert len(points) >= 10 and len(continued) >= 2
     assert (committed > 0) == (step.transactions > 0)
 
 
@@ -291,7 +313,7 @@ def test_a_crash_while_a_reader_is_looking_changes_nothing_for_it(bench: Bench, 
     """A snapshot that was taken before the crash goes on showing what it showed, also when it reads only afterwards."""
     step = STEPS[name]
     drafts = step.drafts(bench.world)
-    for at, late in crashes(bench, step, drafts):
+    for at, late in itertools.product(range(len(calls(bench, step, drafts))), (False, True)):
         store, _ = bench.copy()
         snapshot = EngineReader(store, now=clock.now_us).snapshot()
         with pytest.raises(SimulatedCrash):
