@@ -71,13 +71,18 @@ def check(own: Server, found: Running) -> None:
 
 
 def test_writers_outlast_a_server_that_is_killed_and_comes_back(own: Server, tmp_path: Path) -> None:
-    """Also where the store gives up much earlier than a commit does, and where a look and a question for the time come before the put."""
+    """Also where the store gives up much earlier than a commit does, and where a look and a question for the time come before the put.
+
+    Of those there are sixteen, so that some of them are about to look when the server goes.
+    """
     stop = tmp_path / "stop"
     impatient = {**own.storage_options, "retry_timeout": 0.3, "read_timeout": 2}
     plans = [
-        Plan(URL, options, {f"{kind}-{number}": 100_000}, str(stop), looks=looks)
-        for kind, options, looks in (("patient", own.storage_options, False), ("impatient", impatient, True))
-        for number in range(4)
+        *(Plan(URL, own.storage_options, {f"patient-{number}": 100_000}, str(stop)) for number in range(4)),
+        *(
+            Plan(URL, impatient, {f"impatient-{number}-{thread}": 100_000 for thread in range(4)}, str(stop), looks=True)
+            for number in range(4)
+        ),
     ]
     found, killed = kill_in_the_middle(own, plans, stop)
     assert found.failed == []
