@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .errors import InvalidOption
+from .paths import is_of_a_catalog
 from .store.base import Store, UnfinishedPut
 
 SAFE_AGE = 3_600_000_000
@@ -16,7 +17,7 @@ SAFE_AGE = 3_600_000_000
 
 
 def abandoned(store: Store, older_than: int, *, force: bool = False) -> Iterator[UnfinishedPut]:
-    """The unfinished puts that began more than ``older_than`` microseconds ago by the store's clock.
+    """The unfinished puts of a catalog that began more than ``older_than`` microseconds ago by the store's clock.
 
     ``InvalidOption`` below ``SAFE_AGE``, unless forced: a put that is under way would fail, and be repeated by its writer.
     """
@@ -26,4 +27,4 @@ def abandoned(store: Store, older_than: int, *, force: bool = False) -> Iterator
             next_step="Give an age of an hour or more, or --force where no writer runs.",
         )
     before = store.now_us() - older_than
-    return (put for put in store.unfinished_puts() if put.begun_us < before)
+    return (put for put in store.unfinished_puts() if put.begun_us < before and is_of_a_catalog(put.name))

@@ -44,6 +44,9 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({self.url!r})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_databases": {}}
+
     @property
     def url(self) -> str:
         """Where the catalog is; never holds credentials."""
@@ -114,6 +117,11 @@ class Catalog:
         if len(names) != 1:
             self._require(None, names)
         return names[0]
+
+    def require(self) -> None:
+        """``CatalogNotFound`` where nothing at the place is a catalog."""
+        if not self.databases():
+            self._require(None, [])
 
     def _require(self, database: str | None, names: list[str] | None = None) -> None:
         """An error that says whether the catalog or the database is not there."""

@@ -33,7 +33,7 @@ class Database:
         self.seen = Cut()
         self._registered = registered
         self._known = Known()
-        self._looks = self._newest_look = self._observed = 0
+        self._looks = self._newest_look = self._remembered = self._observed = 0
         self._found: dict[str, Table] = {}
         self._adding = threading.Lock()
 
@@ -55,20 +55,22 @@ class Database:
         """A view of now. What an earlier one found is not asked for again."""
         with self._adding:
             self._looks += 1
-            number, known = self._looks, self._known
+            number, known, remembered = self._looks, self._known, self._remembered
         view, found = look(self.files, known)
         with self._adding:
             self._observed = max(self._observed, view.observed)
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
+            if number == self._newest_look and remembered == self._remembered:
                 self._add(view.cut)
-            else:  # another thread has begun to look later, and was done before
+            else:  # another thread has begun to look later and was done before, or has read something by name meanwhile
                 self._add(self.seen.joined(view.cut))
         return view
 
     def remember(self, cut: Cut) -> None:
         """The cut has been read too."""
         with self._adding:
+            self._remembered += 1
             self._add(self.seen.joined(cut))
 
     def _add(self, cut: Cut) -> None:

@@ -17,7 +17,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from .names import is_name
+
 _LAST = 10**20 - 1
+_FOLDERS = ("transactions", "newest", "segments", "data")
 _UUID = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 _LOG_FILE = re.compile(rf"(?P<revision>[0-9]{{20}})/{_UUID}\.(?P<kind>txn|ckpt)", re.ASCII)
 _NEWEST = re.compile(rf"(?P<countdown>[0-9]{{20}})-{_UUID}", re.ASCII)
@@ -94,6 +97,12 @@ def newest_marker(writer: str, database: str, revision: int, uuid: bytes) -> str
 def segment(writer: str, database: str, uuid: bytes) -> str:
     """The name of a segment."""
     return f"{writer}/{database}/segments/{uuid_text(uuid)}.seg"
+
+
+def is_of_a_catalog(name: str) -> bool:
+    """Whether a name lies where a catalog puts objects: ``<writer>/<database>/`` and one of its folders."""
+    parts = name.split("/")
+    return len(parts) > 3 and is_name(parts[0]) and is_name(parts[1]) and parts[2] in _FOLDERS
 
 
 def parse_log_file(prefix: str, name: str) -> LogFile | None:

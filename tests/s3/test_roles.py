@@ -321,11 +321,7 @@ def everything_that_shows(filled: str, server: Server, options: dict[str, str]) 
         while seen is not None:
             shown += [repr(seen), str(seen)]
             seen = seen.__cause__
-    pickled = [pickle.dumps(each) for each in (catalog.store, *errors)]
-    for each in (catalog, snapshot, scan, writer):
-        with suppress(TypeError):  # not all of them can be pickled
-            pickled.append(pickle.dumps(each))
-    return shown, pickled
+    return shown, [pickle.dumps(each) for each in (catalog.store, catalog, snapshot, scan, *errors)]
 
 
 def test_a_secret_that_the_server_repeats_is_hidden(filled: str, server: Server, role: Callable[..., dict[str, str]]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader
@@ -96,7 +97,7 @@ def test_credentials_are_in_no_plan_partition_event_log_or_error(spark: SparkSes
             found.explain(mode=mode)
     source = DefaultSource({"path": place.url, **{f"storage.{key}": value for key, value in storage.items()}})
     reading: DataSourceReader = source.reader(source.schema())
-    partitions = "".join(repr(vars(part)) for part in reading.partitions())
+    partitions = cloudpickle.dumps(reading.partitions()).decode("latin-1")
     wrong = {**storage, "secret": "not-the-secret-at-all"}
     with pytest.raises(AnalysisException, match="ACCESS_DENIED") as error:
         place.read(spark, wrong)

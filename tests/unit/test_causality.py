@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bucketcatalog import Catalog
@@ -132,3 +134,26 @@ def test_two_checkpoints_together_cost_no_listing_a_commit() -> None:
     snapshot = Catalog(store).snapshot(database="default")
     assert len(snapshot.view.checkpoints) == 2
     assert store.requests["list"] + store.requests["list_prefixes"] <= 1 + 2 * 3
+
+
+def test_what_is_read_by_name_during_a_look_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that began before lists less than what somebody has read by its version meanwhile."""
+    from bucketcatalog import database as module
+
+    world = World()
+    with world.writer("other") as other, world.writer("mine") as mine:
+        world.commit(other, ("put", "objects", obj("a")))
+        reader = mine._database
+        look = module.look
+
+        def slow_look(*arguments: Any) -> Any:
+            found = look(*arguments)
+            world.commit(other, ("put", "objects", obj("b")))
+            reader.snapshot(None, "other@1", strict=False)
+            return found
+
+        monkeypatch.setattr(module, "look", slow_look)
+        reader.look()
+        monkeypatch.undo()
+        committed = world.commit(mine, ("put", "objects", obj("c")))
+    assert names(world.snapshot(version=committed.version)) == ["a", "b", "c"]

@@ -27,7 +27,9 @@ def gc(
 
     Example: bucketcatalog gc s3://lake/inventory --older-than 24h --yes
     """
-    store = open_catalog(catalog, storage_option).store
+    opened = open_catalog(catalog, storage_option)
+    opened.require()
+    store = opened.store
     rows = []
     with progress_line("looking for unfinished puts") as tell:
         for put in list(abandoned(store, parse_age(older_than), force=force)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Annotated
@@ -44,7 +45,10 @@ def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
     for text in given or ():
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise InvalidOption(f"The {kind} option {text!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE.")
+            named = re.match(r"\w*", text)
+            raise InvalidOption(
+                f"The {kind} option {named[0] if named else ''!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE."
+            )
         options[key] = value
     return options
 

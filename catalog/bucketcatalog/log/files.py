@@ -40,6 +40,9 @@ class LogFiles:
         self._kept_bytes = 0
         self._keeping = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[LogFiles], tuple[Store, str]]:
+        return LogFiles, (self.store, self.database)
+
     def writers(self) -> list[str]:
         """Everything that could be a writer's prefix, one request."""
         return [name for name in self.store.list_prefixes("") if is_name(name)]
@@ -79,7 +82,7 @@ class LogFiles:
     @property
     def concurrency(self) -> int:
         """How many files it pays to ask for at once."""
-        return getattr(self.store, "concurrency", 1)
+        return self.store.concurrency
 
     def several(self, ask: Callable[[LogFiles, Item], Result], items: Sequence[Item]) -> list[Result]:
         """What ``ask`` gives for each item, asked at once for as many as pay for the store."""
@@ -110,8 +113,9 @@ class LogFiles:
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""
         with self._keeping:
+            known = self._kept.pop(name, None)
             self._kept[name] = value
-            self._kept_bytes += value.size
+            self._kept_bytes += value.size - (known.size if known is not None else 0)
             while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
                 self._kept_bytes -= self._kept.popitem(last=False)[1].size
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from bucketcatalog.errors import BucketCatalogError
+from bucketcatalog.errors import BucketCatalogError, OutcomeUnknown, StoreUnreachable
 from bucketcatalog.store.persist import for_seconds, persistently
 from bucketcatalog.store.s3.client import connect
 from bucketcatalog.store.s3.clocks import StoreClock
@@ -47,9 +47,39 @@ class Calls:
         except (ClientError, BotoCoreError, HTTPError, OSError, ValueError, *SENSELESS) as error:
             raise self._translated(error, doing, name) from (None if self._secrets.shown_by(error) else error)
 
+    def put(self, name: str, request: Request[dict[str, Any]]) -> None:
+        """Make the request that shows an object, once. An answer without an etag is none of S3's: nobody knows what became of the put."""
+
+        def asked(client: Any) -> None:
+            if "ETag" not in request(client):
+                raise OutcomeUnknown(
+                    f"Cannot put {name!r} in {self.place}: the answer is none of S3's.",
+                    next_step="Check endpoint_url, and what stands between it and this machine.",
+                )
+
+        self.once("put", name, asked)
+
     def repeated(self, doing: str, name: str, request: Request[Result]) -> Result:
         """What ``request`` gives, tried again for ``retry_timeout`` seconds where that may help; it must be one that can be repeated."""
         return persistently(lambda: self.once(doing, name, request), for_seconds(self.options.retry_timeout))
+
+    def listed(self, doing: str, prefix: str, request: Request[dict[str, Any]]) -> dict[str, Any]:
+        """A page of a listing, tried again as ``repeated`` does.
+
+        An answer that does not say whether more follows is none of S3's, whatever its status: taken for the end of the listing it would
+        make all that comes after look deleted.
+        """
+
+        def asked(client: Any) -> dict[str, Any]:
+            page = request(client)
+            if "IsTruncated" not in page:
+                raise StoreUnreachable(
+                    f"Cannot {doing} {prefix!r} in {self.place}: the answer is no listing.",
+                    next_step="Check endpoint_url, and what stands between it and this machine.",
+                )
+            return page
+
+        return self.repeated(doing, prefix, asked)
 
     def _translated(self, error: Exception, doing: str, name: str) -> BucketCatalogError:
         found = translated(error, doing, name, self.place)

@@ -41,6 +41,8 @@ def connect(options: S3Options) -> Any:
         retries={"mode": "standard", "total_max_attempts": 1},
         max_pool_connections=options.max_concurrency + 4,
         parameter_validation=False,
+        request_checksum_calculation="when_supported",
+        response_checksum_validation="when_supported",
         tcp_keepalive=True,
         user_agent="bucketcatalog",
         s3={"addressing_style": styles[path_style]},

@@ -49,6 +49,7 @@ _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
 _CREDENTIALS_FETCHED = ("AssumeRole", "GetRoleCredentials", "CreateToken", "GetSessionToken")
 _BUSY = {"Throttling", "ThrottlingException", "IDPCommunicationError"}
 _CHANGING = {"put", "upload"}
+_OF_BUCKET = {"list", "list uploads of", "open"}
 SENSELESS = (ResponseParserError, KeyError, RecursionError)
 """What botocore or the reading of an answer raises where something else than S3 answers, such as the login page of a network."""
 
@@ -70,8 +71,10 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
             f"Cannot {doing} {where}: the answer is none of S3's ({type(error).__name__}).",
             next_step="Check the endpoint, and what stands between it and this machine.",
         )
-    if isinstance(error, boto.SSLError):
+    if isinstance(error, boto.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         return AccessDenied(message, next_step="Give the authority's file with the storage option verify.")
+    if isinstance(error, boto.SSLError) and "WRONG_VERSION_NUMBER" in str(error) and doing not in _CHANGING:
+        return UnsupportedStore(message, next_step="Check endpoint_url: the server there speaks http, not https.")
     if isinstance(error, boto.ProfileNotFound | boto.InvalidRegionError | boto.InvalidConfigError | ValueError):
         return InvalidOption(message, next_step="Check the url, the storage options and the AWS configuration files.")
     if isinstance(error, _NEVER_SENT):
@@ -93,6 +96,8 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
         return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and the endpoint.")
     if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: which of them cannot be told
         return _no_answer(message, doing)
+    if code in _NO_OBJECT and doing in _OF_BUCKET:
+        return StoreNotFound(f"There is no bucket for {place}.", next_step="Check its name and endpoint_url.")
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
     if error.operation_name.startswith(_CREDENTIALS_FETCHED) and status < 500 and code not in _BUSY:
@@ -103,9 +108,9 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
         return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
     if status in (401, 403) or code in _OUTDATED:
         return AccessDenied(message, next_step="Check the credentials in the storage options or the environment.")
-    if code in _NOT_TAKEN:
+    if code in _NOT_TAKEN or status == 409:
         return StoreUnreachable(message, next_step="Try again; if it stays, check the network.")
-    if status >= 500 or status in (0, 429) or code in _BUSY:
+    if status >= 500 or status in (0, 408, 425, 429) or code in _BUSY:
         # Also a store that asks for fewer requests may have begun to write, and a proxy before it may have sent the request twice.
         return _no_answer(message, doing)
     return UnsupportedStore(message, next_step="Check that the server speaks S3, and the storage options.")

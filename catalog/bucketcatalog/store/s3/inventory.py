@@ -53,7 +53,7 @@ class S3Inventory:
         if span.after:
             wanted["StartAfter"] = span.after
         while True:
-            page = self._calls.repeated("list", span.prefix, lambda c: c.list_objects_v2(**wanted))
+            page = self._calls.listed("list", span.prefix, lambda c: c.list_objects_v2(**wanted))
             listed = ListedPage(page.get("Contents", ()), _is_encoded(page))
             yield listed
             if not page.get("IsTruncated") or _is_beyond(listed, span):
@@ -71,7 +71,7 @@ class S3Inventory:
             return client.list_object_versions(**wanted)
 
         while True:
-            page = self._calls.repeated("list", span.prefix, request)
+            page = self._calls.listed("list", span.prefix, request)
             listed = ListedPage(_in_order(page), _is_encoded(page))
             yield listed
             if not page.get("IsTruncated") or _is_beyond(listed, span):
@@ -84,7 +84,7 @@ class S3Inventory:
         wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "EncodingType": "url", "Delimiter": "/"}
         found: list[str] = []
         for _ in range(pages):
-            page = self._calls.repeated("list", prefix, lambda c: c.list_objects_v2(**wanted))
+            page = self._calls.listed("list", prefix, lambda c: c.list_objects_v2(**wanted))
             below = [_decoded(item["Prefix"], _is_encoded(page)) for item in page.get("CommonPrefixes", ())]
             found += below
             if not below or not page.get("IsTruncated"):

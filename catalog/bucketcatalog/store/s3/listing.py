@@ -20,7 +20,7 @@ def pages(calls: Calls, prefix: str, *, after: str = "", limit: int | None = Non
         wanted = {"Bucket": calls.bucket, "Prefix": prefix, "MaxKeys": PAGE if left is None else min(left, PAGE)}
         if after:
             wanted["StartAfter"] = after
-        page = calls.repeated("list", prefix, lambda c: c.list_objects_v2(**wanted))  # noqa: B023
+        page = calls.listed("list", prefix, lambda c: c.list_objects_v2(**wanted))  # noqa: B023
         entries = page.get("Contents", [])
         if entries:
             yield entries
@@ -34,7 +34,7 @@ def level(calls: Calls, prefix: str) -> Iterator[tuple[list[dict[str, Any]], lis
     """What lies directly below ``prefix``, page by page: entries, and prefixes that end in ``/``."""
     marker: dict[str, str] = {}
     while True:
-        page = calls.repeated(
+        page = calls.listed(
             "list",
             prefix,
             lambda c: c.list_objects_v2(Bucket=calls.bucket, Prefix=prefix, Delimiter="/", **marker),  # noqa: B023

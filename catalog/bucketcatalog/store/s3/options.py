@@ -121,6 +121,11 @@ _CREDENTIALS = ("key", "secret", "token")
 
 def split_url(url: str) -> tuple[str, str]:
     """Bucket and path of an S3 url; the path has neither a leading nor a trailing ``/``. ``InvalidOption`` for what is none."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise InvalidOption(
+            "An S3 url has no place for credentials.",
+            next_step="Give key and secret as storage options, and the url as s3://BUCKET/PATH.",
+        )
     match = _URL.fullmatch(url)
     if match is None or not _BUCKET.fullmatch(match[1]):
         raise InvalidOption(f"{url!r} names no bucket.", next_step="Write s3://BUCKET/PATH.")

@@ -71,7 +71,7 @@ class S3Store:
             uploads.upload(self._calls, key, name, body, self._encryption)
         else:
             bucket = self._calls.bucket
-            self._calls.once("put", name, lambda c: c.put_object(Bucket=bucket, Key=key, Body=body, **self._encryption))
+            self._calls.put(name, lambda c: c.put_object(Bucket=bucket, Key=key, Body=body, **self._encryption))
 
     def get(self, name: str) -> bytes:
         """All bytes of the object, or ``ObjectNotFound``."""

@@ -35,7 +35,7 @@ def upload(calls: Calls, key: str, name: str, data: bytes, settings: dict[str, A
 
     numbers = range(1, -(-len(data) // PART_BYTES) + 1)
     parts = list(in_order(send, numbers, threads=min(4, calls.options.max_concurrency)))
-    calls.once("put", name, lambda c: c.complete_multipart_upload(**whole, MultipartUpload={"Parts": parts}))
+    calls.put(name, lambda c: c.complete_multipart_upload(**whole, MultipartUpload={"Parts": parts}))
 
 
 def unfinished(calls: Calls, root: str) -> Iterator[UnfinishedPut]:
@@ -45,7 +45,7 @@ def unfinished(calls: Calls, root: str) -> Iterator[UnfinishedPut]:
     """
     markers: dict[str, str] = {}
     while True:
-        page = calls.repeated(
+        page = calls.listed(
             "list uploads of",
             "",
             lambda c: c.list_multipart_uploads(Bucket=calls.bucket, **markers),  # noqa: B023
