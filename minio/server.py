@@ -142,7 +142,8 @@ def _explanation(state: State) -> str:
             f"export AWS_ENDPOINT_URL={state.endpoint_url}",
             f"export AWS_ACCESS_KEY_ID={state.access_key}",
             f"export AWS_SECRET_ACCESS_KEY={state.secret_key}",
-            f"export AWS_REGION={REGION} AWS_DEFAULT_REGION={REGION}",
+            f"export AWS_REGION={REGION}",
+            f"export AWS_DEFAULT_REGION={REGION}",
             "",
             f"bucketcatalog harvest s3://{PHOTOS} s3://{LAKE}/inventory",
         )

@@ -301,7 +301,13 @@ def test_a_server_outlives_the_command_that_started_it(commands: Commands) -> No
     code, out, err = commands.run("start")
     assert (code, err) == (0, "")
     exported = dict(re.findall(r"^export (\w+)=(\S+)$", out, re.MULTILINE))
-    assert sorted(exported) == ["AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_SECRET_ACCESS_KEY"]
+    assert sorted(exported) == [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+        "AWS_REGION",
+        "AWS_SECRET_ACCESS_KEY",
+    ]
     assert out.splitlines()[-1] == "bucketcatalog harvest s3://photos s3://lake/inventory"
     assert stat.S_IMODE((commands.folder / "server.json").stat().st_mode) == 0o600
     assert os.getsid(commands.pid) == commands.pid

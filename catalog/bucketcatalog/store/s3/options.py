@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from bucketcatalog.errors import InvalidName, InvalidOption
@@ -159,7 +160,13 @@ def _endpoint(name: str, value: Any) -> str:
 
 
 def _verify(name: str, value: Any) -> bool | str:
-    return _flag(name, value) if str(value).strip().lower() in ("true", "false") else _text(name, value)
+    if str(value).strip().lower() in ("true", "false"):
+        return _flag(name, value)
+    if not Path(_text(name, value)).is_file():
+        raise InvalidOption(
+            f"The storage option {name} names no file here.", next_step="Give true, false, or a file of authorities."
+        )
+    return str(value)
 
 
 def _seconds(name: str, value: Any) -> float:
