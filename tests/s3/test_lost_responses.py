@@ -190,15 +190,20 @@ def applies(fault: Fault | Refusal, request: Request) -> bool:
     return fault is not Fault.CORRUPT_ANSWER or (request.kind == "get" and "Range" not in request.headers)
 
 
-@pytest.mark.parametrize("fault", ONCE, ids=lambda fault: fault.name if isinstance(fault, Fault) else fault.code)
-@pytest.mark.parametrize("name", STEPS)
+def combined() -> list[Any]:
+    """Every step with every fault, but one: what is put in parts has no checksum of its own bytes that a changed answer could break."""
+    pairs = [(name, fault) for name in STEPS for fault in ONCE if not (STEPS[name].in_parts and fault is Fault.CORRUPT_ANSWER)]
+    return [
+        pytest.param(name, fault, id=f"{name}-{fault.name if isinstance(fault, Fault) else fault.code}") for name, fault in pairs
+    ]
+
+
+@pytest.mark.parametrize(("name", "fault"), combined())
 def test_any_request_that_goes_wrong_once_is_made_up_for(
     bench: Bench, name: str, fault: Fault | Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first request of the step, then the second, until it makes no more."""
     step = STEPS[name]
-    if step.in_parts and fault is Fault.CORRUPT_ANSWER:
-        pytest.skip("the checksum of an object in parts is not one of its bytes; these are segments, and their blocks have one")
 
     def skips(step: Step, request: Request) -> bool:
         """A reader below waits in vain for each of its requests; those of a checkpoint are no others."""
