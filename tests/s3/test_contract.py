@@ -157,10 +157,12 @@ def test_what_a_put_left_is_found_below_the_root_alone_and_thrown_away(
 
 
 def test_a_put_whose_parts_are_thrown_away_meanwhile_fails_and_can_be_made_again(
-    watched: S3Store, store: S3Store, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    store: S3Store, storage_options: dict[str, str], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "THRESHOLD_BYTES", 5 * MEGABYTE)
     monkeypatch.setattr(uploads, "PART_BYTES", 5 * MEGABYTE)
+    patience = {"endpoint_url": proxy.endpoint_url, "read_timeout": 0.5, "retry_timeout": 2}
+    watched = S3Store(store.url, {**storage_options, **patience})
     data = random.Random(4).randbytes(12 * MEGABYTE)
     waiting = proxy.inject(Fault.LATE, lambda request: request.kind == "put part" and request.query["partNumber"] == "3")
     with ThreadPoolExecutor(1) as pool:
@@ -487,13 +489,13 @@ def test_a_range_that_is_cut_on_its_way_back_is_asked_for_again(watched: S3Store
     assert kinds(proxy.take()) == ["get", "get"]
 
 
-@pytest.mark.parametrize("status", [200, 302, 400, 403, 404, 409, 418, 500, 502, 503])
+@pytest.mark.parametrize("status", [200, 302, 400, 403, 404, 418, 502])
 def test_an_answer_that_is_not_of_s3_is_a_typed_error(
     bucket: str, storage_options: dict[str, str], proxy: Proxy, status: int
 ) -> None:
     """As the login page of a network or a proxy in between gives it."""
     proxy.page = status, b"<html><body>Please log in.<br></body>"
-    options = {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": 0.2}
+    options = {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": 0.1}
     for name, call in CALLS.items():
         if name in ("delete", "put", "get", "get_range") and status == 200:
             continue  # this is what success looks like, but for the bytes, which the reader of a file checks

@@ -20,8 +20,8 @@ from tests.property.steps import History
 from tests.property.test_histories import ANY_SPEED, run
 from tests.property.world import Time
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_S3_HISTORIES", "25"))
-SHARES = 5
+HISTORIES = int(os.environ.get("BUCKETCATALOG_S3_HISTORIES", "24"))
+SHARES = 8
 """So many tests share the histories, for as many processes."""
 
 
