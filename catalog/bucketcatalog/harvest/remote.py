@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BucketCatalogError, InvalidName, NotFound, SourceNotFound
+from ..errors import AccessDenied, BucketCatalogError, InvalidName, NotFound, SourceNotFound
 from ..store import Store
 from ..store.remotefiles import RemoteFiles
 from ..store.remoteinfo import modified_us
@@ -90,7 +90,7 @@ class RemoteSource:
 
     def _walk(self, scope: Scope, report: Report) -> Iterator[Files]:
         """Runs of files, in byte order of names: a directory sorts with the ``/`` that its names have."""
-        stack = [iter(_sorted(self._root()))]
+        stack = [iter(_sorted(self._root(scope, report)))]
         while stack:
             run: Files = []
             for name, info in stack[-1]:
@@ -107,18 +107,18 @@ class RemoteSource:
             if run:
                 yield run
 
-    def _root(self) -> Files:
+    def _root(self, scope: Scope, report: Report) -> Files:
         try:
             found = list(self._files.below(""))
             if found or self._files.is_directory():
-                return found
+                return _readable(found, scope, report)
         except NotFound:
             pass
         raise SourceNotFound(f"{self.url} is no directory that can be listed.", next_step="Check the url of the source.")
 
     def _listed(self, name: str, scope: Scope, report: Report) -> Files:
         try:
-            return list(self._files.below(name))
+            return _readable(list(self._files.below(name)), scope, report)
         except NotFound:
             return []  # it has vanished since its parent was listed
         except BucketCatalogError as error:
@@ -127,6 +127,14 @@ class RemoteSource:
             if scope.covers(_shown(name)):
                 report(EntryError(_raw(name), error.code, "the directory cannot be listed"))
             return []
+
+
+def _readable(found: Sequence[tuple[str, Info | None]], scope: Scope, report: Report) -> Files:
+    """The files without those that may not be asked for, which are reported: what the catalog has of them stays."""
+    for name, info in found:
+        if info is None and scope.covers(_shown(name)):
+            report(EntryError(_raw(name), AccessDenied.code, "the file cannot be read"))
+    return [(name, info) for name, info in found if info is not None]
 
 
 def _raw(name: str) -> bytes:
