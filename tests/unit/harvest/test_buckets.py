@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
-from bucketcatalog.errors import UnsupportedStore
+from bucketcatalog.errors import SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, harvest
 from bucketcatalog.harvest.ahead import ahead
 from bucketcatalog.harvest.bucketversions import whole_names, with_ordinals
@@ -196,6 +196,16 @@ def test_names_whose_every_version_is_hidden_have_no_object(catalog: Catalog) ->
     result = harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
     assert (result.entries, result.versions) == (0, 4) and rows(catalog, "objects") == []
     assert harvest(catalog, S3Source(ListInventory(found, status="Enabled"))).transactions == ()
+
+
+def test_a_bucket_of_delete_markers_that_is_emptied_deletes_nothing_unasked(catalog: Catalog) -> None:
+    found = [version("a", "m", 2, latest=True, marker=True), version("a", "v", 1)]
+    harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
+    with pytest.raises(SourceNotFound, match="Nothing at all"):
+        harvest(catalog, S3Source(ListInventory([], status="Enabled")))
+    assert len(rows(catalog)) == 2
+    harvest(catalog, S3Source(ListInventory([], status="Enabled")), allow_empty=True)
+    assert rows(catalog) == []
 
 
 def test_an_error_of_one_stream_comes_where_its_items_would() -> None:
