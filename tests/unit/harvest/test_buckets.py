@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
-from bucketcatalog.errors import SourceNotFound, UnsupportedStore
+from bucketcatalog.errors import AccessDenied, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, harvest
 from bucketcatalog.harvest.ahead import ahead
 from bucketcatalog.harvest.bucketversions import whole_names, with_ordinals
@@ -98,13 +98,19 @@ def test_a_listing_out_of_order_stops_the_harvest_before_anything_is_deleted(
     assert [row["name"] for row in rows(catalog, "objects")] == ["a", "b", "c"]
 
 
-def test_a_bucket_that_was_versioned_and_may_not_be_asked_any_more_keeps_its_versions(catalog: Catalog) -> None:
+@pytest.mark.parametrize("status", ["Enabled", "Suspended"])
+def test_a_bucket_that_was_versioned_and_may_not_be_asked_any_more_is_left_as_it_is(catalog: Catalog, status: str) -> None:
     found = [version("a", "v2", 2, latest=True), version("a", "v1", 1)]
-    harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
-    harvest(catalog, S3Source(ListInventory([listed("a")], status=None)))
-    assert len(rows(catalog)) == 2 and rows(catalog, "buckets")[0]["versioning"] == "Enabled"
+    harvest(catalog, S3Source(ListInventory(found, status=status)))
+    before = rows(catalog), rows(catalog, "objects")
+    for dry_run in (True, False):
+        with pytest.raises(AccessDenied, match=rf"versions \({status}\).*Next: .*s3:GetBucketVersioning"):
+            harvest(catalog, S3Source(ListInventory([listed("a")], status=None)), dry_run=dry_run)
+    assert (rows(catalog), rows(catalog, "objects")) == before
+    assert harvest(catalog, S3Source(ListInventory(found, status=status))).transactions == ()
     harvest(catalog, S3Source(ListInventory([listed("a")], status="")))
     assert rows(catalog) == [] and rows(catalog, "buckets")[0]["versioning"] is None
+    assert harvest(catalog, S3Source(ListInventory([listed("a")], status=None))).transactions == ()
 
 
 def test_ordinals_are_stable_rise_with_age_and_survive_deletions(catalog: Catalog) -> None:

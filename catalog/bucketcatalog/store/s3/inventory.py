@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
+from botocore.exceptions import ClientError
+
 from bucketcatalog.errors import AccessDenied, ObjectNotFound, UnsupportedStore
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.inventories import IS_DELETE_MARKER, ListedPage, Span
@@ -21,6 +23,7 @@ from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.store.wrappers import Wrapped
 
 _ORDER = "bucketcatalog:order"
+_NO_SUCH_CALL = {"NotImplemented", "MethodNotAllowed"}
 _VERSION_OR_MARKER = re.compile(rb"<(Version|DeleteMarker)[\s>]")
 
 
@@ -40,12 +43,23 @@ class S3Inventory:
         return self._options.max_concurrency
 
     def versioning(self) -> str | None:
-        """See ``Inventory``. GetBucketVersioning; ``StoreNotFound`` where there is no such bucket."""
+        """See ``Inventory``. GetBucketVersioning; ``StoreNotFound`` where there is no such bucket.
+
+        ``UnsupportedStore`` where what answers is not S3: that says nothing about the bucket.
+        """
+
+        def ask(client: Any) -> str | None:
+            try:
+                return str(client.get_bucket_versioning(Bucket=self.bucket).get("Status", ""))
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") in _NO_SUCH_CALL:
+                    return None
+                raise
+
         try:
-            found = self._calls.repeated("open", "", lambda c: c.get_bucket_versioning(Bucket=self.bucket))
-        except (AccessDenied, UnsupportedStore):
+            return self._calls.repeated("open", "", ask)
+        except AccessDenied:
             return None
-        return str(found.get("Status", ""))
 
     def objects(self, span: Span) -> Iterator[ListedPage]:
         """See ``Inventory``. ListObjectsV2."""
