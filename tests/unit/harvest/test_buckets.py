@@ -20,7 +20,7 @@ from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.splits import spans
 from bucketcatalog.store.memory import MemoryStore
 
-from .inventories import ListInventory, listed, version
+from .inventories import ListInventory, listed, time, version
 
 KEYS = st.lists(st.text(alphabet="ab/-\u00e9 %", min_size=1, max_size=5), unique=True, max_size=40)
 
@@ -233,3 +233,22 @@ def test_headers_are_asked_for_once_a_version_also_where_two_tables_want_them(ca
     assert [(row["content_type"], row["tags"]) for row in rows(catalog)] == [("text/plain", [("key", "a")])] * 2 + [(None, None)]
     assert harvest(catalog, S3Source(inventory, metadata=True, tags=True)).transactions == ()
     assert inventory.heads == 2
+
+
+def test_headers_of_the_same_bytes_put_again_are_asked_for_again(catalog: Catalog) -> None:
+    inventory = ListInventory([listed("a"), listed("b")], headers={"ContentType": "text/plain", "Metadata": {"k": "old"}})
+    harvest(catalog, S3Source(inventory, metadata=True))
+    inventory.entries = [listed("a", LastModified=time(9)), listed("b")]
+    inventory.headers = {"ContentType": "text/html"}
+    result = harvest(catalog, S3Source(inventory, metadata=True))
+    assert (result.updated, result.unchanged, inventory.heads) == (1, 1, 3)
+    found = [(row["content_type"], row["user_metadata"]) for row in rows(catalog, "objects")]
+    assert found == [("text/html", None), ("text/plain", [("k", "old")])]
+    assert harvest(catalog, S3Source(inventory, metadata=True)).transactions == () and inventory.heads == 3
+
+
+def test_a_version_that_only_looks_newer_is_not_asked_again(catalog: Catalog) -> None:
+    inventory = ListInventory([version("a", "v", 1, latest=True)], status="Enabled")
+    harvest(catalog, S3Source(inventory, metadata=True))
+    inventory.entries = [version("a", "v", 2, latest=True)]
+    assert harvest(catalog, S3Source(inventory, metadata=True)).updated == 1 and inventory.heads == 1

@@ -31,7 +31,7 @@ class Answering:
 
 
 def error(code: str, status: int) -> ClientError:
-    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetBucketVersioning")  # type: ignore[typeddict-item]
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetBucketVersioning")
 
 
 @pytest.fixture
