@@ -110,7 +110,9 @@ def _wanted(entries: pa.RecordBatch, known: pa.RecordBatch | None, *, each_time:
         wanted &= ~np.asarray(entries.column("is_delete_marker"))
     if known is not None and not each_time:
         modified = entries.column("modified")
-        put_again = pc.and_(entries.column("version_id").is_null(), pc.not_equal(modified, known.column("modified").cast(modified.type)))
+        put_again = pc.and_(
+            entries.column("version_id").is_null(), pc.not_equal(modified, known.column("modified").cast(modified.type))
+        )
         wanted &= np.asarray(pc.or_(known.column("content_type").is_null(), pc.fill_null(put_again, False)))
     return np.flatnonzero(wanted)
 

@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import AccessDenied, InvalidOption, SourceNotFound, StoreNotFound
+from ..errors import AccessDenied, InvalidOption, SourceNotFound, StoreNotFound, UnsupportedStore
 from ..keys import lower_bound
 from ..store import Store
 from ..store.inventories import Inventory, ListedPage, Span
@@ -30,6 +30,7 @@ from .stats import checked_names
 
 LISTED = ("content_length", "modified", "etag", "storage_class", "checksum_algorithm", "parts", "version_id")
 _AWS = "s3.amazonaws.com"
+_DIRECTORY_BUCKET = "--x-s3"
 _THREADS = 4
 _PAGES_AHEAD = 64
 _PAGES_FIRST = 8
@@ -58,6 +59,11 @@ class S3Source:
         self._threads = min(threads, inventory.concurrency)
         self._versioning: str | None = None
         self._asked = False
+        if inventory.bucket.endswith(_DIRECTORY_BUCKET):
+            raise UnsupportedStore(
+                f"{self.url} is a directory bucket, which lists its keys out of order.",
+                next_step="Harvest a general purpose bucket.",
+            )
         if self._own == inventory.folder:
             raise InvalidOption(f"{self.url!r} is the catalog itself.", next_step="Harvest something else, or a path below it.")
 
@@ -96,7 +102,10 @@ class S3Source:
             return self._details(entries, known)
 
     def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
-        """See ``Source`` and ``StoreSource``. ``UnsupportedStore`` where keys come out of order."""
+        """See ``Source`` and ``StoreSource``.
+
+        ``UnsupportedStore`` where keys come out of order: what lies before that point has been given out by then.
+        """
         versioned = bool(self.versioning())
         pages = self._inventory.versions if versioned else self._inventory.objects
         # Closed at once when the reader goes away: threads that list ahead would wait for it.

@@ -89,13 +89,32 @@ def test_keys_that_no_directory_can_hold_are_objects_and_what_is_no_utf8_is_repo
 
 @pytest.mark.parametrize("page", [1, 2, 5])
 @pytest.mark.parametrize("keys", [["a", "c", "b"], ["a", "a", "b"]])
-def test_a_listing_out_of_order_stops_the_harvest_before_anything_is_deleted(
+def test_a_short_listing_out_of_order_stops_the_harvest_before_anything_is_deleted(
     catalog: Catalog, keys: list[str], page: int
 ) -> None:
     harvest(catalog, S3Source(ListInventory([listed(key) for key in "abc"])))
-    with pytest.raises(UnsupportedStore, match=r"lists its keys out of order.*directory buckets"):
+    with pytest.raises(UnsupportedStore, match=r"lists its keys out of order.*in the order of the keys' bytes"):
         harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=page)))
     assert [row["name"] for row in rows(catalog, "objects")] == ["a", "b", "c"]
+
+
+def test_a_long_listing_out_of_order_commits_nothing_from_where_that_shows(catalog: Catalog) -> None:
+    keys = [f"a{number:06}" for number in range(40_000)]
+    harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=1_000)))
+    late = ListInventory([listed(key) for key in keys[::2] + keys[1::2]], page=1_000)
+    with pytest.raises(UnsupportedStore, match="What was committed before this point stays"):
+        harvest(catalog, S3Source(late, threads=1), chunk_events=4_096)
+    left, gone = ({row["name"] for row in rows(catalog, table)} for table in ("objects", "deleted_objects"))
+    assert left | gone == set(keys) and gone <= set(keys[1::2]) and left >= set(keys[::2])
+    assert harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=1_000))).created == len(gone)
+    assert {row["name"] for row in rows(catalog, "objects")} == set(keys)
+
+
+def test_a_directory_bucket_is_refused_before_it_is_listed(catalog: Catalog) -> None:
+    inventory = ListInventory([listed("b"), listed("a")], bucket="photos--use1-az4--x-s3")
+    with pytest.raises(UnsupportedStore, match="is a directory bucket"):
+        harvest(catalog, S3Source(inventory))
+    assert inventory.pages == 0 and catalog.databases() == []
 
 
 @pytest.mark.parametrize("status", ["Enabled", "Suspended"])
