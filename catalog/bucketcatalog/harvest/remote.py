@@ -21,7 +21,7 @@ from ..store.remoteinfo import modified_us
 from ..tables import TIMESTAMP
 from .reporting import Reporter
 from .scope import Scope
-from .source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report
+from .source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, itself
 from .stats import checked_names
 
 Info = Mapping[str, Any]
@@ -41,6 +41,8 @@ class RemoteSource:
         self._batch_rows = batch_rows
         above = files.url.rstrip("/") + "/"
         own = "" if beside is None else beside.url.rstrip("/") + "/"
+        if own and above.startswith(own):
+            raise itself(files.url)
         self._own = own[len(above) :] if own.startswith(above) else ""
 
     @property

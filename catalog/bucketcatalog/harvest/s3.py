@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import AccessDenied, InvalidOption, SourceNotFound, StoreNotFound, UnsupportedStore
+from ..errors import AccessDenied, SourceNotFound, StoreNotFound, UnsupportedStore
 from ..keys import lower_bound
 from ..store import Store
 from ..store.inventories import Inventory, ListedPage, Span
@@ -24,7 +24,7 @@ from .mapping import OBJECT_VERSIONS, names_of
 from .reporting import Reporter
 from .s3pages import checked_order, combined, page_batch
 from .scope import Scope
-from .source import BATCH_ROWS, Report
+from .source import BATCH_ROWS, Report, itself
 from .splits import spans, whole
 from .stats import checked_names
 
@@ -64,8 +64,8 @@ class S3Source:
                 f"{self.url} is a directory bucket, which lists its keys out of order.",
                 next_step="Harvest a general purpose bucket.",
             )
-        if self._own == inventory.folder:
-            raise InvalidOption(f"{self.url!r} is the catalog itself.", next_step="Harvest something else, or a path below it.")
+        if self._own is not None and inventory.folder.startswith(self._own):
+            raise itself(self.url)
 
     @property
     def authority(self) -> str:

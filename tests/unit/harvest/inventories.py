@@ -27,6 +27,7 @@ class ListInventory:
     bucket: str = "bucket"
     authority: str = "here:1"
     headers: Mapping[str, Any] = field(default_factory=lambda: {"ContentType": "text/plain"})
+    root: str | None = None
     asked: list[str] = field(default_factory=list)
 
     def versioning(self) -> str | None:
@@ -63,7 +64,7 @@ class ListInventory:
 
     def own(self, store: Store) -> str | None:
         """See ``Inventory``."""
-        return None
+        return self.root
 
 
 def listed(key: bytes | str, **more: Any) -> dict[str, Any]:

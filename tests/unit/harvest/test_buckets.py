@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
-from bucketcatalog.errors import AccessDenied, SourceNotFound, UnsupportedStore
+from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, harvest
 from bucketcatalog.harvest.ahead import ahead
 from bucketcatalog.harvest.bucketversions import whole_names, with_ordinals
@@ -271,3 +271,15 @@ def test_a_version_that_only_looks_newer_is_not_asked_again(catalog: Catalog) ->
     harvest(catalog, S3Source(inventory, metadata=True))
     inventory.entries = [version("a", "v", 2, latest=True)]
     assert harvest(catalog, S3Source(inventory, metadata=True)).updated == 1 and inventory.heads == 1
+
+
+@pytest.mark.parametrize(("root", "folder"), [("", ""), ("", "w1/"), ("lake/", "lake/"), ("lake/", "lake/w1/")])
+def test_the_catalog_and_what_lies_in_it_is_no_source(root: str, folder: str) -> None:
+    with pytest.raises(InvalidOption, match="is the catalog itself, or a part of it"):
+        S3Source(ListInventory([], root=root, folder=folder), beside=MemoryStore())
+
+
+@pytest.mark.parametrize(("root", "folder"), [("lake/", ""), ("a/lake/", "a/"), ("lake/", "lakes/"), (None, "lake/")])
+def test_what_the_catalog_lies_in_or_beside_is_one(root: str | None, folder: str) -> None:
+    keys = [folder + "a", *([root + "head"] if root and root.startswith(folder) else [])]
+    assert names(S3Source(ListInventory([listed(key) for key in keys], root=root, folder=folder), beside=MemoryStore())) == ["a"]

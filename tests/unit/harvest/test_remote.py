@@ -133,6 +133,9 @@ def test_the_catalogs_own_files_are_left_out(folder: str) -> None:
     harvest(catalog, f"memory://{folder}")
     assert [row["name"] for row in rows(catalog)] == ["a", "lake.txt", "lakes/b"]
     assert harvest(catalog, f"memory://{folder}").transactions == ()
+    for below in ("lake", "lake/", "lake/w1"):
+        with pytest.raises(InvalidOption, match="is the catalog itself, or a part of it"):
+            harvest(catalog, f"memory://{folder}/{below}", allow_empty=True)
 
 
 def test_etags_tell_versions_apart_and_what_changes_behind_one_is_an_update(
