@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -99,6 +100,19 @@ def test_each_version_has_its_own(catalog: Catalog, s3: Any, bucket: str, storag
     s3.put_object_tagging(Bucket=bucket, Key="a", VersionId=oldest, Tagging={"TagSet": []})
     result = harvest(catalog, url, source_options=storage_options, tags=True)
     assert (result.changes, result.version_changes) == (0, 1)
+
+
+def test_headers_of_the_same_bytes_put_again_are_followed(
+    catalog: Catalog, s3: Any, bucket: str, storage_options: dict[str, str]
+) -> None:
+    url = f"s3://{bucket}"
+    put(s3, bucket, "a")
+    harvest(catalog, url, source_options=storage_options, metadata=True)
+    time.sleep(0.01)  # times of listings have milliseconds
+    s3.put_object(Bucket=bucket, Key="a", Body=b"x", ContentType="text/html", Metadata={"colour": "blue"})
+    assert counts(harvest(catalog, url, source_options=storage_options, metadata=True)) == (0, 0, 1, 0, 0)
+    (row,) = rows(catalog)
+    assert (row["content_type"], dict(row["user_metadata"]), row["headers"]) == ("text/html", {"colour": "blue"}, None)
 
 
 def test_locks_are_recorded(catalog: Catalog, s3: Any, bucket: str, storage_options: dict[str, str]) -> None:

@@ -194,6 +194,19 @@ def test_without_the_right_to_ask_a_bucket_is_taken_for_one_without_versions(
     assert (result.versions, names(catalog), rows(catalog, "buckets")[0]["versioning"]) == (0, ["a", "b"], None)
 
 
+def test_a_right_to_ask_that_is_lost_changes_nothing(
+    catalog: Catalog, server: Server, s3: Any, versioned: str, storage_options: dict[str, str]
+) -> None:
+    fill(s3, versioned, ["a"])
+    harvest(catalog, f"s3://{versioned}", source_options=storage_options)
+    with pytest.raises(AccessDenied, match=r"Next: .*s3:GetBucketVersioning"):
+        harvest(catalog, f"s3://{versioned}", source_options=allowed(server, versioned, "s3:ListBucket"))
+    assert_nothing_new(catalog, f"s3://{versioned}", source_options=storage_options)
+
+
+RIGHTS = r"s3:ListBucketVersions.*s3:GetObject, s3:GetObjectTagging.*s3:GetObjectVersion, s3:GetObjectVersionTagging"
+
+
 def test_a_right_that_is_missing_is_named(catalog: Catalog, server: Server, s3: Any, versioned: str) -> None:
     fill(s3, versioned, ["a"])
     for actions, asked in (
@@ -201,6 +214,6 @@ def test_a_right_that_is_missing_is_named(catalog: Catalog, server: Server, s3: 
         (("s3:ListBucket",), {"tags": True}),
         (("s3:ListBucket",), {"metadata": True}),
     ):
-        with pytest.raises(AccessDenied, match=r"s3:ListBucketVersions.*s3:GetObject, s3:GetObjectTagging"):
+        with pytest.raises(AccessDenied, match=RIGHTS):
             harvest(catalog, f"s3://{versioned}", source_options=allowed(server, versioned, *actions), **asked)
     assert catalog.databases() == []

@@ -148,14 +148,6 @@ class Merger:
 _NO_NAMES, _NO_IDS, _NO_VERSIONS = pa.array([], pa.binary()), pa.array([], pa.binary(16)), pa.array([], pa.string())
 
 
-def merge(source: Iterator[Side], live: Iterator[Side]) -> Iterator[Step]:
-    """What has to change where ids alone are compared, range by range, in order of names."""
-    merger = Merger(live)
-    for side in source:
-        yield from merger.take(side)
-    yield from merger.rest()
-
-
 def _versions(rows: pa.RecordBatch) -> pa.Array:
     return version_names(rows.column("uuid"), rows.column("sequence"))
 

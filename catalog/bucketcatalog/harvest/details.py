@@ -1,7 +1,8 @@
 """What no listing shows: headers, user metadata and tags of single objects, asked for one by one, several at a time.
 
 Headers belong to a version and never change, so they are asked for once: of what is new, and of what the catalog has without a content
-type, which every object has. Tags do change, so they are asked for each time.
+type, which every object has. Without a version id the same bytes put again look like the same version with another time, so then they are
+asked for again. Tags do change, so they are asked for each time.
 """
 
 from __future__ import annotations
@@ -108,7 +109,11 @@ def _wanted(entries: pa.RecordBatch, known: pa.RecordBatch | None, *, each_time:
     if "is_delete_marker" in entries.schema.names:
         wanted &= ~np.asarray(entries.column("is_delete_marker"))
     if known is not None and not each_time:
-        wanted &= np.asarray(known.column("content_type").is_null())
+        modified = entries.column("modified")
+        put_again = pc.and_(
+            entries.column("version_id").is_null(), pc.not_equal(modified, known.column("modified").cast(modified.type))
+        )
+        wanted &= np.asarray(pc.or_(known.column("content_type").is_null(), pc.fill_null(put_again, False)))
     return np.flatnonzero(wanted)
 
 

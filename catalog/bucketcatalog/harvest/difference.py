@@ -29,8 +29,11 @@ class Difference:
     source: Source
 
     def is_known(self) -> bool:
-        """Whether the catalog has any object of the source."""
-        return next(live_sides(self.snapshot, self.bucket, self.scope), None) is not None
+        """Whether the catalog has any object of the source, or any version of one: all may be hidden by delete markers."""
+        return any(
+            next(live_sides(self.snapshot, self.bucket, self.scope, table=table), None) is not None
+            for table in (OBJECTS, OBJECT_VERSIONS)
+        )
 
     def changes(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Change]:
         """The steps of each table, each table's in the order of its keys."""

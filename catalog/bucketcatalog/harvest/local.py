@@ -20,7 +20,7 @@ from .. import clock
 from ..errors import AccessDenied, InvalidName, SourceNotFound
 from .reporting import NOT_UTF8, TARGET_NOT_UTF8, Reporter, has_vanished
 from .scope import Scope
-from .source import BATCH_ROWS, MAX_NAME_BYTES, Report
+from .source import BATCH_ROWS, MAX_NAME_BYTES, Report, itself
 from .stats import checked_names, entry_batch, is_link
 
 Entry = os.DirEntry[bytes]
@@ -29,13 +29,16 @@ _NAME = attrgetter("name")
 
 
 class LocalSource:
-    """A directory tree. ``leave_out`` names directories whose content is not looked at, such as the catalog's own."""
+    """A directory tree. What is in a directory that ``leave_out`` names is not looked at; ``InvalidOption`` where the tree is in one."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, leave_out: Iterable[str | os.PathLike[str]] = (), batch_rows: int = BATCH_ROWS
     ) -> None:
         self._root = os.fsencode(os.path.abspath(os.path.expanduser(path)))  # a link in the path may be meant to move
-        self._leave_out = _below(os.path.realpath(self._root), leave_out)
+        real, left_out = os.path.realpath(self._root), [os.fsencode(os.path.realpath(one)) for one in leave_out]
+        if any(_with_slash(real).startswith(_with_slash(one)) for one in left_out):
+            raise itself(self.url)
+        self._leave_out = _below(real, left_out)
         self._batch_rows = batch_rows
 
     @property
@@ -64,11 +67,14 @@ class LocalSource:
         return _Walk(self._root, self._leave_out, self._batch_rows, scope, Reporter(scope, report)).batches()
 
 
-def _below(root: bytes, directories: Iterable[str | os.PathLike[str]]) -> frozenset[bytes]:
-    """Those of the directories that lie below ``root``, as what the names in them begin with."""
-    real = [os.fsencode(os.path.realpath(directory)) + b"/" for directory in directories]
-    above = root.rstrip(b"/") + b"/"
-    return frozenset(path[len(above) :] for path in real if path.startswith(above) and path != above)
+def _below(root: bytes, directories: Iterable[bytes]) -> frozenset[bytes]:
+    """Those of the directories that lie below ``root``, as what the names in them begin with; all are real paths."""
+    above = _with_slash(root)
+    return frozenset(path[len(above) :] for path in map(_with_slash, directories) if path.startswith(above))
+
+
+def _with_slash(path: bytes) -> bytes:
+    return path.rstrip(b"/") + b"/"
 
 
 class _Walk:

@@ -42,6 +42,7 @@ class Bucket:
     """The bucket that a source's entries go to.
 
     ``row`` is what has to be put first, or replaces the row of a bucket that ``is_known``; None where the catalog has it so already.
+    ``versioning`` is what the catalog says so far.
     """
 
     owner: str
@@ -50,6 +51,7 @@ class Bucket:
     source: str
     row: dict[str, Any] | None
     is_known: bool = False
+    versioning: str | None = None
 
     @property
     def keys(self) -> KeyRange:
@@ -94,7 +96,8 @@ def find_bucket(
             next_step="Name another bucket with --bucket.",
         )
     row = {**live, **wanted} if any(live[name] != value for name, value in wanted.items()) else None
-    return Bucket(key["owner"], key["name"], uuid.UUID(live["id"]).bytes, source.url, row, is_known=True)
+    id_ = uuid.UUID(live["id"]).bytes
+    return Bucket(key["owner"], key["name"], id_, source.url, row, is_known=True, versioning=live["versioning"])
 
 
 def _checked(name: str) -> str:

@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BucketCatalogError, InvalidName, NotFound, SourceNotFound
+from ..errors import AccessDenied, BucketCatalogError, InvalidName, NotFound, SourceNotFound
 from ..store import Store
 from ..store.remotefiles import RemoteFiles
 from ..store.remoteinfo import modified_us
 from ..tables import TIMESTAMP
 from .reporting import Reporter
 from .scope import Scope
-from .source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report
+from .source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, itself
 from .stats import checked_names
 
 Info = Mapping[str, Any]
@@ -41,6 +41,8 @@ class RemoteSource:
         self._batch_rows = batch_rows
         above = files.url.rstrip("/") + "/"
         own = "" if beside is None else beside.url.rstrip("/") + "/"
+        if own and above.startswith(own):
+            raise itself(files.url)
         self._own = own[len(above) :] if own.startswith(above) else ""
 
     @property
@@ -90,7 +92,7 @@ class RemoteSource:
 
     def _walk(self, scope: Scope, report: Report) -> Iterator[Files]:
         """Runs of files, in byte order of names: a directory sorts with the ``/`` that its names have."""
-        stack = [iter(_sorted(self._root()))]
+        stack = [iter(_sorted(self._root(scope, report)))]
         while stack:
             run: Files = []
             for name, info in stack[-1]:
@@ -107,18 +109,18 @@ class RemoteSource:
             if run:
                 yield run
 
-    def _root(self) -> Files:
+    def _root(self, scope: Scope, report: Report) -> Files:
         try:
             found = list(self._files.below(""))
             if found or self._files.is_directory():
-                return found
+                return _readable(found, scope, report)
         except NotFound:
             pass
         raise SourceNotFound(f"{self.url} is no directory that can be listed.", next_step="Check the url of the source.")
 
     def _listed(self, name: str, scope: Scope, report: Report) -> Files:
         try:
-            return list(self._files.below(name))
+            return _readable(list(self._files.below(name)), scope, report)
         except NotFound:
             return []  # it has vanished since its parent was listed
         except BucketCatalogError as error:
@@ -127,6 +129,14 @@ class RemoteSource:
             if scope.covers(_shown(name)):
                 report(EntryError(_raw(name), error.code, "the directory cannot be listed"))
             return []
+
+
+def _readable(found: Sequence[tuple[str, Info | None]], scope: Scope, report: Report) -> Files:
+    """The files without those that may not be asked for, which are reported: what the catalog has of them stays."""
+    for name, info in found:
+        if info is None and scope.covers(_shown(name)):
+            report(EntryError(_raw(name), AccessDenied.code, "the file cannot be read"))
+    return [(name, info) for name, info in found if info is not None]
 
 
 def _raw(name: str) -> bytes:

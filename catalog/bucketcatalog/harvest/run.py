@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..errors import ForeignBranch, InvalidOption, SourceNotFound
+from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..names import writer_id
 from .chunks import Chunks
 from .compare import OutOfReach, Step
@@ -27,6 +27,7 @@ from .difference import Difference
 from .failures import Failed, Failures
 from .mapping import OBJECTS, find_bucket
 from .open import open_source
+from .s3 import S3Source
 from .scope import Scope
 from .source import EntryError, Source, StoreSource
 
@@ -106,6 +107,7 @@ def harvest(
     catalog; without them the environment does. ``metadata`` and ``tags`` ask a bucket for each object's own, a request each.
     ``progress`` is called with what is done so far, about every 16,384 entries. ``SourceNotFound`` where there is nothing to list, or,
     without ``allow_empty``, where nothing is found of all that the catalog has: so looks a file system that is not mounted.
+    ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its versioning now.
     ``InvalidOption`` where the bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer
     meanwhile.
     """
@@ -125,6 +127,8 @@ def harvest(
         opened = None if dry_run else catalog.writer(name, database=database)
     snapshot = catalog.database(database).look()
     target = find_bucket(snapshot, origin, bucket, owner, told)
+    if target.versioning and not told and isinstance(origin, S3Source):
+        raise _not_told(origin, target.versioning)
     state = Harvested(
         source=origin.url,
         bucket=target.name,
@@ -173,6 +177,16 @@ def _told(source: Source) -> dict[str, Any]:
     """What the source knows of its bucket."""
     versioning = source.versioning() if isinstance(source, StoreSource) else None
     return {} if versioning is None else {"versioning": versioning or None}
+
+
+def _not_told(source: Source, versioning: str) -> AccessDenied:
+    """The versioning of a bucket that has versions is not known: listed without them, every object would look overwritten, twice."""
+    return AccessDenied(
+        f"The catalog has {source.url} as a bucket with versions ({versioning}), and its versioning cannot be asked for now: without "
+        "it all its objects would be overwritten.",
+        next_step="Give credentials with the right s3:GetBucketVersioning, and s3:ListBucketVersions, with --source-option or "
+        "source_options.",
+    )
 
 
 def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empty: bool) -> Generator[Harvested, None, None]:

@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import AccessDenied, InvalidOption, SourceNotFound, StoreNotFound
+from ..errors import AccessDenied, SourceNotFound, StoreNotFound, UnsupportedStore
 from ..keys import lower_bound
 from ..store import Store
 from ..store.inventories import Inventory, ListedPage, Span
@@ -24,12 +24,13 @@ from .mapping import OBJECT_VERSIONS, names_of
 from .reporting import Reporter
 from .s3pages import checked_order, combined, page_batch
 from .scope import Scope
-from .source import BATCH_ROWS, Report
+from .source import BATCH_ROWS, Report, itself
 from .splits import spans, whole
 from .stats import checked_names
 
 LISTED = ("content_length", "modified", "etag", "storage_class", "checksum_algorithm", "parts", "version_id")
 _AWS = "s3.amazonaws.com"
+_DIRECTORY_BUCKET = "--x-s3"
 _THREADS = 4
 _PAGES_AHEAD = 64
 _PAGES_FIRST = 8
@@ -58,8 +59,13 @@ class S3Source:
         self._threads = min(threads, inventory.concurrency)
         self._versioning: str | None = None
         self._asked = False
-        if self._own == inventory.folder:
-            raise InvalidOption(f"{self.url!r} is the catalog itself.", next_step="Harvest something else, or a path below it.")
+        if inventory.bucket.endswith(_DIRECTORY_BUCKET):
+            raise UnsupportedStore(
+                f"{self.url} is a directory bucket, which lists its keys out of order.",
+                next_step="Harvest a general purpose bucket.",
+            )
+        if self._own is not None and inventory.folder.startswith(self._own):
+            raise itself(self.url)
 
     @property
     def authority(self) -> str:
@@ -96,7 +102,10 @@ class S3Source:
             return self._details(entries, known)
 
     def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
-        """See ``Source`` and ``StoreSource``. ``UnsupportedStore`` where keys come out of order."""
+        """See ``Source`` and ``StoreSource``.
+
+        ``UnsupportedStore`` where keys come out of order: what lies before that point has been given out by then.
+        """
         versioned = bool(self.versioning())
         pages = self._inventory.versions if versioned else self._inventory.objects
         # Closed at once when the reader goes away: threads that list ahead would wait for it.
@@ -145,7 +154,8 @@ class S3Source:
             raise AccessDenied(
                 error.message,
                 next_step="Give credentials with --source-option or source_options that may list the bucket (s3:ListBucket, "
-                "s3:ListBucketVersions) and, where asked for, read objects and tags (s3:GetObject, s3:GetObjectTagging).",
+                "s3:ListBucketVersions) and, where asked for, read objects and tags (s3:GetObject, s3:GetObjectTagging; where the "
+                "bucket has versions s3:GetObjectVersion, s3:GetObjectVersionTagging).",
             ) from error
 
 

@@ -28,7 +28,10 @@ _LISTED = pa.struct(
     ]
 )
 _PARTS = r"^[0-9a-fA-F]{32}-(?P<parts>[0-9]{1,9})$"
-_NEXT_STEP = "Harvest a bucket that lists in the order of the keys' bytes; S3's directory buckets do not."
+_NEXT_STEP = (
+    "Harvest a bucket that lists in the order of the keys' bytes. What was committed before this point stays, and may hold deletions of "
+    "objects that are there."
+)
 
 
 def page_batch(page: ListedPage, span: Span) -> pa.RecordBatch:
@@ -66,7 +69,8 @@ def decoded_keys(keys: pa.Array) -> pa.Array:
 def checked_order(batches: Iterable[pa.RecordBatch], shown: str, *, repeats: bool) -> Iterator[pa.RecordBatch]:
     """The batches, as long as their keys rise, or with ``repeats`` never fall; ``UnsupportedStore`` else.
 
-    A merge with what the catalog has would take rows for deleted that come out of turn.
+    A merge with what the catalog has would take rows for deleted that come out of turn; where keys were left out to come later, it has
+    taken them so up to here. Only the end of the listing could tell, and nothing is held back until then.
     """
     rises = pc.less_equal if repeats else pc.less
     last = None

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from ..errors import InvalidOption
 from ..tables import TIMESTAMP
 from .scope import Scope
 
@@ -54,6 +55,13 @@ class EntryError:
 def escaped(raw: bytes) -> str:
     r"""Bytes as text, one to one: what is not UTF-8 as ``\xNN``, and a backslash as two."""
     return raw.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+
+
+def itself(url: str) -> InvalidOption:
+    """The source is the catalog, or lies in it: a harvest would record its own commits, each time more of them."""
+    return InvalidOption(
+        f"{url!r} is the catalog itself, or a part of it.", next_step="Harvest something else, or what it lies in."
+    )
 
 
 Report = Callable[[EntryError], None]

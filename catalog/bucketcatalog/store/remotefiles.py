@@ -16,6 +16,7 @@ from bucketcatalog.store.remoteerrors import guarded, import_filesystem
 from bucketcatalog.store.secrets import Secrets
 
 _OF_HOSTS = frozenset({"sftp", "ssh", "ftp", "smb", "http", "https", "hdfs", "webhdfs"})
+_GONE, _DENIED = (404, 410), (401, 403)
 
 
 class RemoteFiles:
@@ -42,10 +43,11 @@ class RemoteFiles:
             return self.protocol
         return found.netloc.rpartition("@")[2].lower()
 
-    def below(self, prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def below(self, prefix: str) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
         """What lies directly below a prefix, which is empty or ends in ``/``: names, of directories with ``/``, and what is told of them.
 
-        ``ObjectNotFound`` where there is no such directory, ``AccessDenied`` or ``StoreUnavailable`` where it cannot be listed.
+        None is told of a file that may not be asked for; one that is listed and not there is left out. ``ObjectNotFound`` where there is
+        no such directory, ``AccessDenied`` or ``StoreUnavailable`` where it, or a file in it, cannot be asked for.
         """
         directory = f"{self._root}/{prefix}".rstrip("/")
         with guarded(self._secrets, "list", prefix):
@@ -57,13 +59,27 @@ class RemoteFiles:
                     continue  # the directory itself, or a page's link to somewhere else
                 if self.protocol.startswith("http") and ("?" in part or "#" in part):
                     continue  # a page's link to itself, in another order
-                yield prefix + part + ("/" if is_directory and not part.endswith("/") else ""), self._told(info)
+                name = prefix + part + ("/" if is_directory and not part.endswith("/") else "")
+                try:
+                    told = self._told(info)
+                except PermissionError:
+                    yield name, None
+                else:
+                    if told is not None:
+                        yield name, told
 
-    def _told(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Where a listing does not even tell sizes, as web servers' do not, each file is asked for."""
+    def _told(self, info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Where a listing does not even tell sizes, as web servers' do not, each file is asked for; None: there is no such file."""
         if info.get("size") is not None or info.get("type") != "file":
             return info
-        told: Mapping[str, Any] = self._files.info(info["name"])
+        try:
+            told: Mapping[str, Any] = self._files.info(info["name"])
+        except FileNotFoundError as error:
+            # fsspec says so of whatever a web server answers, and of no answer at all; only the cause tells them apart
+            status, cause = getattr(error.__cause__, "status", None), error.__cause__
+            if not isinstance(cause, Exception) or isinstance(cause, FileNotFoundError) or status in _GONE:
+                return None
+            raise (PermissionError(str(cause)) if status in _DENIED else cause) from None
         return told
 
     def is_directory(self) -> bool:

@@ -26,6 +26,8 @@ class ListInventory:
     heads: int = 0
     bucket: str = "bucket"
     authority: str = "here:1"
+    headers: Mapping[str, Any] = field(default_factory=lambda: {"ContentType": "text/plain"})
+    root: str | None = None
     asked: list[str] = field(default_factory=list)
 
     def versioning(self) -> str | None:
@@ -54,7 +56,7 @@ class ListInventory:
     def head(self, key: str, version: str | None) -> Mapping[str, Any] | None:
         """See ``Inventory``."""
         self.heads += 1
-        return {"ContentType": "text/plain"}
+        return self.headers
 
     def tags(self, key: str, version: str | None) -> dict[str, str] | None:
         """See ``Inventory``."""
@@ -62,7 +64,7 @@ class ListInventory:
 
     def own(self, store: Store) -> str | None:
         """See ``Inventory``."""
-        return None
+        return self.root
 
 
 def listed(key: bytes | str, **more: Any) -> dict[str, Any]:

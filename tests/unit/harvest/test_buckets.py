@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
-from bucketcatalog.errors import UnsupportedStore
+from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, harvest
 from bucketcatalog.harvest.ahead import ahead
 from bucketcatalog.harvest.bucketversions import whole_names, with_ordinals
@@ -20,7 +20,7 @@ from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.splits import spans
 from bucketcatalog.store.memory import MemoryStore
 
-from .inventories import ListInventory, listed, version
+from .inventories import ListInventory, listed, time, version
 
 KEYS = st.lists(st.text(alphabet="ab/-\u00e9 %", min_size=1, max_size=5), unique=True, max_size=40)
 
@@ -89,22 +89,47 @@ def test_keys_that_no_directory_can_hold_are_objects_and_what_is_no_utf8_is_repo
 
 @pytest.mark.parametrize("page", [1, 2, 5])
 @pytest.mark.parametrize("keys", [["a", "c", "b"], ["a", "a", "b"]])
-def test_a_listing_out_of_order_stops_the_harvest_before_anything_is_deleted(
+def test_a_short_listing_out_of_order_stops_the_harvest_before_anything_is_deleted(
     catalog: Catalog, keys: list[str], page: int
 ) -> None:
     harvest(catalog, S3Source(ListInventory([listed(key) for key in "abc"])))
-    with pytest.raises(UnsupportedStore, match=r"lists its keys out of order.*directory buckets"):
+    with pytest.raises(UnsupportedStore, match=r"lists its keys out of order.*in the order of the keys' bytes"):
         harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=page)))
     assert [row["name"] for row in rows(catalog, "objects")] == ["a", "b", "c"]
 
 
-def test_a_bucket_that_was_versioned_and_may_not_be_asked_any_more_keeps_its_versions(catalog: Catalog) -> None:
+def test_a_long_listing_out_of_order_commits_nothing_from_where_that_shows(catalog: Catalog) -> None:
+    keys = [f"a{number:06}" for number in range(40_000)]
+    harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=1_000)))
+    late = ListInventory([listed(key) for key in keys[::2] + keys[1::2]], page=1_000)
+    with pytest.raises(UnsupportedStore, match="What was committed before this point stays"):
+        harvest(catalog, S3Source(late, threads=1), chunk_events=4_096)
+    left, gone = ({row["name"] for row in rows(catalog, table)} for table in ("objects", "deleted_objects"))
+    assert left | gone == set(keys) and gone <= set(keys[1::2]) and left >= set(keys[::2])
+    assert harvest(catalog, S3Source(ListInventory([listed(key) for key in keys], page=1_000))).created == len(gone)
+    assert {row["name"] for row in rows(catalog, "objects")} == set(keys)
+
+
+def test_a_directory_bucket_is_refused_before_it_is_listed(catalog: Catalog) -> None:
+    inventory = ListInventory([listed("b"), listed("a")], bucket="photos--use1-az4--x-s3")
+    with pytest.raises(UnsupportedStore, match="is a directory bucket"):
+        harvest(catalog, S3Source(inventory))
+    assert inventory.pages == 0 and catalog.databases() == []
+
+
+@pytest.mark.parametrize("status", ["Enabled", "Suspended"])
+def test_a_bucket_that_was_versioned_and_may_not_be_asked_any_more_is_left_as_it_is(catalog: Catalog, status: str) -> None:
     found = [version("a", "v2", 2, latest=True), version("a", "v1", 1)]
-    harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
-    harvest(catalog, S3Source(ListInventory([listed("a")], status=None)))
-    assert len(rows(catalog)) == 2 and rows(catalog, "buckets")[0]["versioning"] == "Enabled"
+    harvest(catalog, S3Source(ListInventory(found, status=status)))
+    before = rows(catalog), rows(catalog, "objects")
+    for dry_run in (True, False):
+        with pytest.raises(AccessDenied, match=rf"versions \({status}\).*Next: .*s3:GetBucketVersioning"):
+            harvest(catalog, S3Source(ListInventory([listed("a")], status=None)), dry_run=dry_run)
+    assert (rows(catalog), rows(catalog, "objects")) == before
+    assert harvest(catalog, S3Source(ListInventory(found, status=status))).transactions == ()
     harvest(catalog, S3Source(ListInventory([listed("a")], status="")))
     assert rows(catalog) == [] and rows(catalog, "buckets")[0]["versioning"] is None
+    assert harvest(catalog, S3Source(ListInventory([listed("a")], status=None))).transactions == ()
 
 
 def test_ordinals_are_stable_rise_with_age_and_survive_deletions(catalog: Catalog) -> None:
@@ -198,6 +223,16 @@ def test_names_whose_every_version_is_hidden_have_no_object(catalog: Catalog) ->
     assert harvest(catalog, S3Source(ListInventory(found, status="Enabled"))).transactions == ()
 
 
+def test_a_bucket_of_delete_markers_that_is_emptied_deletes_nothing_unasked(catalog: Catalog) -> None:
+    found = [version("a", "m", 2, latest=True, marker=True), version("a", "v", 1)]
+    harvest(catalog, S3Source(ListInventory(found, status="Enabled")))
+    with pytest.raises(SourceNotFound, match="Nothing at all"):
+        harvest(catalog, S3Source(ListInventory([], status="Enabled")))
+    assert len(rows(catalog)) == 2
+    harvest(catalog, S3Source(ListInventory([], status="Enabled")), allow_empty=True)
+    assert rows(catalog) == []
+
+
 def test_an_error_of_one_stream_comes_where_its_items_would() -> None:
     def breaks() -> Any:
         yield 2
@@ -217,3 +252,34 @@ def test_headers_are_asked_for_once_a_version_also_where_two_tables_want_them(ca
     assert [(row["content_type"], row["tags"]) for row in rows(catalog)] == [("text/plain", [("key", "a")])] * 2 + [(None, None)]
     assert harvest(catalog, S3Source(inventory, metadata=True, tags=True)).transactions == ()
     assert inventory.heads == 2
+
+
+def test_headers_of_the_same_bytes_put_again_are_asked_for_again(catalog: Catalog) -> None:
+    inventory = ListInventory([listed("a"), listed("b")], headers={"ContentType": "text/plain", "Metadata": {"k": "old"}})
+    harvest(catalog, S3Source(inventory, metadata=True))
+    inventory.entries = [listed("a", LastModified=time(9)), listed("b")]
+    inventory.headers = {"ContentType": "text/html"}
+    result = harvest(catalog, S3Source(inventory, metadata=True))
+    assert (result.updated, result.unchanged, inventory.heads) == (1, 1, 3)
+    found = [(row["content_type"], row["user_metadata"]) for row in rows(catalog, "objects")]
+    assert found == [("text/html", None), ("text/plain", [("k", "old")])]
+    assert harvest(catalog, S3Source(inventory, metadata=True)).transactions == () and inventory.heads == 3
+
+
+def test_a_version_that_only_looks_newer_is_not_asked_again(catalog: Catalog) -> None:
+    inventory = ListInventory([version("a", "v", 1, latest=True)], status="Enabled")
+    harvest(catalog, S3Source(inventory, metadata=True))
+    inventory.entries = [version("a", "v", 2, latest=True)]
+    assert harvest(catalog, S3Source(inventory, metadata=True)).updated == 1 and inventory.heads == 1
+
+
+@pytest.mark.parametrize(("root", "folder"), [("", ""), ("", "w1/"), ("lake/", "lake/"), ("lake/", "lake/w1/")])
+def test_the_catalog_and_what_lies_in_it_is_no_source(root: str, folder: str) -> None:
+    with pytest.raises(InvalidOption, match="is the catalog itself, or a part of it"):
+        S3Source(ListInventory([], root=root, folder=folder), beside=MemoryStore())
+
+
+@pytest.mark.parametrize(("root", "folder"), [("lake/", ""), ("a/lake/", "a/"), ("lake/", "lakes/"), (None, "lake/")])
+def test_what_the_catalog_lies_in_or_beside_is_one(root: str | None, folder: str) -> None:
+    keys = [folder + "a", *([root + "head"] if root and root.startswith(folder) else [])]
+    assert names(S3Source(ListInventory([listed(key) for key in keys], root=root, folder=folder), beside=MemoryStore())) == ["a"]

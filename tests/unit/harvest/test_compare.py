@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog.harvest.compare import Side, Step, merge
+from bucketcatalog.harvest.compare import Merger, Side, Step
 
 NAMES = st.dictionaries(st.text(alphabet="ab\u00e9\uffee\U0001f600/", max_size=4), st.integers(0, 2), max_size=12)
 SPLITS = st.lists(st.integers(1, 5), min_size=1, max_size=12)
@@ -24,27 +24,46 @@ def sides(rows: dict[str, int], splits: Sequence[int], *, live: bool) -> list[Si
         if live:
             version = [bytes([id_]) * 16 for _, id_ in piece]
             extra = pa.record_batch(
-                [pa.array(version, pa.binary(16)), pa.array([9] * len(piece), pa.int32())], ["uuid", "sequence"]
+                [pa.array(version, pa.binary(16)), pa.array([9] * len(piece), pa.int32()), told(piece, live=True)],
+                ["uuid", "sequence", "told"],
             )
         else:
-            extra = pa.record_batch([names], ["name"])
+            extra = pa.record_batch([names, told(piece, live=False)], ["name", "told"])
         found.append(Side(names, ids, extra))
     return found
 
 
-@given(NAMES, NAMES, SPLITS, SPLITS)
+def told(piece: Sequence[tuple[bytes, int]], *, live: bool) -> pa.Array:
+    """What may differ behind one id: the sides tell another thing where a name has an ``a``, the source nothing where it has an ``é``."""
+    values = [None if not live and "\u00e9".encode() in name else int(live and b"a" in name) for name, _ in piece]
+    return pa.array(values, pa.int32())
+
+
+def merged(merger: Merger, source: Sequence[Side]) -> Iterator[Step]:
+    """What has to change in all, as a harvest asks for it."""
+    for side in source:
+        yield from merger.take(side)
+    yield from merger.rest()
+
+
+@given(NAMES, NAMES, SPLITS, SPLITS, st.sampled_from([(), ("told",)]))
 def test_the_steps_together_are_the_difference_of_the_two_sides(
-    mine: dict[str, int], theirs: dict[str, int], my_splits: list[int], their_splits: list[int]
+    mine: dict[str, int], theirs: dict[str, int], my_splits: list[int], their_splits: list[int], compared: tuple[str, ...]
 ) -> None:
-    steps = list(merge(iter(sides(mine, my_splits, live=False)), iter(sides(theirs, their_splits, live=True))))
+    merger = Merger(iter(sides(theirs, their_splits, live=True)), compared=compared)
+    steps = list(merged(merger, sides(mine, my_splits, live=False)))
     put = [name for step in steps if step.put is not None for name in step.put.column("name").to_pylist()]
     gone = [name for step in steps for name in step.gone.to_pylist()]
-    assert put == sorted(n.encode() for n in mine if n not in theirs or mine[n] != theirs[n])
+    updated = [name for step in steps if step.update is not None for name in step.update.column("name").to_pylist()]
+    same = {n for n in mine if theirs.get(n) == mine[n]}
+    assert put == sorted(n.encode() for n in mine if n not in same)
     assert gone == sorted(n.encode() for n in theirs if n not in mine)
+    assert updated == sorted(n.encode() for n in same if compared and "a" in n and "\u00e9" not in n)
     assert sum(step.created for step in steps) == len(mine.keys() - theirs.keys())
-    assert sum(step.unchanged for step in steps) == sum(1 for n in mine if theirs.get(n) == mine[n])
+    assert sum(step.unchanged for step in steps) == len(same) - len(updated)
     for step in steps:
         _check_versions(step, theirs)
+        assert step.updated == (0 if step.known is None else len(step.known))
 
 
 def _check_versions(step: Step, theirs: dict[str, int]) -> None:

@@ -295,6 +295,16 @@ def test_a_link_whose_target_cannot_be_said_is_not_shown_with_the_old_one(catalo
     assert errors(catalog) == [("link", "TARGET_NOT_UTF8")]
 
 
+@pytest.mark.parametrize("below", ["lake", "lake/", "lake/w1", "link"])
+def test_the_catalog_and_what_lies_in_it_is_no_source(tmp_path: Path, below: str) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    (tmp_path / "lakes").mkdir()
+    (tmp_path / "link").symlink_to("lake")
+    harvest(catalog, tmp_path / "lakes", writer="w1", allow_empty=True)
+    with pytest.raises(InvalidOption, match="is the catalog itself, or a part of it"):
+        harvest(catalog, f"{tmp_path}/{below}")
+
+
 def test_the_catalog_below_its_own_source_is_left_out(tmp_path: Path) -> None:
     root = make_tree(tmp_path / "tree", [b"a"])
     catalog = Catalog(root / "catalog")

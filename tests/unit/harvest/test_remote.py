@@ -14,7 +14,7 @@ import fsspec
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, UnsupportedStore
+from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, StoreUnavailable, UnsupportedStore
 from bucketcatalog.harvest import harvest, open_source
 from bucketcatalog.harvest.remote import RemoteSource
 from bucketcatalog.store import FsspecStore
@@ -133,6 +133,9 @@ def test_the_catalogs_own_files_are_left_out(folder: str) -> None:
     harvest(catalog, f"memory://{folder}")
     assert [row["name"] for row in rows(catalog)] == ["a", "lake.txt", "lakes/b"]
     assert harvest(catalog, f"memory://{folder}").transactions == ()
+    for below in ("lake", "lake/", "lake/w1"):
+        with pytest.raises(InvalidOption, match="is the catalog itself, or a part of it"):
+            harvest(catalog, f"memory://{folder}/{below}", allow_empty=True)
 
 
 def test_etags_tell_versions_apart_and_what_changes_behind_one_is_an_update(
@@ -170,4 +173,38 @@ def test_a_web_servers_directories_are_harvested(catalog: Catalog, tmp_path: Pat
         result = harvest(catalog, url)
         assert [row["name"] for row in rows(catalog)] == ["a-b", "a/b.txt", "a/c/d", "a0"]
         assert result.bytes == sum(map(len, ["a-b", "a/b.txt", "a/c/d", "a0"])) and harvest(catalog, url).transactions == ()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "deleted", "errors"), [(404, 1, 0), (410, 1, 0), (403, 0, 1), (401, 0, 1), (500, None, None), (405, None, None)]
+)
+def test_a_file_that_a_web_server_lists_and_does_not_give_is_one_file(
+    catalog: Catalog, tmp_path: Path, status: int, deleted: int | None, errors: int | None
+) -> None:
+    pytest.importorskip("aiohttp")
+    make_tree(tmp_path / "web", [b"a", b"d/a", b"d/b", b"d/c"])
+    refused: set[str] = set()
+
+    class Refusing(Quiet):
+        def send_head(self) -> Any:
+            return self.send_error(status) if self.path in refused else super().send_head()
+
+    handler = functools.partial(Refusing, directory=str(tmp_path / "web"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        harvest(catalog, url)
+        for path in ("/d/b", "/a"):
+            refused = {path}
+            if deleted is None:
+                with pytest.raises(StoreUnavailable):
+                    harvest(catalog, url)
+            else:
+                result = harvest(catalog, url)
+                assert (result.deleted, result.errors) == (deleted, errors)
+            left = {"a", "d/a", "d/b", "d/c"} - ({path[1:]} if deleted else set())
+            assert {row["name"] for row in rows(catalog)} == left
+            refused = set()
+            assert harvest(catalog, url).errors == 0 and len(rows(catalog)) == 4
         server.shutdown()

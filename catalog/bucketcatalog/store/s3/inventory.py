@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote_plus, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
+
+from botocore.exceptions import ClientError
 
 from bucketcatalog.errors import AccessDenied, ObjectNotFound, UnsupportedStore
 from bucketcatalog.store.base import Store
@@ -21,6 +23,7 @@ from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.store.wrappers import Wrapped
 
 _ORDER = "bucketcatalog:order"
+_NO_SUCH_CALL = {"NotImplemented", "MethodNotAllowed"}
 _VERSION_OR_MARKER = re.compile(rb"<(Version|DeleteMarker)[\s>]")
 
 
@@ -40,12 +43,23 @@ class S3Inventory:
         return self._options.max_concurrency
 
     def versioning(self) -> str | None:
-        """See ``Inventory``. GetBucketVersioning; ``StoreNotFound`` where there is no such bucket."""
+        """See ``Inventory``. GetBucketVersioning; ``StoreNotFound`` where there is no such bucket.
+
+        ``UnsupportedStore`` where what answers is not S3: that says nothing about the bucket.
+        """
+
+        def ask(client: Any) -> str | None:
+            try:
+                return str(client.get_bucket_versioning(Bucket=self.bucket).get("Status", ""))
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") in _NO_SUCH_CALL:
+                    return None
+                raise
+
         try:
-            found = self._calls.repeated("open", "", lambda c: c.get_bucket_versioning(Bucket=self.bucket))
-        except (AccessDenied, UnsupportedStore):
+            return self._calls.repeated("open", "", ask)
+        except AccessDenied:
             return None
-        return str(found.get("Status", ""))
 
     def objects(self, span: Span) -> Iterator[ListedPage]:
         """See ``Inventory``. ListObjectsV2."""
@@ -61,7 +75,10 @@ class S3Inventory:
             wanted["ContinuationToken"] = page["NextContinuationToken"]
 
     def versions(self, span: Span) -> Iterator[ListedPage]:
-        """See ``Inventory``. ListObjectVersions; boto3 tears versions and delete markers apart, the order is that of the answer's tags."""
+        """See ``Inventory``. ListObjectVersions; boto3 tears versions and delete markers apart, the order is that of the answer's tags.
+
+        ``UnsupportedStore`` where a page ends in a key that is not UTF-8: the next one cannot be asked for.
+        """
         wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": span.prefix, "EncodingType": "url"}
         if span.after:
             wanted["KeyMarker"] = span.after
@@ -76,17 +93,20 @@ class S3Inventory:
             yield listed
             if not page.get("IsTruncated") or _is_beyond(listed, span):
                 return
-            wanted["KeyMarker"] = _decoded(page["NextKeyMarker"], listed.is_encoded)
+            wanted["KeyMarker"] = self._marker(page["NextKeyMarker"], listed.is_encoded)
             wanted["VersionIdMarker"] = page.get("NextVersionIdMarker", "")
 
     def prefixes(self, prefix: str, pages: int) -> list[str]:
-        """See ``Inventory``. ListObjectsV2 with a delimiter, at most ``pages`` requests; a page without prefixes is the last."""
+        """See ``Inventory``. ListObjectsV2 with a delimiter, at most ``pages`` requests; a page without prefixes is the last.
+
+        Prefixes that are not UTF-8 cannot be asked for, and are left out.
+        """
         wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "EncodingType": "url", "Delimiter": "/"}
         found: list[str] = []
         for _ in range(pages):
             page = self._calls.listed("list", prefix, lambda c: c.list_objects_v2(**wanted))
-            below = [_decoded(item["Prefix"], _is_encoded(page)) for item in page.get("CommonPrefixes", ())]
-            found += below
+            below = [_raw(item["Prefix"], _is_encoded(page)) for item in page.get("CommonPrefixes", ())]
+            found += [text for text in map(_text, below) if text is not None]
             if not below or not page.get("IsTruncated"):
                 break
             wanted["ContinuationToken"] = page["NextContinuationToken"]
@@ -130,6 +150,17 @@ class S3Inventory:
         calls, root = inner.place
         return root if calls.bucket == self.bucket and authority_of(calls) == self.authority else None
 
+    def _marker(self, marker: str, is_encoded: bool) -> str:
+        """The key that the next page begins behind; ``UnsupportedStore`` where a request cannot name it, for keys would be skipped."""
+        raw = _raw(marker, is_encoded)
+        text = _text(raw)
+        if text is None:
+            raise UnsupportedStore(
+                f"The versions of s3://{self.bucket} cannot be listed beyond the key {raw!r}, where a page ends: it is not UTF-8.",
+                next_step="Rename or delete the object, or harvest paths of the bucket that do not hold it.",
+            )
+        return text
+
     def _of(self, key: str, version: str | None) -> dict[str, str]:
         return {"Bucket": self.bucket, "Key": key, **({} if version is None else {"VersionId": version})}
 
@@ -138,17 +169,23 @@ def _is_encoded(page: Mapping[str, Any]) -> bool:
     return page.get("EncodingType") == "url"
 
 
-def _decoded(text: str, is_encoded: bool) -> str:
-    return unquote_plus(text) if is_encoded else text
+def _raw(key: str, is_encoded: bool) -> bytes:
+    return unquote_to_bytes(key.replace("+", " ")) if is_encoded else key.encode()
+
+
+def _text(raw: bytes) -> str | None:
+    """None where it is not UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_beyond(page: ListedPage, span: Span) -> bool:
     """Whether the page's last key lies behind the span."""
     if span.upto is None or not page.entries:
         return False
-    last: str = page.entries[-1]["Key"]
-    raw = unquote_to_bytes(last.replace("+", " ")) if page.is_encoded else last.encode()
-    return raw > span.upto.encode()
+    return _raw(page.entries[-1]["Key"], page.is_encoded) > span.upto.encode()
 
 
 def _keep_order(response_dict: Mapping[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
