@@ -15,6 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
+
+FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
 Commit = Callable[[], int]
 """Commits once and gives the number of further tries that it took; raises where it gives up."""
 
@@ -58,12 +61,9 @@ def puts(where: dict[str, Any], number: int) -> Commit:
     return put
 
 
-def deltalake(where: dict[str, Any], number: int) -> Commit:
-    """A table held open."""
+def delta_table(where: dict[str, Any]) -> Any:
+    """The table, made if it is not there."""
     import deltalake
-    import pyarrow as pa
-    from deltalake.exceptions import CommitFailedError, DeltaError
-    from deltalake.transaction import AddAction
 
     options = {
         "aws_access_key_id": where["options"]["key"],
@@ -73,18 +73,24 @@ def deltalake(where: dict[str, Any], number: int) -> Commit:
         "aws_allow_http": "true",
         "aws_conditional_put": "etag",
     }
-    schema = pa.schema([("path", pa.string()), ("size", pa.int64())])
     path = f"s3://{where['bucket']}/table"
-    deltalake.DeltaTable.create(path, deltalake.Schema.from_arrow(schema), mode="ignore", storage_options=options)
-    table = deltalake.DeltaTable(path, storage_options=options)
-    count = 0
+    deltalake.DeltaTable.create(path, deltalake.Schema.from_arrow(FILES), mode="ignore", storage_options=options)
+    return deltalake.DeltaTable(path, storage_options=options)
+
+
+def deltalake(where: dict[str, Any], number: int) -> Commit:
+    """A table held open."""
+    from deltalake.exceptions import CommitFailedError, DeltaError
+    from deltalake.transaction import AddAction
+
+    table, count = delta_table(where), 0
 
     def commit() -> int:
         nonlocal count
         count += 1
         action = AddAction(f"part-{number}-{count}.parquet", 1_000, {}, 1_700_000_000_000, True, '{"numRecords":1}')
         try:
-            table.create_write_transaction([action], "append", schema)
+            table.create_write_transaction([action], "append", FILES)
         except (CommitFailedError, DeltaError):
             table.update_incremental()
             raise
@@ -94,15 +100,14 @@ def deltalake(where: dict[str, Any], number: int) -> Commit:
     return commit
 
 
-def pyiceberg(where: dict[str, Any], number: int) -> Commit:
-    """A table of a catalog that all share."""
-    import pyarrow as pa
+def iceberg_table(where: dict[str, Any]) -> Any:
+    """The table, in a catalog that all share, made if it is not there."""
     from pyiceberg.catalog.sql import SqlCatalog
-    from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, TableAlreadyExistsError
+    from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
     catalog = SqlCatalog(
         "bench",
-        uri=f"sqlite:////tmp/{where['bucket']}.db",
+        uri=f"sqlite:///{where['folder']}/{where['bucket']}.db",
         warehouse=f"s3://{where['bucket']}/warehouse",
         **{
             "s3.endpoint": where["options"]["endpoint_url"],
@@ -111,13 +116,19 @@ def pyiceberg(where: dict[str, Any], number: int) -> Commit:
             "s3.region": where["options"]["region"],
         },
     )
-    schema = pa.schema([("path", pa.string()), ("size", pa.int64())])
     with suppress(NamespaceAlreadyExistsError):
         catalog.create_namespace("bench")
     with suppress(TableAlreadyExistsError):
-        catalog.create_table("bench.table", schema)
-    table = catalog.load_table("bench.table")
-    rows = pa.table({"path": ["part.parquet"], "size": [1_000]}, schema=schema)
+        catalog.create_table("bench.table", FILES)
+    return catalog.load_table("bench.table")
+
+
+def pyiceberg(where: dict[str, Any], number: int) -> Commit:
+    """A table of a catalog that all share."""
+    from pyiceberg.exceptions import CommitFailedException
+
+    table = iceberg_table(where)
+    rows = pa.table({"path": ["part.parquet"], "size": [1_000]}, schema=FILES)
 
     def commit() -> int:
         for tries in range(16):
@@ -131,6 +142,8 @@ def pyiceberg(where: dict[str, Any], number: int) -> Commit:
     return commit
 
 
+PREPARED: dict[str, Callable[[dict[str, Any]], Any]] = {"deltalake": delta_table, "pyiceberg": iceberg_table}
+"""What has to be made once, before many use it."""
 KINDS: dict[str, Callable[[dict[str, Any], int], Commit]] = {
     "ours": ours,
     "puts": puts,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from bucketcatalog import Catalog
 from minio.process import Server
 
-from . import servers
+from . import s3_client, servers
 from .results import Goal, Group, Measure, Sample
 from .world import World
 
@@ -47,7 +48,7 @@ def run(world: World) -> Group:
         "seconds of a run": world.scale.s3_seconds,
         "deltalake": "create_write_transaction of one file's metadata, tables held open, conditional PUT, its own 15 retries; "
         "after a conflict that it reports the table is brought up to date",
-        "pyiceberg": "add_files of a Parquet file that is there, SQL catalog in SQLite for the pointer, metadata on the server; "
+        "pyiceberg": "append of one row, SQL catalog in SQLite for the pointer, data and metadata on the server; "
         "after a conflict the table is refreshed and the commit made again, 15 times",
     }
     return Group(measures, settings)
@@ -55,8 +56,11 @@ def run(world: World) -> Group:
 
 def _rate(server: Server, kind: str, writers: int, seconds: float) -> dict[str, Any]:
     """What ``writers`` of a kind did in some seconds in a bucket of their own, in processes of their own."""
-    where = {"bucket": servers.bucket(server), "options": server.storage_options, "kind": kind, "seconds": seconds}
-    return _together(where, writers)
+    with tempfile.TemporaryDirectory() as folder:
+        where = {"bucket": servers.bucket(server), "options": server.storage_options, "kind": kind, "seconds": seconds}
+        where["folder"] = folder
+        s3_client.PREPARED.get(kind, lambda _: None)(where)
+        return _together(where, writers)
 
 
 def _together(where: dict[str, Any], writers: int, **more: Any) -> dict[str, Any]:
