@@ -95,5 +95,5 @@ def test_the_next_page_of_versions_is_asked_for_behind_the_decoded_key(
 
 def test_prefixes_that_are_no_utf8_divide_nothing(inventory: S3Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     below = [{"Prefix": "a%FF/"}, {"Prefix": "b+%C3%A9/"}]
-    Answering(inventory, monkeypatch, list_objects_v2={"CommonPrefixes": below, "EncodingType": "url"})
+    Answering(inventory, monkeypatch, list_objects_v2={"CommonPrefixes": below, "EncodingType": "url", "IsTruncated": False})
     assert inventory.prefixes("", 1) == ["b \xe9/"]
