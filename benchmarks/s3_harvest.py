@@ -7,13 +7,12 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bucketcatalog import Catalog
-from bucketcatalog.harvest import harvest
 from minio.process import Server
 
 from . import servers
+from .fresh import run_fresh
 from .measuring import in_turns
-from .results import Goal, Group, Measure
+from .results import Goal, Group, Measure, Sample
 from .world import World
 
 RUNS = 2
@@ -29,9 +28,13 @@ def run(world: World) -> Group:
         fill(client, bucket, objects)
         lake, options = servers.bucket(server), server.storage_options
 
-        def harvested(name: str) -> None:
-            found = harvest(Catalog(f"s3://{lake}/{name}", storage_options=options), f"s3://{bucket}", source_options=options)
-            assert found.entries == objects
+        peaks = []
+
+        def harvested(name: str) -> float:
+            found = run_fresh("ours", "harvest_bucket", source=f"s3://{bucket}", catalog=f"s3://{lake}/{name}", options=options)
+            assert found["entries"] == objects
+            peaks.append(found["peak"] / 1e6)
+            return float(found["seconds"])
 
         def listed() -> None:
             assert bare_list(client, bucket) == objects
@@ -40,14 +43,17 @@ def run(world: World) -> Group:
         names = iter(f"first-{number}" for number in range(1_000))
         subjects = {"first": lambda: harvested(next(names)), "again": lambda: harvested("again"), "list": listed}
         samples = in_turns(subjects, min(RUNS, world.scale.rounds))
+    idle = run_fresh("ours", "import_only")["peak"] / 1e6
     goal = Goal("ours / other", "at most", 2.0)
     measures = [
         Measure(f"S3: harvest of {objects:,} objects", samples["first"], samples["list"], "a bare paged LIST", goal),
         Measure("S3: the same again, nothing changed", samples["again"], samples["list"], "a bare paged LIST", goal),
+        Measure("S3: peak memory of that", Sample(tuple(peaks), "MB"), Sample.one(idle, "MB"), "the imports of a reader alone"),
     ]
     settings = {
         "server": f"MinIO {servers.version()} on this machine, which shares its cores with the client",
-        "ours": "harvest(Catalog(s3 url), s3 url) into an empty catalog on the same server; and into one that has it all",
+        "ours": "harvest(Catalog(s3 url), s3 url) in a fresh process, its imports not counted, into an empty catalog on the same "
+        "server; and into one that has it all",
         "reference": "boto3's paginator of list_objects_v2, all defaults, keys counted",
         "bucket": f"{objects} objects of 10 bytes in {DIRECTORIES} directories",
     }

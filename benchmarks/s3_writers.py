@@ -95,7 +95,7 @@ def _sample(found: dict[str, Any]) -> Sample:
 def _many(server: Server, commits: int) -> Measure:
     """So many commits by 64 writers at once, then one reader: all must be there, once."""
     bucket = servers.bucket(server)
-    where = {"bucket": bucket, "options": server.storage_options, "kind": "ours", "seconds": 3_600, "limit": commits // MANY}
+    where = {"bucket": bucket, "options": server.storage_options, "kind": "ours", "seconds": 3_600, "limit": -(-commits // MANY)}
     found = _together(where, MANY)
     snapshot = Catalog(f"s3://{bucket}/catalog", storage_options=server.storage_options).snapshot()
     seen = snapshot.scan("log", columns=["writer", "revision"]).to_arrow()
