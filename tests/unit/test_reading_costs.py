@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bucketcatalog import CorruptionError, prefix
+from bucketcatalog import Catalog, CorruptionError, prefix
 from bucketcatalog.codec.blocks import BlockClass, BlockHeader
 from bucketcatalog.codec.segments import BlockPlace
 from bucketcatalog.keys import KeyRange
@@ -20,7 +20,7 @@ from bucketcatalog.runs import runs_by_table
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from .helpers import BUCKET, OWNER, Clock, World, obj
+from .helpers import BUCKET, MINUTE, OWNER, Clock, World, obj
 
 COUNT = 30_000
 LOOK = {"owner": OWNER, "bucket_id": BUCKET}
@@ -185,3 +185,23 @@ class TestInOrder:
         with pytest.raises(CorruptionError, match="item 3"):
             found.extend(in_order(work, range(100)))
         assert found == [0, 1, 2]
+
+
+def test_following_lists_no_further_back_than_the_last_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a writer that has been silent for long, all of whose transactions are settled: its timeline is not listed from its start."""
+    world = World()
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    with world.writer("silent") as silent, world.writer("busy") as busy, world.writer("compactor-1") as compactor:
+        for number in range(20):
+            world.commit(silent, ("put", "objects", obj(str(number))))
+        for number in range(3):
+            world.clock.tick(30 * MINUTE)
+            world.commit(busy, ("put", "objects", obj(f"later {number}")))
+            compactor.checkpoint(scope="all")
+    counting = Counting(world.store)
+    catalog = Catalog(counting)
+    snapshot = catalog.snapshot(database="default")
+    assert snapshot.view.checkpoints[0].coverage["silent"].list_from == 20
+    counting.reset()
+    catalog.snapshot(database="default")
+    assert counting.objects_listed < 20

@@ -80,8 +80,9 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     gathering = Gathering(files, covered, known=known.tail)
     gathering.take(listed)
     gathering.complete()
-    newest = {w: max((f.revision for f in found), default=known.newest.get(w, 0)) for w, (_, found) in listed.items()}
-    return view_of(files, gathering, observed), Known(markers, gathering.found, newest)
+    view = view_of(files, gathering, observed)
+    newest = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
+    return view, Known(markers, gathering.found, newest)
 
 
 def _first(covered: Covered, known: Known, writer: str) -> int:
