@@ -216,3 +216,12 @@ def test_the_command_harvests_a_bucket(
     assert "2 updated" in capsys.readouterr().out
     assert run(["harvest", "s3://no-such-bucket-here", str(tmp_path / "lake"), *given]) == 1
     assert capsys.readouterr().err.startswith("[SOURCE_NOT_FOUND]")
+
+
+def test_a_path_with_nothing_below_it_is_not_registered_unasked(server: Server, bucket: str, storage_options: dict[str, str]) -> None:
+    catalog = Catalog(f"s3://{bucket}/catalog", storage_options=storage_options)
+    with pytest.raises(SourceNotFound, match=r"Nothing at all is found in s3://.*/mistyped.*Next: Check the bucket"):
+        harvest(catalog, f"s3://{bucket}/mistyped", source_options=storage_options)
+    assert catalog.databases() == []
+    assert harvest(catalog, f"s3://{bucket}/mistyped", source_options=storage_options, allow_empty=True).entries == 0
+    assert harvest(catalog, f"s3://{bucket}/mistyped", source_options=storage_options).transactions == ()

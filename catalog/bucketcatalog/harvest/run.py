@@ -200,8 +200,11 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
 
     entries = source.entries(scope, report)
     first = next(entries, None)
-    if first is None and not failures and not allow_empty and difference.is_known():
-        raise _emptied(source)
+    if first is None and not failures and not allow_empty:
+        if difference.is_known():
+            raise _emptied(source)
+        if difference.bucket.row is not None and isinstance(source, StoreSource):
+            raise _nothing_there(source)
     for table, found in difference.changes(entries if first is None else chain([first], entries)):
         step = out_of_reach.spare(found) if table is OBJECTS else found
         state = _counted(state, step, failures) if table is OBJECTS else _counted_versions(state, step)
@@ -217,6 +220,14 @@ def _emptied(source: Source) -> SourceNotFound:
     return SourceNotFound(
         f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",
         next_step="See that it is mounted and that the globs fit. If it is meant to be empty: --allow-empty, allow_empty=True.",
+    )
+
+
+def _nothing_there(source: Source) -> SourceNotFound:
+    """In a store a path that has nothing below it is not there at all; more often it is mistyped."""
+    return SourceNotFound(
+        f"Nothing at all is found in {source.url}.",
+        next_step="Check the bucket, the path and the endpoint. If it is meant to be empty: --allow-empty, allow_empty=True.",
     )
 
 
