@@ -218,7 +218,9 @@ def test_the_command_harvests_a_bucket(
     assert capsys.readouterr().err.startswith("[SOURCE_NOT_FOUND]")
 
 
-def test_a_path_with_nothing_below_it_is_not_registered_unasked(server: Server, bucket: str, storage_options: dict[str, str]) -> None:
+def test_a_path_with_nothing_below_it_is_not_registered_unasked(
+    server: Server, bucket: str, storage_options: dict[str, str]
+) -> None:
     catalog = Catalog(f"s3://{bucket}/catalog", storage_options=storage_options)
     with pytest.raises(SourceNotFound, match=r"Nothing at all is found in s3://.*/mistyped.*Next: Check the bucket"):
         harvest(catalog, f"s3://{bucket}/mistyped", source_options=storage_options)
