@@ -160,6 +160,7 @@ def main(arguments: list[str], folder: Path = FOLDER) -> int:
             pid = stop(folder)
             _say("MinIO is not running" if pid is None else f"MinIO (process {pid}) is stopped, its data are removed")
             return 0
+        left = (folder / "server.json").exists()
         state, started = start(folder) if action == "start" else (status(folder), False)
     except (ServerError, OSError) as error:
         print(error, file=sys.stderr)
@@ -170,6 +171,8 @@ def main(arguments: list[str], folder: Path = FOLDER) -> int:
         _say("MinIO is not running: `make minio` starts it")
     else:
         runs = "runs" if started else "is running already"
+        if started and left:
+            print("the server before this one ended without being stopped: its data are removed", file=sys.stderr)
         _say(f"MinIO {runs} (process {state.pid}); `make minio-stop` ends it and removes its data\n\n{_explanation(state)}")
     return 0
 

@@ -132,7 +132,9 @@ class Catalog:
                 next_step="Check the path, or write one: bucketcatalog harvest SOURCE CATALOG.",
             )
         if database is None:
-            raise DatabaseNotFound(f"{self.url} has several databases: {', '.join(names)}.", next_step="Name one of them.")
+            raise DatabaseNotFound(
+                f"{self.url} has several databases: {', '.join(names)}.", next_step="Name one of them, with the option database."
+            )
         if database not in names:
             raise DatabaseNotFound(f"{self.url} has no database {database!r}.", next_step=f"Choose one of {', '.join(names)}.")
 

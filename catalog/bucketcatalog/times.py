@@ -44,7 +44,12 @@ def shown_time(time: int) -> str:
     if not 0 <= time <= LAST_TIME:
         return f"@{time}"
     shown = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=time)
-    return shown.isoformat()
+    return iso(shown)
+
+
+def iso(time: datetime.datetime) -> str:
+    """A time as every output shows it and as users may type it: UTC, to the microsecond."""
+    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def refuse_reversed_times(start: Time, end: Time) -> None:

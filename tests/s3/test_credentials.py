@@ -133,7 +133,7 @@ def test_options_come_before_the_environment(bucket: str, server: Server, monkey
 
 def test_without_any_credentials_it_is_said_how_to_give_them(bucket: str, server: Server) -> None:
     store = S3Store(f"s3://{bucket}", {"endpoint_url": server.endpoint_url})
-    with pytest.raises(AccessDenied, match=r"Next: Give key and secret in the storage options, a profile"):
+    with pytest.raises(AccessDenied, match=r"Next: Give key and secret as options, a profile"):
         store.put("a", b"x")
 
 

@@ -170,7 +170,7 @@ def test_what_is_not_there_or_not_allowed_is_said(
     away = {**storage_options, "endpoint_url": "http://127.0.0.1:1", "retry_timeout": "0.1"}
     with pytest.raises(StoreUnreachable):
         harvest(catalog, f"s3://{bucket}", source_options=away)
-    with pytest.raises(InvalidOption, match="no storage option 'endpoint'"):
+    with pytest.raises(InvalidOption, match="S3 has no option 'endpoint'"):
         harvest(catalog, f"s3://{bucket}", source_options={"endpoint": "http://x"})
     assert catalog.databases() == []
 

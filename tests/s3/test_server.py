@@ -378,10 +378,11 @@ def test_after_a_crash_a_start_begins_afresh(commands: Commands) -> None:
     os.kill(commands.pid, signal.SIGKILL)
     wait_for_end(commands.pid)
 
-    code, out, _ = commands.run("start")
+    code, out, err = commands.run("start")
 
     assert code == 0
     assert out.startswith("MinIO runs")
+    assert err == "the server before this one ended without being stopped: its data are removed\n"
     assert commands.state["secret_key"] != before["secret_key"]
 
 

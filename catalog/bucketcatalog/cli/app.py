@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, TextIO
 
 import typer
 
+from .. import clock
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
 from . import about, files, harvesting, history, information, maintenance, objects, writing
@@ -22,6 +25,7 @@ from .output import PipeClosed, visible
 INTERRUPTED = 130
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
+_BETWEEN_LINES = 10.0
 
 app = typer.Typer(
     name="bucketcatalog",
@@ -62,7 +66,7 @@ for _group in (harvesting, information, objects, about, history, writing, mainte
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code, and raises nothing."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _telling_of_waits():
         warnings.showwarning = _Warnings().show
         warnings.simplefilter("always", CatalogWarning)
         try:
@@ -144,6 +148,30 @@ class _Warnings:
         if str(message) not in self._shown:
             self._shown.add(str(message))
             _say(f"warning: {message}")
+
+
+class _Waits(logging.Handler):
+    """Tells of requests that are tried again, which may be many at once: a line each ten seconds is enough."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._told = -_BETWEEN_LINES
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See ``logging.Handler``."""
+        if (now := clock.monotonic()) - self._told >= _BETWEEN_LINES:
+            self._told = now
+            _say(f"warning: {record.getMessage()}")
+
+
+@contextmanager
+def _telling_of_waits() -> Iterator[None]:
+    handler, logger = _Waits(), logging.getLogger("bucketcatalog")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _quietly() -> int:

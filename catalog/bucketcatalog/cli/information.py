@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from .. import clock
 from ..catalog import Catalog
 from ..snapshot import Snapshot
+from ..times import iso
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
-from .output import finish, iso, number, print_facts, size, visible, write
+from .output import finish, number, print_facts, size, visible, write
 from .progress import Tell, progress_line
 
 _MANY_EVENTS, _MANY_TRANSACTIONS = 1_000_000, 1_000

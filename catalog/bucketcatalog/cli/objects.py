@@ -131,13 +131,15 @@ def stat(
     bucket: BucketArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The object's name.", show_default=False)],
     as_of: AsOf = None,
-    history: Annotated[bool, typer.Option("--history", help="Every version there was, oldest first.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Every version that the catalog saw, oldest first.")] = False,
     owner: Owner = None,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
     """Everything about one object, or about all of its versions.
+
+    The versions that a bucket itself keeps are rows of the table object_versions, and what was changed of a version shows in changes.
 
     Example: bucketcatalog stat ./catalog /usr bin/env --history
     """

@@ -14,8 +14,8 @@ from ..catalog import Catalog
 from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
 from ..snapshot import Snapshot
 from ..store.open import WRITABLE
-from ..times import looks_like_time, parse_time
-from .output import iso, visible
+from ..times import iso, looks_like_time, parse_time
+from .output import visible
 
 _FIRST_YEAR = 365 * 86_400 * 1_000_000
 CatalogArgument = Annotated[

@@ -17,6 +17,8 @@ from typing import Any
 import pyarrow as pa
 from rich.cells import cell_len
 
+from ..times import iso
+
 _FIRST_PAGE = 1_000
 _WIDEST = 60
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -44,11 +46,6 @@ def visible_name(name: str) -> str:
 def _escape(char: str) -> str:
     code = ord(char)
     return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-
-
-def iso(time: datetime.datetime) -> str:
-    """A time as both kinds of output show it, and as ``--as-of`` takes it."""
-    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def plain(value: Any, kind: pa.DataType | None = None) -> Any:

@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidOption
 from ..store import Store
+from ..store.open import refuse_mistyped
 from ..store.openinventory import is_inventory_url, open_inventory
 from ..store.remotefiles import RemoteFiles
 from .local import LocalSource
@@ -44,6 +45,8 @@ def open_source(
     match = _FILE_URL.match(text)
     if match is None and "://" in text:
         return RemoteSource(RemoteFiles(text, options), beside=beside)
+    if match is None and isinstance(source, str):
+        refuse_mistyped(source)
     if options:
         raise InvalidOption(f"{text!r} takes no source options.", next_step="Leave them out.")
     path = source if match is None else os.fsdecode(unquote_to_bytes(text[match.end() :]))

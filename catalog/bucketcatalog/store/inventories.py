@@ -56,7 +56,7 @@ class Inventory(Protocol):
         ...
 
     def versioning(self) -> str | None:
-        """``Enabled``, ``Suspended``, empty where the bucket never kept versions, None where the credentials may not ask."""
+        """``Enabled``, ``Suspended``, empty where the bucket never kept versions, None where that cannot be asked for."""
         ...
 
     def objects(self, span: Span) -> Iterator[ListedPage]:

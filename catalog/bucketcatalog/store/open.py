@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bucketcatalog.errors import InvalidOption, UnsupportedStore
+from bucketcatalog.errors import InvalidOption
 from bucketcatalog.store.base import Store
+from bucketcatalog.store.extras import extra
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.remote import ATOMIC_PUTS, FsspecStore
@@ -41,19 +42,19 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
         return _s3(url, storage_options)
     if "://" in url:
         return FsspecStore(url, storage_options)
-    if _URL.match(url):
-        raise InvalidOption(f"{url!r} is neither a path nor a url.", next_step="write ://, or ./ before a path that has a colon.")
+    refuse_mistyped(url)
     return _local(url, storage_options)
 
 
+def refuse_mistyped(url: str) -> None:
+    """``InvalidOption`` for what looks more like a url with a slash too few than like a path."""
+    if _URL.match(url):
+        raise InvalidOption(f"{url!r} is neither a path nor a url.", next_step="write ://, or ./ before a path that has a colon.")
+
+
 def _s3(url: str, storage_options: Mapping[str, Any] | None) -> Store:
-    # Imported here: botocore takes a third of a second, and is not installed with the package itself.
-    try:
+    with extra("s3", url):
         from bucketcatalog.store.s3.store import S3Store
-    except ImportError as error:
-        raise UnsupportedStore(
-            f"{url} needs a package that is not installed: {error.name}.", next_step="pip install 'bucketcatalog[s3]'"
-        ) from error
     return S3Store(url, storage_options)
 
 

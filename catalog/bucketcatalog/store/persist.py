@@ -1,10 +1,12 @@
 """Trying again: with growing pauses, each of a random length up to its limit, until it works or a time is over.
 
-Many clients that were refused at once do not come back at once.
+Many clients that were refused at once do not come back at once. Who waits for longer than a moment
+is told so, by the logger ``bucketcatalog``.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,6 +21,9 @@ Result = TypeVar("Result")
 TRANSIENT = (StoreUnreachable, OutcomeUnknown)
 """The errors that the same request may not meet again."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+_MOMENT = 2.0
+"""Seconds of trying again that are not worth a word."""
+_log = logging.getLogger("bucketcatalog")
 
 
 def persistently(attempt: Callable[[], Result], gives_up: Callable[[], bool]) -> Result:
@@ -36,6 +41,7 @@ def _again(attempt: Callable[[], Result], gives_up: Callable[[], bool], first: S
     """Go on after the first error, which counts as the first try."""
     last: StoreError = first
     tries = 0
+    began, told = clock.monotonic(), False
 
     def next_attempt() -> Result:
         nonlocal last, tries
@@ -51,8 +57,16 @@ def _again(attempt: Callable[[], Result], gives_up: Callable[[], bool], first: S
     def stop(_: RetryCallState) -> bool:
         return gives_up()
 
+    def tell(_: RetryCallState) -> None:
+        nonlocal told
+        if not told and clock.monotonic() - began >= _MOMENT:
+            told = True
+            _log.warning("%s Trying again.", last.message)
+
     pauses = wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE)
-    retrying = Retrying(retry=retry_if_exception_type(TRANSIENT), wait=pauses, stop=stop, sleep=clock.sleep, reraise=True)
+    retrying = Retrying(
+        retry=retry_if_exception_type(TRANSIENT), wait=pauses, stop=stop, sleep=clock.sleep, before_sleep=tell, reraise=True
+    )
     return retrying(next_attempt)
 
 

@@ -65,11 +65,9 @@ def _translated(error: Exception, secrets: Secrets, doing: str, name: str) -> Bu
     place = f"{name!r} in {secrets.public_url}" if name else secrets.public_url
     message = f"Cannot {doing} {place}: {secrets.hide(f'{type(error).__name__}: {error}')}"
     if isinstance(error, PermissionError) or _is_about_credentials(error):
-        return AccessDenied(
-            message, next_step="check the credentials in the storage options or the environment, and what they allow."
-        )
+        return AccessDenied(message, next_step="check the credentials in the options or the environment, and what they allow.")
     if doing == "open" and isinstance(error, TypeError | ValueError | KeyError):
-        return InvalidOption(message, next_step="check the url and the storage options.")
+        return InvalidOption(message, next_step="check the url and its options.")
     if isinstance(error, NotImplementedError | ImportError):
         return UnsupportedStore(message, next_step="use a path, or an object store (s3, gs, abfs).")
     if isinstance(error, _NO_SUCH_FILE) and doing == "put":

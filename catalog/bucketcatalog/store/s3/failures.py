@@ -63,7 +63,7 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
     if isinstance(error, _CREDENTIALS):
         return AccessDenied(
             message,
-            next_step="Give key and secret in the storage options, a profile, or set the environment up for the AWS SDKs. "
+            next_step="Give key and secret as options, a profile, or set the environment up for the AWS SDKs. "
             "Credentials given as options do not travel in pickles.",
         )
     if isinstance(error, SENSELESS) and doing not in _CHANGING:
@@ -72,11 +72,11 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
             next_step="Check the endpoint, and what stands between it and this machine.",
         )
     if isinstance(error, boto.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return AccessDenied(message, next_step="Give the authority's file with the storage option verify.")
+        return AccessDenied(message, next_step="Give the authority's file with the option verify.")
     if isinstance(error, boto.SSLError) and "WRONG_VERSION_NUMBER" in str(error) and doing not in _CHANGING:
         return UnsupportedStore(message, next_step="Check endpoint_url: the server there speaks http, not https.")
     if isinstance(error, boto.ProfileNotFound | boto.InvalidRegionError | boto.InvalidConfigError | ValueError):
-        return InvalidOption(message, next_step="Check the url, the storage options and the AWS configuration files.")
+        return InvalidOption(message, next_step="Check the url, its options and the AWS configuration files.")
     if isinstance(error, _NEVER_SENT):
         return StoreUnreachable(message, next_step="Check endpoint_url and the network, and that the server runs.")
     return _no_answer(message, doing)
@@ -107,13 +107,13 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
     if status in (401, 403) and code in _DENIED:
         return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
     if status in (401, 403) or code in _OUTDATED:
-        return AccessDenied(message, next_step="Check the credentials in the storage options or the environment.")
+        return AccessDenied(message, next_step="Check the credentials in the options or the environment.")
     if code in _NOT_TAKEN or status == 409:
         return StoreUnreachable(message, next_step="Try again; if it stays, check the network.")
     if status >= 500 or status in (0, 408, 425, 429) or code in _BUSY:
         # Also a store that asks for fewer requests may have begun to write, and a proxy before it may have sent the request twice.
         return _no_answer(message, doing)
-    return UnsupportedStore(message, next_step="Check that the server speaks S3, and the storage options.")
+    return UnsupportedStore(message, next_step="Check that the server speaks S3, and the options.")
 
 
 def _told(error: boto.ClientError) -> tuple[str, str]:

@@ -67,9 +67,7 @@ class S3Options:
             if name not in names:
                 near = difflib.get_close_matches(str(name), names, n=1)
                 meant = f"Did you mean {near[0]}? " if near else ""
-                raise InvalidOption(
-                    f"An S3 store has no storage option {name!r}.", next_step=f"{meant}The options are {', '.join(names)}."
-                )
+                raise InvalidOption(f"S3 has no option {name!r}.", next_step=f"{meant}The options are {', '.join(names)}.")
         values: dict[str, Any] = {name: _READ[name](name, value) for name, value in given.items() if value is not None}
         options = cls(**values)
         options._check()
@@ -77,13 +75,11 @@ class S3Options:
 
     def _check(self) -> None:
         if (self.key is None) != (self.secret is None) or (self.token is not None and self.key is None):
-            raise InvalidOption(
-                "The storage options key and secret go together.", next_step="Give both or neither; token needs both."
-            )
+            raise InvalidOption("The options key and secret go together.", next_step="Give both or neither; token needs both.")
         if self.sse is not None and self.sse not in _ENCRYPTIONS:
-            raise InvalidOption(f"The storage option sse is {self.sse!r}.", next_step=f"Use {', '.join(_ENCRYPTIONS)}.")
+            raise InvalidOption(f"The option sse is {self.sse!r}.", next_step=f"Use {', '.join(_ENCRYPTIONS)}.")
         if self.sse_kms_key_id is not None and self.sse in (None, "AES256"):
-            raise InvalidOption("The storage option sse_kms_key_id needs sse to be aws:kms.", next_step="Set sse too.")
+            raise InvalidOption("The option sse_kms_key_id needs sse to be aws:kms.", next_step="Set sse too.")
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -125,7 +121,7 @@ def split_url(url: str) -> tuple[str, str]:
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise InvalidOption(
             "An S3 url has no place for credentials.",
-            next_step="Give key and secret as storage options, and the url as s3://BUCKET/PATH.",
+            next_step="Give key and secret as options, and the url as s3://BUCKET/PATH.",
         )
     match = _URL.fullmatch(url)
     if match is None or not _BUCKET.fullmatch(match[1]):
@@ -138,14 +134,14 @@ def split_url(url: str) -> tuple[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise InvalidOption(f"The storage option {name} is no text, or empty.", next_step="Give a text, or leave it out.")
+        raise InvalidOption(f"The option {name} is no text, or empty.", next_step="Give a text, or leave it out.")
     return value
 
 
 def _flag(name: str, value: Any) -> bool:
     text = str(value).strip().lower()
     if text not in ("true", "false"):
-        raise InvalidOption(f"The storage option {name} is neither true nor false.", next_step="Set it to true or false.")
+        raise InvalidOption(f"The option {name} is neither true nor false.", next_step="Set it to true or false.")
     return text == "true"
 
 
@@ -153,7 +149,7 @@ def _endpoint(name: str, value: Any) -> str:
     text = _text(name, value).rstrip("/")
     if not re.fullmatch(r"https?://[^/@?#\s]+", text):
         raise InvalidOption(
-            f"The storage option {name} is no address of a server.",
+            f"The option {name} is no address of a server.",
             next_step="Write http(s)://HOST:PORT, without path or password.",
         )
     return text
@@ -163,9 +159,7 @@ def _verify(name: str, value: Any) -> bool | str:
     if str(value).strip().lower() in ("true", "false"):
         return _flag(name, value)
     if not Path(_text(name, value)).is_file():
-        raise InvalidOption(
-            f"The storage option {name} names no file here.", next_step="Give true, false, or a file of authorities."
-        )
+        raise InvalidOption(f"The option {name} names no file here.", next_step="Give true, false, or a file of authorities.")
     return str(value)
 
 
@@ -175,14 +169,14 @@ def _seconds(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         seconds = -1.0
     if not 0 < seconds <= 86_400 or isinstance(value, bool):
-        raise InvalidOption(f"The storage option {name} is no number of seconds.", next_step="Give one above 0, at most 86400.")
+        raise InvalidOption(f"The option {name} is no number of seconds.", next_step="Give one above 0, at most 86400.")
     return seconds
 
 
 def _count(name: str, value: Any) -> int:
     text = str(value).strip()
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1_024):
-        raise InvalidOption(f"The storage option {name} is no whole number from 1 to 1024.", next_step="Give one.")
+        raise InvalidOption(f"The option {name} is no whole number from 1 to 1024.", next_step="Give one.")
     return int(text)
 
 
