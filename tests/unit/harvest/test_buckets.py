@@ -200,6 +200,22 @@ def test_what_is_listed_ahead_is_bounded_and_ends_with_the_reader() -> None:
     assert taken[0] <= 10 + 5 + 2 and taken[1] <= 5 + 1 and taken[2] <= 5 + 1
 
 
+def test_streams_that_end_soon_do_not_let_the_others_run_away() -> None:
+    taken = [0] * 60
+
+    def stream(number: int) -> Any:
+        for at in range(4):
+            taken[number] += 1
+            yield number, at
+
+    found = ahead([lambda n=n: stream(n) for n in range(60)], threads=3, depth=5)
+    given = [next(found)]
+    threading.Event().wait(0.5)
+    assert sum(taken) <= 3 * 4
+    given += found
+    assert given == [(number, at) for number in range(60) for at in range(4)]
+
+
 def test_a_harvest_that_breaks_off_leaves_no_thread_behind(catalog: Catalog) -> None:
     keys = [f"{a}/{b:05}" for a in "abcdefgh" for b in range(20_000)]
     source = S3Source(ListInventory([listed(key) for key in keys], page=1_000))
