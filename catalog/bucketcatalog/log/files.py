@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, takewhile
+from contextlib import suppress
+from itertools import chain
 from typing import Any, TypeVar
 
 from .. import paths
@@ -16,7 +17,7 @@ from ..clock import uuid7_time
 from ..codec.checkpoints import Checkpoint, decode_checkpoint
 from ..codec.transactions import Transaction, decode_transaction
 from ..cut import Head
-from ..errors import CorruptionError, MissingObject, ObjectNotFound
+from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
 from ..names import is_name
 from ..parallel import in_order
 from ..paths import LogFile
@@ -92,11 +93,13 @@ class LogFiles:
         """The transactions, several at once; ``MissingObject`` or ``CorruptionError`` as for one."""
         return self.several(lambda files, ref: files.transaction(*ref), refs)
 
-    def read_ahead(self, writer: str, first: int, last: int) -> None:
-        """Read the transactions at these revisions where waiting for one after the other would take long; they are kept for a while."""
-        if self.concurrency > 1 and last - first > 1:
-            heads = takewhile(lambda head: head.revision <= last, self.transactions(writer, first))
-            self.fetched([(writer, head) for head in heads])
+    def read_ahead(self, refs: Sequence[tuple[str, Head]]) -> None:
+        """Read transactions that will be asked for one after the other where that would take long; they are kept for a while.
+
+        What cannot be read is no error before it is asked for.
+        """
+        with suppress(BucketCatalogError):
+            self.fetched(refs)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""

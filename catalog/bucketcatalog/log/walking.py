@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
@@ -42,7 +43,7 @@ def _walk(gathering: Gathering, cut: Cut) -> list[Checkpoint]:
     """Fetch the uncovered ancestors of a cut; returns the chosen checkpoints that turn out not to lie within it."""
     checkpoints = gathering.covered.checkpoints
     for writer in cut.heads:
-        gathering.files.read_ahead(writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
+        _read_ahead(gathering.covered, writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
     tops = {(writer, head) for c in checkpoints for writer, heads in c.cut.heads.items() for head in heads}
     named = {(writer, head) for writer, heads in cut.heads.items() for head in heads}
     reached: set[Ref] = set()
@@ -58,6 +59,14 @@ def _walk(gathering: Gathering, cut: Cut) -> list[Checkpoint]:
         gathering.found[ref] = transaction
         pending += [(ref[0], Head(link.revision, link.uuid)) for link in transaction.parents]
     return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
+
+
+def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
+    """Read the transactions at these revisions that are not covered, where many at once pay."""
+    if covered.files.concurrency > 1 and last - first > 1:
+        heads = list(takewhile(lambda head: head.revision <= last + 1, covered.files.transactions(writer, first)))
+        covered.know(writer, heads, first)
+        covered.files.read_ahead([(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)])
 
 
 def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
@@ -83,7 +92,7 @@ def between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
     tail = {(t.writer, t.head) for t in start.tail}
     covered = Covered(files, start.checkpoints)
     for writer in end.heads:
-        files.read_ahead(writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
+        _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
     found: dict[Ref, Transaction] = {}
     pending = [(writer, head) for writer, heads in end.heads.items() for head in heads]
     while pending:
