@@ -33,7 +33,7 @@ class Database:
         self.seen = Cut()
         self._registered = registered
         self._known = Known()
-        self._looks = self._newest_look = self._remembered = self._observed = 0
+        self._looks = self._newest_look = self._reads = self._observed = 0
         self._found: dict[str, Table] = {}
         self._adding = threading.Lock()
 
@@ -55,26 +55,24 @@ class Database:
         """A view of now. What an earlier one found is not asked for again."""
         with self._adding:
             self._looks += 1
-            number, known, remembered = self._looks, self._known, self._remembered
+            number, known, reads = self._looks, self._known, self._reads
         view, found = look(self.files, known)
         with self._adding:
             self._observed = max(self._observed, view.observed)
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
-            if number == self._newest_look and remembered == self._remembered:
-                self._add(view.cut)
-            else:  # another thread has begun to look later and was done before, or has read something by name meanwhile
-                self._add(self.seen.joined(view.cut))
+            # what another thread has read since this look began may not be in it
+            self._add(view.cut if reads == self._reads else self.seen.joined(view.cut))
         return view
 
     def remember(self, cut: Cut) -> None:
         """The cut has been read too."""
         with self._adding:
-            self._remembered += 1
             self._add(self.seen.joined(cut))
 
     def _add(self, cut: Cut) -> None:
         """``cut`` holds all that was seen before of its writers; what lies in the future is not counted."""
+        self._reads += 1
         limit = self.files.store.now_us() + MAX_CLOCK_SKEW
         settled = {w: heads for w, heads in cut.heads.items() if all(head.commit_time <= limit for head in heads)}
         self.seen = Cut(dict(sorted({**self.seen.heads, **settled}.items())))

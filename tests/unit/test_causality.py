@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -105,18 +106,39 @@ def test_a_compactor_relieves_the_writers() -> None:
     assert store.requests["get"] <= 4
 
 
+class AtOnce(Counting):
+    """A store that pays for many requests at once."""
+
+    concurrency = 16  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("counting", [Counting, AtOnce])
 @pytest.mark.parametrize("scope", ["own", "all"])
-def test_the_cut_of_a_commit_costs_no_more_than_what_came_after_a_checkpoint(scope: str) -> None:
+def test_the_cut_of_a_commit_costs_no_more_than_what_came_after_a_checkpoint(scope: str, counting: type[Counting]) -> None:
     world = World()
     writer = world.writer()
     for number in range(200):
         world.commit(writer, ("put", "objects", obj(f"{number}")))
-    world.clock.tick(60 * MINUTE)
     writer.checkpoint(scope=scope)  # type: ignore[arg-type]
-    committed = world.commit(writer, ("put", "objects", obj("last")))
-    store = Counting(world.store)
-    assert len(names(Catalog(store).snapshot(database="default", version=committed.version))) == 201
-    assert store.requests["get"] <= 4
+    for number in range(4):
+        committed = world.commit(writer, ("put", "objects", obj(f"last-{number}")))
+    store = counting(world.store)
+    assert len(names(Catalog(store).snapshot(database="default", version=committed.version))) == 204
+    assert store.requests["get"] <= 7
+
+
+def test_a_damaged_transaction_that_a_checkpoint_covers_is_not_needed_for_a_version() -> None:
+    world = World()
+    writer = world.writer()
+    for number in range(20):
+        world.commit(writer, ("put", "objects", obj(f"{number}")))
+    writer.checkpoint()
+    for _ in range(4):
+        committed = world.commit(writer, ("put", "objects", obj("last")))
+    damaged = [info.name for info in world.store.list("w/default/transactions/") if info.name.endswith(".txn")][10]
+    world.store.delete(damaged)
+    world.store.put(damaged, b"damaged")
+    assert len(names(Catalog(AtOnce(world.store)).snapshot(database="default", version=committed.version))) == 21
 
 
 def test_two_checkpoints_together_cost_no_listing_a_commit() -> None:
@@ -154,6 +176,45 @@ def test_what_is_read_by_name_during_a_look_is_not_forgotten(monkeypatch: pytest
 
         monkeypatch.setattr(module, "look", slow_look)
         reader.look()
+        monkeypatch.undo()
+        committed = world.commit(mine, ("put", "objects", obj("c")))
+    assert names(world.snapshot(version=committed.version)) == ["a", "b", "c"]
+
+
+def test_a_look_that_began_earlier_and_saw_more_is_not_forgotten_for_one_that_ends_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look begins first, lists late and ends first; another begins later, lists early and ends last."""
+    from bucketcatalog import database as module
+
+    world = World()
+    with world.writer("other") as other, world.writer("mine") as mine:
+        world.commit(other, ("put", "objects", obj("a")))
+        reader, look = mine._database, module.look
+        begun, listed, ended = (threading.Event() for _ in range(3))
+
+        def first_look(*arguments: Any) -> Any:
+            begun.set()
+            assert listed.wait(20)
+            world.commit(other, ("put", "objects", obj("b")))
+            return look(*arguments)
+
+        def second_look(*arguments: Any) -> Any:
+            found = look(*arguments)
+            listed.set()
+            assert ended.wait(20)
+            return found
+
+        looks = iter([first_look, second_look])
+        monkeypatch.setattr(module, "look", lambda *arguments: next(looks)(*arguments))
+
+        def first() -> None:
+            assert names(reader.look()) == ["a", "b"]
+            ended.set()
+
+        earlier = threading.Thread(target=first)
+        earlier.start()
+        assert begun.wait(20)
+        assert names(reader.look()) == ["a"]
+        earlier.join()
         monkeypatch.undo()
         committed = world.commit(mine, ("put", "objects", obj("c")))
     assert names(world.snapshot(version=committed.version)) == ["a", "b", "c"]
