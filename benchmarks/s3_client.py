@@ -51,7 +51,7 @@ def puts(where: dict[str, Any], number: int) -> Commit:
 
     from . import servers
 
-    client, data, revisions = servers.plain(where["options"]), b"x" * 450, itertools.count()
+    client, data, revisions = servers.plain(where["options"]), bytes(servers.commit_bytes()), itertools.count()
 
     def put() -> int:
         name = transaction(f"writer-{number}", "default", next(revisions), uuid.uuid4().bytes)

@@ -9,7 +9,6 @@ from typing import Any
 from bucketcatalog import Catalog
 from bucketcatalog.clock import uuid7
 from bucketcatalog.paths import transaction
-from bucketcatalog.store import Store
 from minio.process import Server
 
 from . import ours, servers
@@ -30,7 +29,7 @@ def _measured(world: World, server: Server) -> Group:
     with catalog.writer(ours.WRITER) as writer:
         commits = _commits(writer)
         next(commits)
-        data = _last(catalog.store)
+        data = bytes(servers.commit_bytes())
         names = (transaction("plain", "default", n, uuid7(1_700_000_000_000_000 + n).bytes) for n in itertools.count())
         count = world.scale.s3_commits
         samples = in_turns(
@@ -62,8 +61,3 @@ def _commits(writer: Any) -> Iterator[None]:
 def _several(things: Iterator[object], count: int) -> None:
     for _ in itertools.islice(things, count):
         pass
-
-
-def _last(store: Store) -> bytes:
-    *_, last = store.list(f"{ours.WRITER}/")
-    return store.get(last.name)

@@ -7,6 +7,8 @@ from typing import Any
 
 import boto3
 
+from bucketcatalog import Catalog
+from bucketcatalog.store.memory import MemoryStore
 from minio.process import VERSION, Server
 
 from . import dataset
@@ -38,6 +40,17 @@ def bucket(server: Server) -> str:
     name = f"bench-{uuid.uuid4().hex}"
     plain_client(server).create_bucket(Bucket=name)
     return name
+
+
+def commit_bytes() -> int:
+    """The size of a transaction that puts one such object, not the first of its writer, which defines the table too."""
+    store = MemoryStore()
+    with Catalog(store).writer("size") as writer:
+        for number in range(2):
+            with writer.transaction(operation="upload") as tx:
+                tx.put("objects", row(number))
+    *_, last = store.list("size/")
+    return last.size
 
 
 def row(number: int) -> dict[str, Any]:
