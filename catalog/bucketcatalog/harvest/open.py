@@ -22,7 +22,7 @@ _FILE_URL = re.compile(r"file://[^/]*(?=/)")
 
 
 def open_source(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Source,
     leave_out: Iterable[str] = (),
     *,
     options: Mapping[str, Any] | None = None,
@@ -33,8 +33,14 @@ def open_source(
     """A directory, by path or ``file://`` url, a bucket or a path in one (``s3://``), or any other url that fsspec knows.
 
     What lies in ``leave_out`` is not looked at, nor what is ``beside``, the catalog's own store. ``options`` reach S3 or fsspec, and only
-    a bucket has ``metadata`` and ``tags`` of objects. Nothing is read yet.
+    a bucket has ``metadata`` and ``tags`` of objects. What is a source already is given back. Nothing is read yet.
     """
+    if not isinstance(source, (str, os.PathLike)):
+        if options or metadata or tags:
+            raise InvalidOption(
+                "A source that is open already takes no options.", next_step="Give its url, or open it with them."
+            )
+        return source
     text = os.fspath(source)
     if is_inventory_url(text):
         return S3Source(open_inventory(text, options), metadata=metadata, tags=tags, beside=beside)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
+from ..errors import AccessDenied, ForeignBranch, SourceNotFound
 from ..names import writer_id
+from ..snapshot import Snapshot
 from .chunks import Chunks
 from .compare import OutOfReach, Step
 from .difference import Difference
 from .failures import Failed, Failures
-from .mapping import OBJECTS, find_bucket
+from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
 from .s3 import S3Source
 from .scope import Scope
@@ -112,42 +113,39 @@ def harvest(
     meanwhile.
     """
     start = clock.monotonic()
-    if isinstance(source, (str, os.PathLike)):
-        origin = open_source(
-            source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags
-        )
-    elif metadata or tags or source_options:
-        raise InvalidOption("A source that is open already takes no options.", next_step="Give its url, or open it with them.")
-    else:
-        origin = source
+    origin = open_source(source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags)
     scope = Scope(tuple(include), tuple(exclude))
     name = writer_id(writer) if writer is not None else default_writer(origin)
-    told = _told(origin)
-    with _alone():
-        opened = None if dry_run else catalog.writer(name, database=database)
-    snapshot = catalog.database(database).look()
-    target = find_bucket(snapshot, origin, bucket, owner, told)
-    if target.versioning and not told and isinstance(origin, S3Source):
-        raise _not_told(origin, target.versioning)
-    state = Harvested(
-        source=origin.url,
-        bucket=target.name,
-        bucket_id=_text(target.id),
-        owner=target.owner,
-        database=database,
-        writer=name,
-        dry_run=dry_run,
-    )
-    with (
-        _alone(),
-        Chunks(opened, snapshot, target, chunk_events, checkpoint_events) as chunks,
-        closing(_run(state, Difference(snapshot, target, scope, origin), chunks, allow_empty=allow_empty)) as states,
-    ):
-        for counted in states:
+    with _alone(), ExitStack() as opened:
+        # Before the catalog is looked at: what somebody else commits as this writer in between must not be taken for our own.
+        own = None if dry_run else opened.enter_context(catalog.writer(name, database=database))
+        snapshot = catalog.database(database).look()
+        target = _target(snapshot, origin, bucket, owner)
+        state = Harvested(
+            source=origin.url,
+            bucket=target.name,
+            bucket_id=_text(target.id),
+            owner=target.owner,
+            database=database,
+            writer=name,
+            dry_run=dry_run,
+        )
+        chunks = opened.enter_context(Chunks(own, snapshot, target, chunk_events, checkpoint_events))
+        states = _run(state, Difference(snapshot, target, scope, origin), chunks, allow_empty=allow_empty)
+        for counted in opened.enter_context(closing(states)):
             state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
             if progress is not None:
                 progress(state)
     return replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)
+
+
+def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str | None) -> Bucket:
+    """The bucket that the source is harvested to; see ``find_bucket``."""
+    told = _told(source)
+    target = find_bucket(snapshot, source, bucket, owner, told)
+    if target.versioning and not told and isinstance(source, S3Source):
+        raise _not_told(source, target.versioning)
+    return target
 
 
 @contextmanager
