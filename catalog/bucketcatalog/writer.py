@@ -243,8 +243,13 @@ class Writer:
         return Head(committed.revision, uuid_bytes(committed.uuid))
 
     def close(self) -> None:
-        """End the writer. What was committed stays; an open transaction commits nothing."""
-        self._timeline = None
+        """End the writer. What was committed stays; an open transaction commits nothing.
+
+        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline.
+        """
+        timeline, self._timeline = self._timeline, None
+        if timeline is not None:
+            timeline.closed = True
 
     def _end(self, why: str) -> None:
         self._timeline = None

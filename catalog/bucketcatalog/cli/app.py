@@ -19,13 +19,15 @@ import typer
 from .. import clock
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
+from ..store.secrets import Secrets
 from . import about, files, harvesting, history, information, maintenance, objects, writing
+from .codes import INTERRUPTED
 from .output import PipeClosed, visible
 
-INTERRUPTED = 130
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
+_SECRET = ("--storage-option", "--source-option")
 
 app = typer.Typer(
     name="bucketcatalog",
@@ -110,8 +112,23 @@ def _open_standard_streams() -> None:
 
 
 def _interrupted(arguments: Sequence[str]) -> str:
-    resumes = " What was committed is kept, and the next run does the rest." if "harvest" in arguments[:1] else ""
-    return f"Interrupted.{resumes} Next: Run it again: bucketcatalog {shlex.join(arguments)}"
+    resumes = " What was committed is kept, and perhaps what was under way; the next run does the rest."
+    again = shlex.join(_without_secrets(arguments))
+    return f"Interrupted.{resumes if 'harvest' in arguments[:1] else ''} Next: Run it again: bucketcatalog {again}"
+
+
+def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
+    """A command line as it may be shown: of the options of a store and a source, only their names."""
+    is_value = False
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        if is_value:
+            yield f"{option}=..." if equals else "..."
+        elif option in _SECRET and equals:
+            yield f"{option}={value.partition('=')[0]}=..."
+        else:
+            yield Secrets(argument, {}).public_url if "://" in argument else argument
+        is_value = argument in _SECRET
 
 
 def _unexpected(error: Exception) -> str:

@@ -151,7 +151,9 @@ def stat(
     if not live and not ended:
         raise NotFound(
             f"There is no object {name!r} in bucket {bucket!r}{'' if as_of is None else f' as of {as_of}'}.",
-            next_step="See its past with --history." if not history else "See bucketcatalog ls CATALOG BUCKET.",
+            next_step="List what is there: bucketcatalog ls CATALOG BUCKET."
+            if history
+            else "See its past with --history, or list what is there: bucketcatalog ls CATALOG BUCKET.",
         )
     if not history:
         print_facts(live[0], as_json=as_json)

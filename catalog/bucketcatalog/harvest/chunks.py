@@ -107,6 +107,8 @@ class Chunks:
                 if self._committed and self._writer is not None:
                     self._writer.check()  # commits look only now and then, and success must not be claimed for half of a fork
         finally:
+            if self._writer is not None and kind is not None and not issubclass(kind, Exception):
+                self._writer.close()  # first: who interrupts a run does not wait for a store that is away
             self._thread.shutdown()
             if self._writer is not None:
                 self._writer.close()

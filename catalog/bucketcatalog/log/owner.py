@@ -52,7 +52,8 @@ class OwnTimeline:
 
     Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
     ``next_revision`` is larger than every revision known; commit times rise. Once a put was interrupted the timeline is ``doubtful``:
-    what it put may be there, so nothing may be published behind it before it was opened again.
+    what it put may be there, so nothing may be published behind it before it was opened again. Once it is ``closed`` no request of a
+    commit that is under way in another thread is tried again.
     """
 
     def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits) -> None:
@@ -65,6 +66,7 @@ class OwnTimeline:
         self.next_revision = 0
         self.last_commit_time = 0
         self.doubtful = False
+        self.closed = False
         self._list_from = self._first_recent_revision()
         self._open()
 
@@ -147,8 +149,9 @@ class OwnTimeline:
         self._known = {head for head in self._known if head.revision >= self._list_from}
 
     def patience(self) -> Callable[[], bool]:
-        """Gives up once what precedes a put has taken as long as a put may take."""
-        return for_seconds(self.limits.commit_delay / 1e6)
+        """Gives up once what precedes a put has taken as long as a put may take, or the timeline was closed."""
+        is_over = for_seconds(self.limits.commit_delay / 1e6)
+        return lambda: self.closed or is_over()
 
     def commit_time(self, after: int) -> int:
         """The commit time of the next transaction, which comes after the time ``after`` of all that it has read.
@@ -188,7 +191,7 @@ class OwnTimeline:
         why = "no time was left to try"
         if self._now() <= deadline:
             try:
-                put_persistently(self.files.store, name, data, lambda: self._now() > deadline)
+                put_persistently(self.files.store, name, data, lambda: self.closed or self._now() > deadline)
             except OutcomeUnknown as error:
                 why = error.message
             except StoreError:

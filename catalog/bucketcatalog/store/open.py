@@ -20,7 +20,7 @@ WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
 """The protocols over which a catalog can be written."""
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _MEMORY = "memory://"
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?:/|:)")
+_URL = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:/|:)|(?:{'|'.join(sorted(WRITABLE))}):", re.IGNORECASE)
 
 
 def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:

@@ -51,7 +51,9 @@ def import_filesystem(protocol: str, url: str) -> None:
     except ValueError:
         raise UnsupportedStore(
             f"{url} names no kind of store: {protocol}:// is unknown.",
-            next_step="use a path, or a url with a protocol of fsspec, such as s3://, gs:// or abfs://.",
+            next_step=f"write {protocol.lower()}://."
+            if protocol != protocol.lower()
+            else "use a path, or a url with a protocol of fsspec, such as s3://, gs:// or abfs://.",
         ) from None
     except ImportError as error:
         package = _PACKAGES.get(protocol)

@@ -188,6 +188,32 @@ def test_an_interrupt_is_one_line_that_says_how_to_go_on(
     assert ("the next run does the rest" in ran.err and "'two words'" in ran.err) is (command == "harvest")
 
 
+def test_an_interrupt_shows_no_secret_of_the_command(cli: Cli, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(harvesting, "run_harvest", interrupted)
+    secrets = ["--storage-option", "secret=hunter21", "--source-option=password=hunter22"]
+    ran = cli("harvest", "sftp://me:hunter24@host/a", past.path, "--include", "a?b", *secrets)
+    assert ran.code == 130 and "hunter" not in ran.err
+    assert "--storage-option secret=... --source-option=password=..." in ran.err
+    assert "sftp://me@host/a" in ran.err and "'a?b'" in ran.err
+
+
+def test_an_interrupt_of_the_start_is_one_line_too() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'bucketcatalog.cli.app': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from bucketcatalog.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
 def test_a_fork_is_told_once_in_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         with Catalog(tmp_path / name).writer("w") as writer, writer.transaction() as tx:

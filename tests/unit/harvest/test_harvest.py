@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import socket
+import threading
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +15,11 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, CatalogWarning
-from bucketcatalog.errors import ForeignBranch, InvalidName, InvalidOption, SourceNotFound, UnsupportedStore
+from bucketcatalog.errors import ForeignBranch, InvalidName, InvalidOption, OutcomeUnknown, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, Harvested, default_writer, harvest, open_source
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.store.wrappers import Wrapped
 
 from .sources import ListSource
 from .trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
@@ -425,3 +428,28 @@ def test_a_second_run_asks_for_nothing_but_reads(tmp_path: Path) -> None:
     store.reset()
     assert harvest(Catalog(store), root).unchanged == 500
     assert store.requests["put"] == store.requests["delete"] == 0
+
+
+def test_who_interrupts_a_harvest_does_not_wait_for_a_store_that_is_away(tmp_path: Path) -> None:
+    """Without the end that an interrupt makes, the commit under way is tried again for the commit delay."""
+    put_again = threading.Event()
+
+    class Away(Wrapped):
+        def put(self, name: str, data: bytes) -> None:
+            if self.tries:
+                put_again.set()
+            self.tries += 1
+            raise OutcomeUnknown(f"The response to putting {name!r} was lost.", next_step="Put it again.")
+
+        tries = 0
+
+    def interrupt(state: Harvested) -> None:
+        if state.entries == 1:
+            assert put_again.wait(20)
+            raise KeyboardInterrupt
+
+    source = ListSource([("a", "1"), ("b", "2"), ("c", "3")])
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        harvest(Catalog(Away(MemoryStore())), source, chunk_events=1, progress=interrupt)
+    assert time.monotonic() - begun < 60

@@ -56,7 +56,7 @@ def test_missing_package_is_named_with_how_to_install_it(url: str, module: str, 
         open_store(url)
 
 
-@pytest.mark.parametrize("url", ["", "s3:/bucket/x", "zip::s3:/x"])
+@pytest.mark.parametrize("url", ["", "s3:/bucket/x", "s3:bucket/x", "GS:bucket", "zip::s3:/x"])
 def test_what_is_neither_path_nor_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidOption):
         open_store(url)

@@ -126,9 +126,11 @@ def split_url(url: str) -> tuple[str, str]:
     match = _URL.fullmatch(url)
     if match is None or not _BUCKET.fullmatch(match[1]):
         raise InvalidOption(f"{url!r} names no bucket.", next_step="Write s3://BUCKET/PATH.")
-    path = (match[2] or "").strip("/")
+    path = (match[2] or "").removesuffix("/")
     if any(part in ("", ".", "..") for part in path.split("/")) and path:
-        raise InvalidName(f"{url!r} has a path with empty parts, '.' or '..'.", next_step="Write s3://BUCKET/PATH.")
+        raise InvalidName(
+            f"{url!r} has a path with empty parts, '.' or '..'.", next_step="Leave these out, for no key of a catalog has such."
+        )
     return match[1], path
 
 
