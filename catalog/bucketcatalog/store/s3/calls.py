@@ -63,21 +63,25 @@ class Calls:
         """What ``request`` gives, tried again for ``retry_timeout`` seconds where that may help; it must be one that can be repeated."""
         return persistently(lambda: self.once(doing, name, request), for_seconds(self.options.retry_timeout))
 
-    def listed(self, doing: str, prefix: str, request: Request[dict[str, Any]]) -> dict[str, Any]:
-        """A page of a listing, tried again as ``repeated`` does.
+    def listed(self, doing: str, prefix: str, request: Request[dict[str, Any]], *next_by: str) -> dict[str, Any]:
+        """A page of a listing, tried again as ``repeated`` does. One that is truncated has at least one of ``next_by``.
 
-        An answer that does not say whether more follows is none of S3's, whatever its status: taken for the end of the listing it would
-        make all that comes after look deleted.
+        An answer that does not say whether more follows, or how to ask for it, is none of S3's, whatever its status: taken for the end of
+        the listing it would make all that comes after look deleted.
         """
 
         def asked(client: Any) -> dict[str, Any]:
             page = request(client)
             if "IsTruncated" not in page:
-                raise StoreUnreachable(
-                    f"Cannot {doing} {prefix!r} in {self.place}: the answer is no listing.",
-                    next_step="Check endpoint_url, and what stands between it and this machine.",
-                )
-            return page
+                wrong = "the answer is no listing"
+            elif page["IsTruncated"] and not any(page.get(name) for name in next_by):
+                wrong = "the answer is part of a listing and does not say how it goes on"
+            else:
+                return page
+            raise StoreUnreachable(
+                f"Cannot {doing} {prefix!r} in {self.place}: {wrong}.",
+                next_step="Check endpoint_url, and what stands between it and this machine.",
+            )
 
         return self.repeated(doing, prefix, asked)
 
