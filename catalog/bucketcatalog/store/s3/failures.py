@@ -92,12 +92,10 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
     code, said = _told(error)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     message = f"Cannot {doing} {where}: {said}"
-    if code == "NoSuchBucket" or (status == 404 and doing == "open"):
-        return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and the endpoint.")
+    if code == "NoSuchBucket" or (status == 404 and doing == "open") or (code in _NO_OBJECT and doing in _OF_BUCKET):
+        return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and endpoint_url.")
     if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: which of them cannot be told
         return _no_answer(message, doing)
-    if code in _NO_OBJECT and doing in _OF_BUCKET:
-        return StoreNotFound(f"There is no bucket for {place}.", next_step="Check its name and endpoint_url.")
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
     if error.operation_name.startswith(_CREDENTIALS_FETCHED) and status < 500 and code not in _BUSY:
