@@ -64,3 +64,13 @@ def test_a_bucket_that_is_missing_is_one_fact_with_one_next_step() -> None:
     told = {str(missing(code, doing)) for code, doing in (("NoSuchBucket", "list"), ("404", "list"), ("404", "open"))}
     (text,) = told
     assert "There is no bucket for s3://b" in text
+
+
+@pytest.mark.parametrize("doing", ["put", "upload", "read", "list", "delete"])
+@pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (405, "MethodNotAllowed"), (501, "501"), (405, "405")])
+def test_what_the_server_does_not_have_is_refused_for_certain(status: int, code: str, doing: str) -> None:
+    """MinIO without a service of keys answers so to every put that is to be encrypted."""
+    answer = {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    error = translated(boto.ClientError(answer, "PutObject"), doing, "w/a", "s3://b")
+    assert type(error) is UnsupportedStore
+    assert "the server does not have this" in error.message and "sse" in error.next_step

@@ -7,6 +7,8 @@
     AccessDenied       the credentials do not allow it; the next step names the role that does
     StoreNotFound      there is no such bucket
     ObjectNotFound     there is no such object
+    UnsupportedStore   the server refuses it for good, or does not speak S3
+    InvalidOption      the options, or the configuration of the AWS SDKs, cannot be followed
 
 Only the first two are worth another try.
 """
@@ -48,6 +50,7 @@ _NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentCheck
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
 _CREDENTIALS_FETCHED = ("AssumeRole", "GetRoleCredentials", "CreateToken", "GetSessionToken")
 _BUSY = {"Throttling", "ThrottlingException", "IDPCommunicationError"}
+_LACKING = {"NotImplemented", "MethodNotAllowed"}
 _CHANGING = {"put", "upload"}
 _OF_BUCKET = {"list", "list uploads of", "open"}
 SENSELESS = (ResponseParserError, KeyError, RecursionError)
@@ -106,6 +109,11 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
         return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
     if status in (401, 403) or code in _OUTDATED:
         return AccessDenied(message, next_step="Check the credentials in the options or the environment.")
+    if code in _LACKING or status in (405, 501):  # for a put as well: who does not know how to has put nothing
+        return UnsupportedStore(
+            f"Cannot {doing} {where}: the server does not have this. {said}",
+            next_step="Check the options, sse among them, and that the server is set up for it.",
+        )
     if code in _NOT_TAKEN or status == 409:
         return StoreUnreachable(message, next_step="Try again; if it stays, check the network.")
     if status >= 500 or status in (0, 408, 425, 429) or code in _BUSY:
