@@ -16,11 +16,12 @@ Answer = tuple[int, bytes] | tuple[int, bytes, dict[str, str]]
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: its method, its path and its parameters."""
+    """One request."""
 
     method: str
     path: str
     query: dict[str, str]
+    headers: dict[str, str]
 
 
 @dataclass
@@ -46,9 +47,10 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Answering]:
 
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = dict(self.headers.items())
             found = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(found.query, keep_blank_values=True).items()}
-            told.asked.append(Asked(self.command, found.path, query))
+            told.asked.append(Asked(self.command, found.path, query, headers))
             status, body, headers = (*answer(told.asked[-1]), {})[:3]
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), "Connection": "close", **headers}.items():
