@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bucketcatalog.errors import AccessDenied, BucketCatalogError, InvalidOption, ObjectNotFound, StoreUnreachable
+from bucketcatalog.store.s3.credentials import redeemed, ticket_for
 from bucketcatalog.store.s3.inventory import S3Inventory
 from bucketcatalog.store.s3.store import S3Store
 
@@ -147,3 +150,36 @@ def _fetch_from(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/some")
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(folder / "token"))
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_threads_that_pickle_stores_at_once_get_tickets_for_their_credentials() -> None:
+    """Those of one thread alone, and those that all of them have, which have one ticket."""
+    threads, turns = 8, 200
+    start = threading.Barrier(threads)
+    found: dict[int, list[tuple[str, dict[str, str]]]] = {}
+
+    def work(number: int) -> None:
+        start.wait()
+        mine = [{"key": f"{number}-{turn}", "secret": "some"} for turn in range(turns)]
+        shared = [{"key": f"all-{turn}", "secret": "some"} for turn in range(turns)]
+        each = [given for pair in zip(shared, mine, strict=True) for given in pair]
+        found[number] = [(ticket_for(given), given) for given in each]
+
+    working = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for thread in working:
+        thread.start()
+    for thread in working:
+        thread.join()
+    assert len(found) == threads, "a thread failed"
+    assert all(redeemed(ticket) == given for pairs in found.values() for ticket, given in pairs)
+    assert len({ticket for pairs in found.values() for ticket, _ in pairs}) == turns * (threads + 1)
