@@ -79,6 +79,16 @@ def test_wrong_usage_ends_with_2(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("word", ["wJalrXUtnFEMIK7MDENG", "wJalrXUtnFEMI/K7MDENG+bPxRfiCY==", "=wJalrXUtnFEMI"])
+@pytest.mark.parametrize("kind", ["storage", "source"])
+def test_an_option_that_is_none_is_named_by_its_place_and_not_shown(cli: Cli, tmp_path: Path, kind: str, word: str) -> None:
+    """Who forgets the name may have given a secret alone."""
+    options = [f"--{kind}-option", "region=x", f"--{kind}-option", word]
+    ran = cli("harvest", tmp_path, tmp_path / "new", *options)
+    assert ran.code == 2 and "wJalr" not in ran.err
+    assert f"Number 2 of the {kind} options is not of the form KEY=VALUE." in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "name"),
     [
