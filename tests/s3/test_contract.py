@@ -360,7 +360,7 @@ def test_a_key_that_the_server_does_not_have_is_an_error_that_names_it(bucket: s
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"endpoint": "http://h"}, r"no option 'endpoint'.*Did you mean endpoint_url\?"),
+        ({"endpoint": "http://h"}, r"S3 has no option 'endpoint'.*Did you mean endpoint_url\?"),
         ({"key": "k"}, "key and secret go together"),
         ({"key": "k", "secret": ""}, "secret is no text"),
         ({"key": 5, "secret": "s"}, "key is no text"),
@@ -368,7 +368,7 @@ def test_a_key_that_the_server_does_not_have_is_an_error_that_names_it(bucket: s
         ({"anon": "maybe"}, "anon is neither true nor false"),
         ({"path_style": 2}, "path_style is neither true nor false"),
         ({"endpoint_url": "localhost:9000"}, "endpoint_url is no address"),
-        ({"endpoint_url": "http://user:password@host"}, "endpoint_url is no address"),
+        ({"endpoint_url": "http://user:hunter22@host"}, "endpoint_url is no address"),
         ({"endpoint_url": "http://host/path"}, "endpoint_url is no address"),
         ({"region": ""}, "region is no text"),
         ({"verify": ""}, "verify is no text"),
@@ -386,7 +386,7 @@ def test_a_key_that_the_server_does_not_have_is_an_error_that_names_it(bucket: s
 def test_options_that_cannot_be_are_refused_by_name_when_the_store_is_opened(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidOption, match=reason) as caught:
         open_store("s3://some/where", options)
-    assert "password" not in str(caught.value) or "without path or password" in str(caught.value)
+    assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["s3://", "s3:///path", "s3://a", "s3://-bucket", "s3://bu cket/x", "s3://some?x=1"])
@@ -497,7 +497,7 @@ def test_an_answer_that_is_not_of_s3_is_a_typed_error(
     proxy.page = status, b"<html><body>Please log in.<br></body>"
     options = {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": 0.1}
     for name, call in CALLS.items():
-        if name in ("delete", "put", "get", "get_range") and status == 200:
+        if name in ("delete", "put", "get") and status == 200:
             continue  # this is what success looks like, but for the bytes, which the reader of a file checks
         with pytest.raises(BucketCatalogError) as caught:
             call(S3Store(f"s3://{bucket}", options))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import warnings
 from collections.abc import Sequence
 from typing import Annotated
@@ -40,14 +39,13 @@ def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
 
 
 def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
-    """``k=v`` options of a ``kind`` as a mapping; ``InvalidOption`` names the one that is none."""
+    """``k=v`` options of a ``kind`` as a mapping; ``InvalidOption`` says which one is none, and shows nothing of it: it may be a secret."""
     options = {}
-    for text in given or ():
+    for place, text in enumerate(given or (), 1):
         key, equals, value = text.partition("=")
-        if not key or not equals:
-            named = re.match(r"\w*", text)
+        if not equals or not key.isidentifier():  # secrets may end in =
             raise InvalidOption(
-                f"The {kind} option {named[0] if named else ''!r} is not of the form KEY=VALUE.", next_step="Write KEY=VALUE."
+                f"Number {place} of the {kind} options is not of the form KEY=VALUE.", next_step="Write KEY=VALUE."
             )
         options[key] = value
     return options

@@ -6,18 +6,33 @@ import re
 import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote, unquote
 
-_PASSWORD = re.compile(r"//([^/@:]*):([^/@]*)@")
+from bucketcatalog.errors import InvalidOption
+
+_PASSWORD = re.compile(r"//([^/:]*):([^/]*)@")
+"""User and password, which ends at the last @ before the path."""
+_CUT_PASSWORD = re.compile(r"://[^/?#\[]*:(?!\d{0,5}[/?#])[^/?#@]*[/?#].*@", re.DOTALL)
+"""What stands behind the colon is no port, and the @ that a password ends in comes after what ends an authority."""
 _SHORTEST = 4
 
 
 class Secrets:
-    """What must not be shown of a url and its storage options: passwords, query strings (signatures), every option's value."""
+    """What must not be shown of a url and its storage options: passwords, query strings (signatures), every option's value.
+
+    ``InvalidOption`` where it cannot be told how far the url's password goes.
+    """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        if has_cut_password(url):
+            raise InvalidOption(
+                "The url seems to have a password with a /, ? or # in it: where it ends cannot be told.",
+                next_step="Write these percent-encoded (%2F, %3F, %23), or give it as an option; write an @ of a path as %40.",
+            )
         address, _, query = url.partition("?")
         self.public_url = _PASSWORD.sub(r"//\1@", address)
-        texts = {query, *(match[2] for match in _PASSWORD.finditer(address)), *_texts(options)}
+        passwords = (form for match in _PASSWORD.finditer(address) for form in _forms(match[2]))
+        texts = {query, *passwords, *_texts(options)}
         self._texts = sorted((text for text in texts if len(text) >= _SHORTEST), key=len, reverse=True)
 
     def hide(self, text: str) -> str:
@@ -30,6 +45,17 @@ class Secrets:
         """Whether a traceback of ``error`` would show a secret."""
         shown = "".join(traceback.format_exception(error))
         return any(secret in shown for secret in self._texts)
+
+
+def has_cut_password(url: str) -> bool:
+    """Whether an authority in the url, which may be a chain of them, looks as if it ended within a password."""
+    return any(_CUT_PASSWORD.search(part) for part in url.split("::"))
+
+
+def _forms(password: str) -> set[str]:
+    """As it stands in the url, and as clients write it."""
+    plain = unquote(password)
+    return {password, plain, quote(plain, safe="")}
 
 
 def _texts(value: object) -> Iterator[str]:

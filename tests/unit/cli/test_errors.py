@@ -79,6 +79,16 @@ def test_wrong_usage_ends_with_2(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("word", ["wJalrXUtnFEMIK7MDENG", "wJalrXUtnFEMI/K7MDENG+bPxRfiCY==", "=wJalrXUtnFEMI"])
+@pytest.mark.parametrize("kind", ["storage", "source"])
+def test_an_option_that_is_none_is_named_by_its_place_and_not_shown(cli: Cli, tmp_path: Path, kind: str, word: str) -> None:
+    """Who forgets the name may have given a secret alone."""
+    options = [f"--{kind}-option", "region=x", f"--{kind}-option", word]
+    ran = cli("harvest", tmp_path, tmp_path / "new", *options)
+    assert ran.code == 2 and "wJalr" not in ran.err
+    assert f"Number 2 of the {kind} options is not of the form KEY=VALUE." in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "name"),
     [
@@ -193,8 +203,8 @@ def test_an_interrupt_shows_no_secret_of_the_command(cli: Cli, past: Past, monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(harvesting, "run_harvest", interrupted)
-    secrets = ["--storage-option", "secret=hunter21", "--source-option=password=hunter22"]
-    ran = cli("harvest", "sftp://me:hunter24@host/a", past.path, "--include", "a?b", *secrets)
+    secrets = ["--storage-option", "key=hunter20", "--storage-option", "secret=hunter21", "--source-option=password=hunter22"]
+    ran = cli("harvest", "sftp://me:hunter24@host/a", "s3://lake/a", "--include", "a?b", *secrets)
     assert ran.code == 130 and "hunter" not in ran.err
     assert "--storage-option secret=... --source-option=password=..." in ran.err
     assert "sftp://me@host/a" in ran.err and "'a?b'" in ran.err

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -11,16 +12,17 @@ from urllib3.exceptions import HTTPError
 
 from bucketcatalog.errors import BucketCatalogError, OutcomeUnknown, StoreUnreachable
 from bucketcatalog.store.persist import for_seconds, persistently
-from bucketcatalog.store.s3.client import connect
+from bucketcatalog.store.s3.client import Connection, connect
 from bucketcatalog.store.s3.clocks import StoreClock
 from bucketcatalog.store.s3.credentials import missing
-from bucketcatalog.store.s3.failures import SENSELESS, translated
+from bucketcatalog.store.s3.failures import SENSELESS, translated, unprepared
 from bucketcatalog.store.s3.options import S3Options
 from bucketcatalog.store.secrets import Secrets
 
 Result = TypeVar("Result")
 Request = Callable[[Any], Result]
 """Asks something of a client, and reads the answer to its end."""
+_RAISED = (ClientError, BotoCoreError, HTTPError, OSError, ValueError, *SENSELESS)
 
 
 class Calls:
@@ -36,16 +38,24 @@ class Calls:
         self.clock = StoreClock()
         self._secrets = Secrets("", options.secrets)
         self._usable = usable
-        self._opened: tuple[int, Any] | None = None
+        self._opened: tuple[int, Connection] | None = None
+
+    @property
+    def server(self) -> tuple[str, str]:
+        """Address and partition of the server that requests go to; asks nothing."""
+        with self._preparing():
+            meta = self._connection().client.meta
+        return meta.endpoint_url, meta.partition
 
     def once(self, doing: str, name: str, request: Request[Result]) -> Result:
         """What ``request`` gives; its error as one of this package's."""
+        client = self._client()
         try:
-            return request(self._client())
+            return request(client)
         except BucketCatalogError:
             raise
-        except (ClientError, BotoCoreError, HTTPError, OSError, ValueError, *SENSELESS) as error:
-            raise self._translated(error, doing, name) from (None if self._secrets.shown_by(error) else error)
+        except _RAISED as error:
+            raise self._hidden(translated(error, doing, name, self.place)) from (None if self._secrets.shown_by(error) else error)
 
     def put(self, name: str, request: Request[dict[str, Any]]) -> None:
         """Make the request that shows an object, once. An answer without an etag is none of S3's: nobody knows what became of the put."""
@@ -63,36 +73,56 @@ class Calls:
         """What ``request`` gives, tried again for ``retry_timeout`` seconds where that may help; it must be one that can be repeated."""
         return persistently(lambda: self.once(doing, name, request), for_seconds(self.options.retry_timeout))
 
-    def listed(self, doing: str, prefix: str, request: Request[dict[str, Any]]) -> dict[str, Any]:
-        """A page of a listing, tried again as ``repeated`` does.
+    def listed(self, doing: str, prefix: str, request: Request[dict[str, Any]], *next_by: str) -> dict[str, Any]:
+        """A page of a listing, tried again as ``repeated`` does. One that is truncated has at least one of ``next_by``.
 
-        An answer that does not say whether more follows is none of S3's, whatever its status: taken for the end of the listing it would
-        make all that comes after look deleted.
+        An answer that does not say whether more follows, or how to ask for it, is none of S3's, whatever its status: taken for the end of
+        the listing it would make all that comes after look deleted.
         """
 
         def asked(client: Any) -> dict[str, Any]:
             page = request(client)
             if "IsTruncated" not in page:
-                raise StoreUnreachable(
-                    f"Cannot {doing} {prefix!r} in {self.place}: the answer is no listing.",
-                    next_step="Check endpoint_url, and what stands between it and this machine.",
-                )
-            return page
+                wrong = "the answer is no listing"
+            elif page["IsTruncated"] and not any(page.get(name) for name in next_by):
+                wrong = "the answer is part of a listing and does not say how it goes on"
+            else:
+                return page
+            raise StoreUnreachable(
+                f"Cannot {doing} {prefix!r} in {self.place}: {wrong}.",
+                next_step="Check endpoint_url, and what stands between it and this machine.",
+            )
 
         return self.repeated(doing, prefix, asked)
 
-    def _translated(self, error: Exception, doing: str, name: str) -> BucketCatalogError:
-        found = translated(error, doing, name, self.place)
+    def _hidden(self, found: BucketCatalogError) -> BucketCatalogError:
         return type(found)(self._secrets.hide(found.message), next_step=found.next_step)
 
+    @contextmanager
+    def _preparing(self) -> Iterator[None]:
+        """What fails inside fails before the store is asked anything, which is not to be taken for a request that failed."""
+        try:
+            yield
+        except BucketCatalogError:
+            raise
+        except (*_RAISED, TypeError, AttributeError) as error:  # the last two where a program gives no credentials but other JSON
+            raise self._hidden(unprepared(error, self.place)) from (None if self._secrets.shown_by(error) else error)
+
     def _client(self) -> Any:
+        """The client of this process, with credentials that are good for the next request."""
+        with self._preparing():
+            connection = self._connection()
+            connection.fetch_credentials()
+        return connection.client
+
+    def _connection(self) -> Connection:
         if self._opened is None or self._opened[0] != os.getpid():
             if not self._usable:
                 raise missing(self.place)
-            client = connect(self.options)
-            client.meta.events.register("before-send.s3", self.clock.sending)
-            client.meta.events.register("after-call.s3", self._answered)
-            self._opened = os.getpid(), client
+            connection = connect(self.options)
+            connection.client.meta.events.register("before-send.s3", self.clock.sending)
+            connection.client.meta.events.register("after-call.s3", self._answered)
+            self._opened = os.getpid(), connection
         return self._opened[1]
 
     def _answered(self, http_response: Any, **_: object) -> None:

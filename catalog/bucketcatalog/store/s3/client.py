@@ -8,6 +8,7 @@ request is made once: ``calls`` says what is tried again, and until when.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,20 @@ _REGION_ELSEWHERE = "us-east-1"
 """What servers other than AWS take for granted where nobody names a region."""
 
 
-def connect(options: S3Options) -> Any:
+@dataclass(frozen=True)
+class Connection:
+    """A client, and where its credentials come from the usual chain what keeps them and fetches them again when they run out."""
+
+    client: Any
+    credentials: Any | None
+
+    def fetch_credentials(self) -> None:
+        """Have those at hand that the next request is signed with. May ask a service or a program for them; the store is asked nothing."""
+        if self.credentials is not None:
+            self.credentials.get_frozen_credentials()
+
+
+def connect(options: S3Options) -> Connection:
     """A client as the options say; an error of botocore where they cannot be followed. Times in its answers are left as text."""
     session = botocore.session.Session(profile=options.profile)
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
@@ -47,7 +61,7 @@ def connect(options: S3Options) -> Any:
         user_agent="bucketcatalog",
         s3={"addressing_style": styles[path_style]},
     )
-    return session.create_client(
+    client = session.create_client(
         "s3",
         endpoint_url=options.endpoint_url,
         region_name=region or (_REGION_ELSEWHERE if endpoint else None),
@@ -57,6 +71,8 @@ def connect(options: S3Options) -> Any:
         aws_session_token=options.token,
         config=config,
     )
+    given = options.anon or options.key is not None
+    return Connection(client, None if given else session.get_credentials())
 
 
 @cache

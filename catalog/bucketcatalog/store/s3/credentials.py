@@ -10,14 +10,13 @@ from bucketcatalog.clock import random_token
 from bucketcatalog.errors import AccessDenied
 
 _kept: dict[str, dict[str, str]] = {}
+_tickets: dict[tuple[tuple[str, str], ...], str] = {}
 
 
 def ticket_for(credentials: dict[str, str]) -> str:
-    """A ticket for these credentials, the same for the same ones."""
-    for ticket, kept in _kept.items():
-        if kept == credentials:
-            return ticket
-    ticket = random_token()
+    """A ticket for these credentials, the same for the same ones. Threads may ask for tickets at once."""
+    # One step that no thread can see half done, and no lock, which a fork could find held by a thread that its child does not have.
+    ticket = _tickets.setdefault(tuple(sorted(credentials.items())), random_token())
     _kept[ticket] = dict(credentials)
     return ticket
 

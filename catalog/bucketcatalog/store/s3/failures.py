@@ -1,4 +1,4 @@
-"""What went wrong with a request to S3, in this package's errors.
+"""What went wrong with a request to S3, or before there was one, in this package's errors.
 
 ::
 
@@ -7,8 +7,11 @@
     AccessDenied       the credentials do not allow it; the next step names the role that does
     StoreNotFound      there is no such bucket
     ObjectNotFound     there is no such object
+    UnsupportedStore   the server refuses it for good, or does not speak S3
+    InvalidOption      the options, or the configuration of the AWS SDKs, cannot be followed
 
-Only the first two are worth another try.
+Only the first two are worth another try. Before a request there is no outcome to be unknown: a client that cannot be made, and
+credentials that cannot be had, have an error of their own, ``unprepared``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any
 
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from bucketcatalog.errors import (
     AccessDenied,
@@ -38,6 +42,15 @@ _CREDENTIALS = (
     boto.SSOError,
     boto.NoAuthTokenError,
 )
+_NETWORK = (
+    boto.ConnectionError,
+    boto.HTTPClientError,
+    boto.MetadataRetrievalError,
+    ResponseParserError,
+    HTTPError,
+    ConnectionError,
+    TimeoutError,
+)
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
 _DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
 _OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
@@ -46,8 +59,12 @@ _NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentCheck
     "MalformedXML",
 }
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
-_CREDENTIALS_FETCHED = ("AssumeRole", "GetRoleCredentials", "CreateToken", "GetSessionToken")
 _BUSY = {"Throttling", "ThrottlingException", "IDPCommunicationError"}
+_LACKING = {"NotImplemented", "MethodNotAllowed"}
+_GIVE_CREDENTIALS = (
+    "Give key and secret as options, a profile, or set the environment up for the AWS SDKs. "
+    "Credentials given as options do not travel in pickles."
+)
 _CHANGING = {"put", "upload"}
 _OF_BUCKET = {"list", "list uploads of", "open"}
 SENSELESS = (ResponseParserError, KeyError, RecursionError)
@@ -61,11 +78,7 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
         return _answered(error, doing, name, where, place)
     message = f"Cannot {doing} {where}: {error}"
     if isinstance(error, _CREDENTIALS):
-        return AccessDenied(
-            message,
-            next_step="Give key and secret as options, a profile, or set the environment up for the AWS SDKs. "
-            "Credentials given as options do not travel in pickles.",
-        )
+        return AccessDenied(message, next_step=_GIVE_CREDENTIALS)
     if isinstance(error, SENSELESS) and doing not in _CHANGING:
         return UnsupportedStore(
             f"Cannot {doing} {where}: the answer is none of S3's ({type(error).__name__}).",
@@ -75,7 +88,7 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
         return AccessDenied(message, next_step="Give the authority's file with the option verify.")
     if isinstance(error, boto.SSLError) and "WRONG_VERSION_NUMBER" in str(error) and doing not in _CHANGING:
         return UnsupportedStore(message, next_step="Check endpoint_url: the server there speaks http, not https.")
-    if isinstance(error, boto.ProfileNotFound | boto.InvalidRegionError | boto.InvalidConfigError | ValueError):
+    if isinstance(error, boto.InvalidRegionError | ValueError):
         return InvalidOption(message, next_step="Check the url, its options and the AWS configuration files.")
     if isinstance(error, _NEVER_SENT):
         return StoreUnreachable(message, next_step="Check endpoint_url and the network, and that the server runs.")
@@ -89,37 +102,61 @@ def _no_answer(message: str, doing: str) -> BucketCatalogError:
 
 
 def _answered(error: boto.ClientError, doing: str, name: str, where: str, place: str) -> BucketCatalogError:
-    code, said = _told(error)
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+    code, said, status = _told(error)
     message = f"Cannot {doing} {where}: {said}"
-    if code == "NoSuchBucket" or (status == 404 and doing == "open"):
-        return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and the endpoint.")
+    if code == "NoSuchBucket" or (status == 404 and doing == "open") or (code in _NO_OBJECT and doing in _OF_BUCKET):
+        return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and endpoint_url.")
     if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: which of them cannot be told
         return _no_answer(message, doing)
-    if code in _NO_OBJECT and doing in _OF_BUCKET:
-        return StoreNotFound(f"There is no bucket for {place}.", next_step="Check its name and endpoint_url.")
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
-    if error.operation_name.startswith(_CREDENTIALS_FETCHED) and status < 500 and code not in _BUSY:
-        return AccessDenied(message, next_step="Check the role and the token or profile that the credentials are fetched with.")
     if code == "RequestTimeTooSkewed":
         return AccessDenied(message, next_step="Set this machine's clock right: requests are signed with the time.")
     if status in (401, 403) and code in _DENIED:
         return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
     if status in (401, 403) or code in _OUTDATED:
         return AccessDenied(message, next_step="Check the credentials in the options or the environment.")
+    if code in _LACKING or status in (405, 501):  # for a put as well: who does not know how to has put nothing
+        return UnsupportedStore(
+            f"Cannot {doing} {where}: the server does not have this. {said}",
+            next_step="Check the options, sse among them, and that the server is set up for it.",
+        )
     if code in _NOT_TAKEN or status == 409:
         return StoreUnreachable(message, next_step="Try again; if it stays, check the network.")
-    if status >= 500 or status in (0, 408, 425, 429) or code in _BUSY:
+    if _is_passing(code, status):
         # Also a store that asks for fewer requests may have begun to write, and a proxy before it may have sent the request twice.
         return _no_answer(message, doing)
     return UnsupportedStore(message, next_step="Check that the server speaks S3, and the options.")
 
 
-def _told(error: boto.ClientError) -> tuple[str, str]:
+def _told(error: boto.ClientError) -> tuple[str, str, int]:
+    """The code of an answer, the code with the reason, and the status, 0 where there is none."""
     told: dict[str, Any] = error.response.get("Error", {})
     code = str(told.get("Code") or "")
-    return code, f"{code}: {told.get('Message') or 'no reason given'}".rstrip(".") + "."
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+    return code, f"{code}: {told.get('Message') or 'no reason given'}".rstrip(".") + ".", status
+
+
+def _is_passing(code: str, status: int) -> bool:
+    return status >= 500 or status in (0, 408, 425, 429) or code in _BUSY
+
+
+def unprepared(error: Exception, place: str) -> BucketCatalogError:
+    """The error to raise where a client of the store at ``place``, or its credentials, cannot be had: the store was asked nothing."""
+    if isinstance(error, boto.ClientError):  # of the service that gives credentials
+        code, said, status = _told(error)
+        message = f"Cannot open {place}: {said}"
+        if _is_passing(code, status):
+            return StoreUnreachable(message, next_step="Try again; if it stays, check the service that gives the credentials.")
+        return AccessDenied(message, next_step="Check the role and the token or profile that the credentials are fetched with.")
+    message = f"Cannot open {place}: {error}"
+    if isinstance(error, _CREDENTIALS):
+        return AccessDenied(message, next_step=_GIVE_CREDENTIALS)
+    if isinstance(error, boto.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return AccessDenied(message, next_step="Name the authority's file in AWS_CA_BUNDLE.")
+    if isinstance(error, _NETWORK):
+        return StoreUnreachable(message, next_step="Check the network, and the service that gives the credentials.")
+    return InvalidOption(message, next_step="Check the url, its options and the AWS configuration files.")
 
 
 def role_for(doing: str, name: str) -> str:

@@ -67,7 +67,7 @@ class S3Inventory:
         if span.after:
             wanted["StartAfter"] = span.after
         while True:
-            page = self._calls.listed("list", span.prefix, lambda c: c.list_objects_v2(**wanted))
+            page = self._calls.listed("list", span.prefix, lambda c: c.list_objects_v2(**wanted), "NextContinuationToken")
             listed = ListedPage(page.get("Contents", ()), _is_encoded(page))
             yield listed
             if not page.get("IsTruncated") or _is_beyond(listed, span):
@@ -88,7 +88,7 @@ class S3Inventory:
             return client.list_object_versions(**wanted)
 
         while True:
-            page = self._calls.listed("list", span.prefix, request)
+            page = self._calls.listed("list", span.prefix, request, "NextKeyMarker")
             listed = ListedPage(_in_order(page), _is_encoded(page))
             yield listed
             if not page.get("IsTruncated") or _is_beyond(listed, span):
@@ -104,7 +104,7 @@ class S3Inventory:
         wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "EncodingType": "url", "Delimiter": "/"}
         found: list[str] = []
         for _ in range(pages):
-            page = self._calls.listed("list", prefix, lambda c: c.list_objects_v2(**wanted))
+            page = self._calls.listed("list", prefix, lambda c: c.list_objects_v2(**wanted), "NextContinuationToken")
             below = [_raw(item["Prefix"], _is_encoded(page)) for item in page.get("CommonPrefixes", ())]
             found += [text for text in map(_text, below) if text is not None]
             if not below or not page.get("IsTruncated"):

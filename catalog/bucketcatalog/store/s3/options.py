@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bucketcatalog.errors import InvalidName, InvalidOption
+from bucketcatalog.store.secrets import has_cut_password
 
 PROTOCOLS = ("s3", "s3a")
 _URL = re.compile(r"s3a?://([^/]*)(?:/(.*))?", re.DOTALL)
@@ -118,7 +119,8 @@ _CREDENTIALS = ("key", "secret", "token")
 
 def split_url(url: str) -> tuple[str, str]:
     """Bucket and path of an S3 url; the path has neither a leading nor a trailing ``/``. ``InvalidOption`` for what is none."""
-    if "@" in url.partition("://")[2].partition("/")[0]:
+    authority = url.partition("://")[2].partition("/")[0]
+    if "@" in authority or (has_cut_password(url) and not authority.startswith("arn:")):
         raise InvalidOption(
             "An S3 url has no place for credentials.",
             next_step="Give key and secret as options, and the url as s3://BUCKET/PATH.",

@@ -15,7 +15,7 @@ def authority_of(calls: Calls) -> str:
 
     All regions of AWS are one authority, for a bucket's name is taken once in all of them; another partition of AWS is another one.
     """
-    endpoint, partition = calls.once("open", "", lambda c: (c.meta.endpoint_url, c.meta.partition))
+    endpoint, partition = calls.server
     found = urlsplit(endpoint)
     host = (found.hostname or "").lower()
     if host.endswith((f".{_AWS}", f".{_AWS}.cn")):

@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, TruncatedObject
+from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, TruncatedObject, UnsupportedStore
 from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
 from bucketcatalog.store.s3 import uploads
@@ -75,10 +75,19 @@ class S3Store:
 
     def get(self, name: str) -> bytes:
         """All bytes of the object, or ``ObjectNotFound``."""
-        return self._get(name)
+        wanted = self._of(name)
+
+        def request(client: Any) -> bytes:
+            body: bytes = client.get_object(**wanted)["Body"].read()
+            return body
+
+        return self._calls.repeated("read", name, request)
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
-        """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end. One request."""
+        """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end. One request.
+
+        ``UnsupportedStore`` where the server gives the whole object instead.
+        """
         check_range(length)
         if not length:
             size = self.head(name).size
@@ -86,8 +95,8 @@ class S3Store:
                 raise self._truncated(name, offset)
             return b""
         if offset < 0:
-            return self._get(name, f"bytes={offset}")[:length]
-        data = self._get(name, f"bytes={offset}-{offset + length - 1}")
+            return self._part(name, offset, -offset)[:length]
+        data = self._part(name, offset, length)
         if len(data) < length:
             raise self._truncated(name, offset + length)
         return data
@@ -114,10 +123,10 @@ class S3Store:
 
     def head(self, name: str) -> ObjectInfo:
         """Size and time of the object, or ``ObjectNotFound``."""
-        check_name(name)
+        wanted = self._of(name)
 
         def request(client: Any) -> ObjectInfo:
-            found = client.head_object(Bucket=self._calls.bucket, Key=self._root + name)
+            found = client.head_object(**wanted)
             return ObjectInfo(name, found["ContentLength"], _header_time(found["LastModified"]))
 
         try:
@@ -128,8 +137,11 @@ class S3Store:
 
     def delete(self, name: str) -> None:
         """The object is gone on return; a bucket with versions keeps it behind a delete marker."""
-        check_name(name)
-        self._calls.repeated("delete", name, lambda c: c.delete_object(Bucket=self._calls.bucket, Key=self._root + name))
+        wanted = self._of(name)
+        try:
+            self._calls.repeated("delete", name, lambda c: c.delete_object(**wanted))
+        except ObjectNotFound:  # what some servers say where S3 says that it is gone
+            self._find_bucket()
 
     def unfinished_puts(self) -> Iterator[UnfinishedPut]:
         """Multipart uploads that were not completed."""
@@ -151,17 +163,28 @@ class S3Store:
         with suppress(AccessDenied):
             self._calls.repeated("open", "", lambda c: c.head_bucket(Bucket=self._calls.bucket))
 
-    def _get(self, name: str, span: str | None = None) -> bytes:
+    def _of(self, name: str) -> dict[str, str]:
         check_name(name)
-        wanted = {"Bucket": self._calls.bucket, "Key": self._root + name, **({} if span is None else {"Range": span})}
+        return {"Bucket": self._calls.bucket, "Key": self._root + name}
+
+    def _part(self, name: str, offset: int, most: int) -> bytes:
+        """``most`` bytes from ``offset``, fewer where the object ends before that."""
+        wanted = {**self._of(name), "Range": f"bytes={offset}" if offset < 0 else f"bytes={offset}-{offset + most - 1}"}
 
         def request(client: Any) -> bytes:
             try:
-                body: bytes = client.get_object(**wanted)["Body"].read()
+                answer = client.get_object(**wanted)
+                body: bytes = answer["Body"].read()
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") != "InvalidRange":
                     raise
                 return b""  # nothing lies behind the end, nor at the end of an empty object
+            is_whole = answer["ResponseMetadata"]["HTTPStatusCode"] == 200
+            if len(body) > most or (is_whole and offset > 0):
+                raise UnsupportedStore(
+                    f"The server of {self.url} cannot read parts of objects.",
+                    next_step="Check endpoint_url, and what stands before the server; or copy the catalog to a store that can.",
+                )
             return body
 
         return self._calls.repeated("read", name, request)

@@ -49,6 +49,7 @@ def unfinished(calls: Calls, root: str) -> Iterator[UnfinishedPut]:
             "list uploads of",
             "",
             lambda c: c.list_multipart_uploads(Bucket=calls.bucket, **markers),  # noqa: B023
+            "NextKeyMarker",
         )
         for found in page.get("Uploads", ()):
             if found["Key"].startswith(root):
@@ -56,7 +57,7 @@ def unfinished(calls: Calls, root: str) -> Iterator[UnfinishedPut]:
                 yield UnfinishedPut(found["Key"][len(root) :], begun, found["UploadId"])
         if not page.get("IsTruncated"):
             return
-        markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+        markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page.get("NextUploadIdMarker", "")}
 
 
 def discard(calls: Calls, key: str, put: UnfinishedPut) -> None:
