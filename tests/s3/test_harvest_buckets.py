@@ -165,7 +165,7 @@ def test_what_is_not_there_or_not_allowed_is_said(
 ) -> None:
     with pytest.raises(SourceNotFound, match=r"There is no bucket.*Next: Create it"):
         harvest(catalog, "s3://no-such-bucket-here", source_options=storage_options)
-    with pytest.raises(AccessDenied, match=r"Next: Give credentials with --source-option .*s3:ListBucket"):
+    with pytest.raises(AccessDenied, match=r"Next: Check the credentials of the source .*s3:ListBucket"):
         harvest(catalog, f"s3://{bucket}", source_options={**storage_options, "secret": "not the secret"})
     away = {**storage_options, "endpoint_url": "http://127.0.0.1:1", "retry_timeout": "0.1"}
     with pytest.raises(StoreUnreachable):

@@ -217,3 +217,12 @@ def test_a_right_that_is_missing_is_named(catalog: Catalog, server: Server, s3: 
         with pytest.raises(AccessDenied, match=RIGHTS):
             harvest(catalog, f"s3://{versioned}", source_options=allowed(server, versioned, *actions), **asked)
     assert catalog.databases() == []
+
+
+def test_a_wrong_secret_is_not_taken_for_a_right_that_is_missing(
+    catalog: Catalog, s3: Any, versioned: str, storage_options: dict[str, str]
+) -> None:
+    fill(s3, versioned, ["a"])
+    harvest(catalog, f"s3://{versioned}", source_options=storage_options)
+    with pytest.raises(AccessDenied, match=r"SignatureDoesNotMatch.*Next: Check the credentials of the source"):
+        harvest(catalog, f"s3://{versioned}", source_options={**storage_options, "secret": "mistyped"})

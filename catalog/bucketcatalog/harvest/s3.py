@@ -153,9 +153,9 @@ class S3Source:
         except AccessDenied as error:
             raise AccessDenied(
                 error.message,
-                next_step="Give credentials with --source-option or source_options that may list the bucket (s3:ListBucket, "
-                "s3:ListBucketVersions) and, where asked for, read objects and tags (s3:GetObject, s3:GetObjectTagging; where the "
-                "bucket has versions s3:GetObjectVersion, s3:GetObjectVersionTagging).",
+                next_step="Check the credentials of the source (--source-option, source_options or the environment), and that they may "
+                "list the bucket (s3:ListBucket, s3:ListBucketVersions) and, where asked for, read objects and tags (s3:GetObject, "
+                "s3:GetObjectTagging; where the bucket has versions s3:GetObjectVersion, s3:GetObjectVersionTagging).",
             ) from error
 
 

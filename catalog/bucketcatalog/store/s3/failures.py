@@ -52,7 +52,8 @@ _NETWORK = (
     TimeoutError,
 )
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
-_DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
+DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
+_OWN_ID = "; a writer puts below its own id only, so name the one that these credentials are for: writer, or --writer"
 _OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
 _NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"} | {
     "InvalidPart",  # what completes an upload was damaged on its way: no checksum of it is asked for
@@ -76,7 +77,7 @@ def translated(error: Exception, doing: str, name: str, place: str) -> BucketCat
     where = f"{name!r} in {place}" if name else place
     if isinstance(error, boto.ClientError):
         return _answered(error, doing, name, where, place)
-    message = f"Cannot {doing} {where}: {error}"
+    message = f"Cannot {doing} {where}: {_sentence(error)}"
     if isinstance(error, _CREDENTIALS):
         return AccessDenied(message, next_step=_GIVE_CREDENTIALS)
     if isinstance(error, SENSELESS) and doing not in _CHANGING:
@@ -112,7 +113,7 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
     if code == "RequestTimeTooSkewed":
         return AccessDenied(message, next_step="Set this machine's clock right: requests are signed with the time.")
-    if status in (401, 403) and code in _DENIED:
+    if status in (401, 403) and code in DENIED:
         return AccessDenied(message, next_step=f"Use credentials that have the role {role_for(doing, name)}.")
     if status in (401, 403) or code in _OUTDATED:
         return AccessDenied(message, next_step="Check the credentials in the options or the environment.")
@@ -149,7 +150,7 @@ def unprepared(error: Exception, place: str) -> BucketCatalogError:
         if _is_passing(code, status):
             return StoreUnreachable(message, next_step="Try again; if it stays, check the service that gives the credentials.")
         return AccessDenied(message, next_step="Check the role and the token or profile that the credentials are fetched with.")
-    message = f"Cannot open {place}: {error}"
+    message = f"Cannot open {place}: {_sentence(error)}"
     if isinstance(error, _CREDENTIALS):
         return AccessDenied(message, next_step=_GIVE_CREDENTIALS)
     if isinstance(error, boto.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -157,6 +158,10 @@ def unprepared(error: Exception, place: str) -> BucketCatalogError:
     if isinstance(error, _NETWORK):
         return StoreUnreachable(message, next_step="Check the network, and the service that gives the credentials.")
     return InvalidOption(message, next_step="Check the url, its options and the AWS configuration files.")
+
+
+def _sentence(error: Exception) -> str:
+    return f"{str(error).rstrip('.')}."
 
 
 def role_for(doing: str, name: str) -> str:
@@ -168,5 +173,5 @@ def role_for(doing: str, name: str) -> str:
     writer = name.partition("/")[0]
     for prefix, role in ((COMPACTOR_PREFIX, "compactor"), (MAINTAINER_PREFIX, "maintainer")):
         if writer.startswith(prefix):
-            return f"{role} for {writer!r}"
-    return f"writer for {writer!r}; a writer puts below its own id only"
+            return f"{role} for {writer!r}{_OWN_ID}"
+    return f"writer for {writer!r}{_OWN_ID}"

@@ -17,6 +17,7 @@ from bucketcatalog.errors import AccessDenied, ObjectNotFound, UnsupportedStore
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.inventories import IS_DELETE_MARKER, ListedPage, Span
 from bucketcatalog.store.s3.calls import Calls
+from bucketcatalog.store.s3.failures import DENIED
 from bucketcatalog.store.s3.options import S3Options, split_url
 from bucketcatalog.store.s3.places import authority_of
 from bucketcatalog.store.s3.store import S3Store
@@ -45,21 +46,19 @@ class S3Inventory:
     def versioning(self) -> str | None:
         """See ``Inventory``. GetBucketVersioning; ``StoreNotFound`` where there is no such bucket.
 
-        ``UnsupportedStore`` where what answers is not S3: that says nothing about the bucket.
+        ``UnsupportedStore`` where what answers is not S3, ``AccessDenied`` where nobody has these credentials: neither says anything about
+        the bucket.
         """
 
         def ask(client: Any) -> str | None:
             try:
                 return str(client.get_bucket_versioning(Bucket=self.bucket).get("Status", ""))
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") in _NO_SUCH_CALL:
+                if error.response.get("Error", {}).get("Code") in _NO_SUCH_CALL | DENIED:
                     return None
                 raise
 
-        try:
-            return self._calls.repeated("open", "", ask)
-        except AccessDenied:
-            return None
+        return self._calls.repeated("open", "", ask)
 
     def objects(self, span: Span) -> Iterator[ListedPage]:
         """See ``Inventory``. ListObjectsV2."""
