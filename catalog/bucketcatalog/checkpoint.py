@@ -27,6 +27,7 @@ from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.looking import newest_view
 from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
+from .log.tags import tags_of
 from .log.view import View
 from .reading import Part, read_slice
 from .store.persist import for_seconds, put_persistently
@@ -86,6 +87,7 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head) -> Ch
         totals=totals,
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=tuple(segments),
+        tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         reads=_outside_reads(files, view),
     )
     data = encode_checkpoint(checkpoint)

@@ -11,10 +11,12 @@ from ..cut import Cut, Head
 from ..errors import CorruptionError
 from ..tables import Table
 from ..v1 import log_pb2
+from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 from .segments import SegmentReference, known_segments, segment_message
-from .transactions import Link, cut_message, cut_of
+from .tags import TagEntry, tag_message, tag_of
+from .transactions import Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Checkpoint:
     totals: Mapping[str, Totals] = field(default_factory=dict)
     applications: tuple[ApplicationResult, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
+    tags: tuple[TagEntry, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
     digest: bytes = b""
@@ -90,6 +93,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         created=checkpoint.created,
         lateness_bound=checkpoint.lateness_bound,
         segments=[segment_message(reference) for reference in checkpoint.segments],
+        tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
     )
@@ -140,6 +144,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
+        tags=tuple(map(tag_of, message.tags)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
         digest=digest(data),

@@ -14,10 +14,12 @@ from ..events import Event, EventKind, VersionName
 from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
+from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 from .segments import BlockPlace, SegmentReference, known_segments, segment_message
+from .tags import TagEntry, tag_message, tag_of
 from .wire import field_spans
 
 MAX_ACTIONS = 64
@@ -71,6 +73,7 @@ class Transaction:
     actions: tuple[Any, ...] = ()
     blocks: tuple[BlockPlace, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
+    tags: tuple[TagEntry, ...] = ()
     digest: bytes = b""
     size: int = 0
 
@@ -154,6 +157,7 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     for block in blocks:
         message.blocks.add().MergeFromString(block.data)
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
+    message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
     return seal(message.SerializeToString(deterministic=True))
 
 
@@ -167,6 +171,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
+    stamp = (message.commit_time, message.writer, message.revision, message.uuid)
     return Transaction(
         writer=message.writer,
         database=message.database,
@@ -184,6 +189,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         actions=tuple(message.actions),
         blocks=blocks,
         segments=known_segments(message.segments, name),
+        tags=tuple(tag_of(entry, stamp) for entry in message.tags),
         digest=digest(data),
         size=len(data),
     )
@@ -194,16 +200,3 @@ def _block_places(body: bytes, blocks: Any, name: str) -> Iterator[BlockPlace]:
     for (offset, length), block in zip(field_spans(body, _BLOCKS_FIELD), blocks, strict=True):
         checksum = int.from_bytes(body[offset + length - 4 : offset + length], "little")
         yield BlockPlace(name, offset, length, checksum, header_of(block.header))
-
-
-def cut_message(cut: Cut) -> Any:
-    """The cut as a message."""
-    message = log_pb2.Cut()
-    for writer, heads in cut.heads.items():
-        message.writers.add(writer=writer, heads=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in heads])
-    return message
-
-
-def cut_of(writers: Any) -> Cut:
-    """The cut that repeated WriterHeads hold."""
-    return Cut.of((entry.writer, Head(head.revision, head.uuid)) for entry in writers for head in entry.heads)

@@ -300,16 +300,18 @@ class ApplicationResult(_message.Message):
     def __init__(self, writer: _Optional[str] = ..., id: _Optional[str] = ..., version: _Optional[int] = ..., transaction: _Optional[_Union[TransactionLink, _Mapping]] = ..., commit_time: _Optional[int] = ...) -> None: ...
 
 class Tag(_message.Message):
-    __slots__ = ("name", "cut", "dropped", "created")
+    __slots__ = ("name", "cut", "dropped", "created", "carried_by")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CUT_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_BY_FIELD_NUMBER: _ClassVar[int]
     name: str
     cut: Cut
     dropped: bool
     created: int
-    def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., created: _Optional[int] = ...) -> None: ...
+    carried_by: TransactionStamp
+    def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., created: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Boundary(_message.Message):
     __slots__ = ("horizon", "checkpoint", "data", "settled")

@@ -1,0 +1,44 @@
+"""Entries of tags between messages and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..cut import Cut
+from ..v1 import log_pb2
+from .cuts import cut_message, cut_of
+
+Stamp = tuple[int, str, int, bytes]
+_UNPUBLISHED: Stamp = (0, "", 0, b"")
+
+
+@dataclass(frozen=True, slots=True)
+class TagEntry:
+    """What one transaction says of a name: that it is given to ``cut``, or with ``dropped`` that it is taken back from there.
+
+    ``created`` is when the name was given to the cut, ``stamp`` is what the stamps of the transaction's events begin with.
+    """
+
+    name: str
+    cut: Cut
+    dropped: bool = False
+    created: int = 0
+    stamp: Stamp = _UNPUBLISHED
+
+
+def tag_message(entry: TagEntry, *, with_stamp: bool) -> Any:
+    """The entry as a message, with its stamp where nothing around it tells that."""
+    message = log_pb2.Tag(name=entry.name, cut=cut_message(entry.cut), dropped=entry.dropped, created=entry.created)
+    if with_stamp:
+        commit_time, writer, revision, uuid = entry.stamp
+        stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
+        message.carried_by.CopyFrom(stamp)
+    return message
+
+
+def tag_of(message: Any, stamp: Stamp | None = None) -> TagEntry:
+    """The entry that a message holds, of the transaction with this stamp or else of the one that the message names."""
+    by = message.carried_by
+    own = stamp if stamp is not None else (by.commit_time, by.writer, by.revision, by.uuid)
+    return TagEntry(message.name, cut_of(message.cut.writers), message.dropped, message.created, own)
