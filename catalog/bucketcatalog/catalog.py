@@ -16,18 +16,18 @@ from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, Invali
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
-from .names import database_name, is_name, writer_id
+from .names import MAINTAINER_PREFIX, database_name, host_writer, is_name, tag_name, writer_id
 from .paths import newest_prefix, transactions_prefix
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
 from .tables import Table
+from .tagging import Tag
 from .times import Time
 from .versions import Version
 from .writer import Writer
 
 DEFAULT_DATABASE = "default"
-_RESERVED = METADATA_TABLES | {"tags"}
 
 
 class Catalog:
@@ -79,7 +79,7 @@ class Catalog:
         """
         added = [table for item in _declarations(tables) for table in tables_of(item)]
         for table in added:
-            if table.name in _RESERVED or table.name.startswith(DELETED_PREFIX):
+            if table.name in METADATA_TABLES or table.name.startswith(DELETED_PREFIX):
                 raise IncompatibleTable(f"No table can be called {table.name!r}.", next_step="Call it SYSTEM.TABLE.")
             known = self._registered.get(table.name) or core_tables().get(table.name)
             self._registered[table.name] = table if known is None else merge(known, table)
@@ -108,6 +108,37 @@ class Catalog:
         if not snapshot.cut.heads:
             self._require(name)
         return snapshot
+
+    def tag(
+        self,
+        name: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        replace: bool = False,
+    ) -> Tag:
+        """Give a name to the cut of now, of a time, or of a version: wherever a version is taken, the name can be given from then on.
+
+        It is committed by a maintainer, by default this machine's; see ``Writer.tag``.
+        """
+        tag_name(name)
+        with self._maintainer(database, writer) as held:
+            return held.tag(name, timestamp=timestamp, version=version, replace=replace)
+
+    def drop_tag(self, name: str, *, database: str | None = None, writer: str | None = None) -> Tag:
+        """Take a name back from its cut; see ``Writer.drop_tag``."""
+        tag_name(name)
+        with self._maintainer(database, writer) as held:
+            return held.drop_tag(name)
+
+    def _maintainer(self, database: str | None, writer: str | None) -> Writer:
+        """A writer of what is about the catalog itself, in a database that is there."""
+        name = self.resolve_database(database)
+        if database is not None and not self.database(name).view().cut.heads:
+            self._require(name)
+        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name)
 
     def resolve_database(self, database: str | None) -> str:
         """The database to read: the one named, else the only one there is."""

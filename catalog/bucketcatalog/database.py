@@ -46,7 +46,7 @@ class Database:
         if timestamp is None and version is None:
             view = self.view()
         else:
-            view = find_view(self.files, timestamp, version)
+            view = find_view(self.files, self.view, timestamp, version)
             self.remember(view.cut)
         _warn(view, strict=strict)
         return Snapshot(self.files, view)

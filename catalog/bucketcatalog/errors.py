@@ -31,6 +31,7 @@
     ├── CorruptionError                a file that is not what it claims to be
     │   ├── TruncatedObject
     │   └── MissingObject              a file that another one names is gone
+    ├── TagExists                      a tag's name that another cut has or had
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
 
@@ -235,6 +236,12 @@ class MissingObject(CorruptionError):
     """A file that another file names is gone."""
 
     code = "MISSING"
+
+
+class TagExists(BucketCatalogError):
+    """A tag of that name is given to another cut, or was before it was dropped."""
+
+    code = "TAG_EXISTS"
 
 
 class ForkDetected(BucketCatalogError):

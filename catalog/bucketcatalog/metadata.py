@@ -13,6 +13,7 @@ from .contents import Contents
 from .cut import Cut
 from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
+from .log.tags import tags_of
 from .log.walking import between, version_view
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from .reading import Part, read_slice
@@ -92,6 +93,20 @@ _SCHEMAS = {
             pa.field("columns", pa.list_(pa.string())),
             pa.field("tombstones", pa.bool_()),
             pa.field("contradiction", pa.string()),
+        ]
+    ),
+    "tags": pa.schema(
+        [
+            pa.field("name", pa.string(), False),
+            pa.field("version", pa.string(), False),
+            pa.field("created", TIMESTAMP, False),
+            pa.field("dropped", pa.bool_(), False),
+            pa.field("commit_timestamp", TIMESTAMP, False),
+            pa.field("writer", pa.string(), False),
+            pa.field("revision", pa.int64(), False),
+            pa.field("replaced_version", pa.string()),
+            pa.field("replaced_commit_timestamp", TIMESTAMP),
+            pa.field("replaced_writer", pa.string()),
         ]
     ),
 }
@@ -274,6 +289,25 @@ def _tables(contents: Contents) -> pa.Table:
     return _table("tables", rows)
 
 
+def _tags(contents: Contents) -> pa.Table:
+    rows = [
+        {
+            "name": name,
+            "version": str(tag.latest.cut),
+            "created": tag.latest.created,
+            "dropped": tag.latest.dropped,
+            "commit_timestamp": tag.latest.stamp[0],
+            "writer": tag.latest.stamp[1],
+            "revision": tag.latest.stamp[2],
+            "replaced_version": str(tag.replaced.cut) if tag.replaced else None,
+            "replaced_commit_timestamp": tag.replaced.stamp[0] if tag.replaced else None,
+            "replaced_writer": tag.replaced.stamp[1] if tag.replaced else None,
+        }
+        for name, tag in tags_of(contents.view).items()
+    ]
+    return _table("tags", rows)
+
+
 _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "log": _log,
     "writers": _writers,
@@ -282,4 +316,5 @@ _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "conflicts": _conflicts,
     "forks": _forks,
     "tables": _tables,
+    "tags": _tags,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NewType
 
+from . import clock
 from .errors import InvalidName
 
 WriterId = NewType("WriterId", str)
@@ -36,6 +37,16 @@ def database_name(name: str) -> DatabaseName:
 def tag_name(name: str) -> TagName:
     """``name`` as a tag's name, or ``InvalidName``."""
     return TagName(_checked(name, _TAG, "tag", "a letter, then at most 127 of A-Z a-z 0-9 . _ -"))
+
+
+def is_tag_name(text: str) -> bool:
+    """Whether ``text`` can be the name of a tag."""
+    return _TAG.fullmatch(text) is not None
+
+
+def host_writer(prefix: str) -> WriterId:
+    """The id of this machine's writer of the role that ``prefix`` names: the same each time."""
+    return writer_id(prefix + re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64])
 
 
 def is_name(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 
-from .errors import InvalidOption, InvalidTime, InvalidVersion
+from .errors import InvalidOption, InvalidTime
 from .surface import LAST_TIME, micros
 
 Time = str | datetime.datetime
@@ -72,13 +72,3 @@ def parse_causal(text: str) -> tuple[str | None, int] | None:
         return None, int(text)
     match = _CAUSAL.fullmatch(text)
     return (match["writer"], int(match["revision"])) if match else None
-
-
-def refuse_unknown_tag(text: str) -> None:
-    """``InvalidVersion`` for what can only be meant as a tag's name."""
-    if re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", text, re.ASCII):
-        raise InvalidVersion(
-            f"There is no tag {text!r}, and it is neither a time nor another version.",
-            next_step="A time is ISO 8601, such as 2024-05-01T12:00:00Z, or @ and microseconds; a version is a snapshot's, "
-            "WRITER@REVISION or a revision.",
-        )

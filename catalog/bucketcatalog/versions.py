@@ -1,7 +1,11 @@
-"""Which cut a time or a version names, and the view of it."""
+"""Which cut a time or a version names, and the view of it.
+
+A tag names what it names now, whatever cut is looked at: the entries of tags are those of the newest view.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from .cut import Cut
@@ -9,23 +13,27 @@ from .errors import InvalidOption, InvalidTime, InvalidVersion
 from .log.ancestry import causal_cut
 from .log.files import LogFiles
 from .log.looking import newest_view
+from .log.tags import TagState, tags_of
 from .log.view import View
 from .log.walking import version_view
-from .names import is_data_writer
-from .times import Time, parse_causal, parse_time, refuse_unknown_tag, shown_time
+from .names import is_data_writer, is_tag_name
+from .times import Time, parse_causal, parse_time, shown_time
 
 Version = str | int
 
 
-def find_view(files: LogFiles, timestamp: Time | None = None, version: Version | None = None) -> View:
-    """The view of now, of a time, or of a version; ``InvalidTime`` or ``InvalidVersion`` where there is none."""
+def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+    """The view of now, of a time, or of a version; ``InvalidTime`` or ``InvalidVersion`` where there is none.
+
+    ``look`` gives the view of now.
+    """
     if timestamp is not None and version is not None:
         raise InvalidOption("A snapshot has a timestamp or a version, not both.", next_step="Give one of them.")
     if timestamp is not None:
         time = parse_time(timestamp)
         _refuse_future(files, time)
         return newest_view(files, before=time)
-    return newest_view(files) if version is None else version_view(files, _cut(files, str(version)))
+    return look() if version is None else version_view(files, _cut(files, look, str(version)))
 
 
 def _refuse_future(files: LogFiles, time: int) -> None:
@@ -40,13 +48,29 @@ def _refuse_future(files: LogFiles, time: int) -> None:
             )
 
 
-def _cut(files: LogFiles, text: str) -> Cut:
+def _cut(files: LogFiles, look: Callable[[], View], text: str) -> Cut:
     causal = parse_causal(text)
     if causal is None:
-        refuse_unknown_tag(text)
-        return Cut.parse(text)
+        return _tagged(tags_of(look()).get(text), text) if is_tag_name(text) else Cut.parse(text)
     writer, revision = causal
     return _causal_cut(files, _only_writer(files, revision) if writer is None else writer, revision)
+
+
+def _tagged(known: TagState | None, name: str) -> Cut:
+    """The cut that a tag names."""
+    if known is None:
+        raise InvalidVersion(
+            f"There is no tag {name!r}, and it is neither a time nor another version.",
+            next_step="See bucketcatalog tag CATALOG for the tags there are. A time is ISO 8601, such as 2024-05-01T12:00:00Z, or @ "
+            "and microseconds; a version is a snapshot's, WRITER@REVISION, a revision or a tag.",
+        )
+    if known.latest.dropped:
+        raise InvalidVersion(
+            f"The tag {name!r} was dropped by {known.latest.stamp[1]!r} at {shown_time(known.latest.stamp[0])}. "
+            f"It named the version {known.latest.cut}.",
+            next_step="Read that version, or give the name to it again: bucketcatalog tag CATALOG NAME VERSION.",
+        )
+    return known.latest.cut
 
 
 def _only_writer(files: LogFiles, revision: int) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Self
 
 from . import clock
 from .checkpoint import CheckpointResult, write_checkpoint
 from .codec.checkpoints import ApplicationResult
+from .codec.tags import TagEntry
 from .codec.transactions import Application, Link, Transaction, encode_transaction
 from .cut import Cut, Head
 from .database import Database
@@ -26,6 +27,9 @@ from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
+from .tagging import Decided, Tag, given, taken_back
+from .times import Time
+from .versions import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class WriteTransaction:
         self.metadata = dict(metadata)
         self.metrics: dict[str, int] = {}
         self.application = application
+        self.tag: TagEntry | None = None
         self._writer = writer
         self._draft: Draft | None = None
         self._begun = False
@@ -180,12 +185,15 @@ class Writer:
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, draft.named_after)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
+        uuid = clock.uuid7(commit_time).bytes
+        stamp = (commit_time, self.id, timeline.next_revision, uuid)
+        tag = None if tx.tag is None else replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         transaction = Transaction(
             writer=self.id,
             database=self.database,
             revision=timeline.next_revision,
-            uuid=clock.uuid7(commit_time).bytes,
+            uuid=uuid,
             commit_time=commit_time,
             lateness_bound=timeline.limits.lateness_bound,
             parents=timeline.parents,
@@ -195,8 +203,10 @@ class Writer:
             application=tx.application,
             reads=others.changed_since(self._read),
             tables=tuple(undefined),
+            tags=() if tag is None else (tag,),
         )
         committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
+        tx.tag = tag
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}
         link = timeline.parents[0]
@@ -241,6 +251,29 @@ class Writer:
         committed = self.commit(WriteTransaction(self, "checkpoint", {}, None), self.draft())
         assert committed is not None
         return Head(committed.revision, uuid_bytes(committed.uuid))
+
+    def tag(self, name: str, *, timestamp: Time | None = None, version: Version | None = None, replace: bool = False) -> Tag:
+        """Give a name to the cut of now, of a time, or of a version. Nothing is committed where it names that cut already.
+
+        ``TagExists`` where the name is another cut's, or was; ``replace`` gives it to this one all the same.
+        """
+        with self._turn:
+            self._open_timeline()
+            decided = given(self._database, name, timestamp, version, replace=replace)
+            return self._say_of_tag("tag", decided) if decided.is_new else Tag.of(decided.entry)
+
+    def drop_tag(self, name: str) -> Tag:
+        """Take a name back from its cut; ``NotFound`` where it names none. The name stays known, with what it named."""
+        with self._turn:
+            self._open_timeline()
+            return self._say_of_tag("drop tag", taken_back(self._database, name))
+
+    def _say_of_tag(self, operation: str, decided: Decided) -> Tag:
+        """Commit a transaction without events that carries the entry."""
+        tx, draft = WriteTransaction(self, operation, {"tag": decided.entry.name}, None), self.draft()
+        tx.tag, draft.named_after = decided.entry, decided.after
+        self.commit(tx, draft)
+        return Tag.of(tx.tag)
 
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.

@@ -488,7 +488,7 @@ class SpecReader:
         for ref, transaction in wanted.items():
             for other in _reads(ref, transaction):
                 assert other in wanted  # closed under parents and reads
-        return Answer(*self._facts(wanted.values(), []))
+        return Answer(*self._facts(wanted.values(), []), _tag_entries(wanted.values(), []))
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
         """The state that checkpoints and the transactions make that none of them covers (spec/checkpoints.md).
@@ -505,7 +505,7 @@ class SpecReader:
         for ref, transaction in tail.items():
             for other in _reads(ref, transaction):
                 assert other in tail or any(self._covers(c, other) for c in checkpoints)
-        return Answer(*self._facts(tail.values(), checkpoints, classes))
+        return Answer(*self._facts(tail.values(), checkpoints, classes), _tag_entries(tail.values(), checkpoints))
 
     def _covers(self, checkpoint: Any, ref: Ref) -> bool:
         """Whether the checkpoint covers a transaction (spec/checkpoints.md, "Coverage")."""
@@ -578,6 +578,22 @@ class SpecReader:
                         yield entry.header.table, fact
 
 
+def _tag_entries(tail: Iterable[Any], checkpoints: Iterable[Any]) -> list[tuple[tuple[Any, ...], Any]]:
+    """What transactions and checkpoints say of tags, each with the stamp of its transaction (spec/tags.md)."""
+    entries = [(_stamp_of(transaction), entry) for transaction in tail for entry in transaction.tags]
+    return entries + [(_stamp_of(entry.carried_by), entry) for checkpoint in checkpoints for entry in checkpoint.tags]
+
+
+def _cut_text(cut: Any) -> str:
+    """A cut as text (spec/cuts.md)."""
+    heads = [
+        (writer.writer, head)
+        for writer in sorted(cut.writers, key=lambda writer: writer.writer.encode())
+        for head in sorted(writer.heads, key=lambda head: (head.revision, head.uuid))
+    ]
+    return ",".join(f"{writer}@{head.revision}:{head.uuid.hex()}" for writer, head in heads) or ":"
+
+
 def _stamp_of(message: Any) -> tuple[Any, ...]:
     return message.commit_time, message.writer, message.revision, message.uuid
 
@@ -611,6 +627,32 @@ class Answer:
 
     tables: dict[str, Table]
     facts: dict[str, dict[bytes, list[Fact]]]
+    tag_entries: list[tuple[tuple[Any, ...], Any]]
+
+    def tags(self) -> list[dict[str, Any]]:
+        """Every tag, dropped ones too, with what it replaced (spec/tags.md)."""
+        found = []
+        for name in sorted({entry.name for _, entry in self.tag_entries}):
+            entries = sorted(((s, e) for s, e in self.tag_entries if e.name == name), key=lambda one: one[0])
+            (time, writer, revision, _), latest = entries[-1]
+            version = _cut_text(latest.cut)
+            others = [(stamp, _cut_text(e.cut)) for stamp, e in entries if _cut_text(e.cut) != version]
+            replaced = others[-1] if others else None
+            found.append(
+                {
+                    "name": name,
+                    "version": version,
+                    "created": _time(latest.created),
+                    "dropped": latest.dropped,
+                    "commit_timestamp": _time(time),
+                    "writer": writer,
+                    "revision": revision,
+                    "replaced_version": replaced[1] if replaced else None,
+                    "replaced_commit_timestamp": _time(replaced[0][0]) if replaced else None,
+                    "replaced_writer": replaced[0][1] if replaced else None,
+                }
+            )
+        return found
 
     def _states(self, name: str) -> Iterator[tuple[bytes, State]]:
         for key, facts in sorted(self.facts[name].items()):

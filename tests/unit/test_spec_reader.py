@@ -70,6 +70,7 @@ class Script:
             catalog.register(messages(PARTS)["Part"])
             catalog.register(messages(PARTS)["Once"])
             self.writers[name] = world.writer(name, catalog=catalog)
+        self.maintainers = {number: world.writer(f"maintainer-{number}") for number in (1, 2)}
 
     def commit(self, writer: str, *calls: tuple[Any, ...], **options: Any) -> Any:
         return self.world.commit(self.writers[writer], *calls, **options)
@@ -107,6 +108,14 @@ class Script:
         self.commit("slow", ("delete", "test.once", {"number": -1}), ("delete", "test.parts", {k: parts[2][k] for k in KEY}))
         more = pa.Table.from_pylist([{"volume": 1 << 40, "label": b"\x00\x80", "number": n, "size": n << 50} for n in range(70)])
         self.commit("slow", ("put", "test.parts", more))
+        self.tag(1, "first", version="node-1@0")
+        self.tag(1, "now")
+        self.tag(2, "first", replace=True)
+        self.maintainers[1].drop_tag("now")
+
+    def tag(self, maintainer: int, name: str, **options: Any) -> None:
+        self.world.clock.tick()
+        self.maintainers[maintainer].tag(name, **options)
 
     def go_on(self) -> None:
         """What comes after a checkpoint: rows that lie below it change, others are new."""
@@ -119,6 +128,8 @@ class Script:
         catalog.register(messages(NEWER)["Once"])
         self.writers["node-3"] = self.world.writer("node-3", catalog=catalog)
         self.commit("node-3", ("put", "test.once", {"number": 2, "added": [1, 2]}))
+        self.tag(1, "first", version="node-2@0", replace=True)
+        self.tag(2, "nothing", version=":")
 
     def arrive_late(self) -> None:
         """Transactions that were committed before what others have checkpointed, and arrive now."""
@@ -158,6 +169,7 @@ def compare(answer: spec_reader.Answer, snapshot: Snapshot) -> int:
             count += len(expected)
         count += len(live)
     assert by_text(answer.conflicts()) == by_text(rows(snapshot, "conflicts"))
+    assert answer.tags() == rows(snapshot, "tags")
     return count
 
 
@@ -338,6 +350,28 @@ def test_the_engine_reads_a_transaction_that_was_written_from_the_specification(
     snapshot = Catalog(LocalStore(tmp_path)).snapshot()
     assert "by hand" in names(snapshot)
     compare(SpecReader(tmp_path).from_transactions(), snapshot)
+
+
+def test_the_engine_honours_a_tag_that_was_written_from_the_specification(tmp_path: Path) -> None:
+    world = World()
+    named = world.commit(world.writer("node-1"), ("put", "objects", obj("a")))
+    world.commit(world.writer("node-1"), ("put", "objects", obj("b")))
+    reader = SpecReader(copied(world, tmp_path))
+    time = max(t.commit_time for t in reader.transactions.values()) + 1
+    uuid = (time // 1000 << 80 | 7 << 76 | time % 1000 << 64 | 2 << 62 | random.Random(1).getrandbits(62)).to_bytes(16, "big")
+    tx = message("Transaction")(format_version=1, writer="by-hand", database="default", uuid=uuid, commit_time=time)
+    tx.lateness_bound = 6 * MINUTE
+    head = message("Head")(revision=named.revision, uuid=UUID(named.uuid).bytes)
+    tx.reads.add(writer="node-1", heads=[head])
+    tag = tx.tags.add(name="by-hand", created=time)
+    tag.cut.writers.add(writer="node-1", heads=[head])
+    place = tmp_path / f"by-hand/default/transactions/{0:020}/{UUID(bytes=uuid)}.txn"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(seal(tx.SerializeToString()))
+
+    catalog = Catalog(LocalStore(tmp_path))
+    assert names(catalog.snapshot(version="by-hand")) == ["a"]
+    compare(SpecReader(tmp_path).from_transactions(), catalog.snapshot())
 
 
 def test_ids_of_incarnations_are_computed_as_the_specification_says(script: Script) -> None:

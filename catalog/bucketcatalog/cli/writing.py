@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from .. import clock
 from ..errors import InvalidOption
-from ..names import COMPACTOR_PREFIX, is_data_writer, writer_id
+from ..names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id
 from ..snapshot import Snapshot
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from .output import finish, number, print_facts, size, write
@@ -40,7 +38,7 @@ def checkpoint(
     opened = open_catalog(catalog, storage_option)
     snapshot = opened.snapshot(database=database)
     name = snapshot.database
-    chosen = (writer or _host_id(COMPACTOR_PREFIX)) if all_writers else _covered_writer(snapshot, writer)
+    chosen = (writer or host_writer(COMPACTOR_PREFIX)) if all_writers else _covered_writer(snapshot, writer)
     with progress_line("writing a checkpoint"), opened.writer(chosen, database=name) as held:
         written = held.checkpoint(scope="all" if all_writers else "own")
     if as_json:
@@ -69,10 +67,6 @@ def _covered_writer(snapshot: Snapshot, named: str | None) -> str:
             next_step="Name one with --writer, or cover all with --all-writers.",
         )
     return writers[0]
-
-
-def _host_id(prefix: str) -> str:
-    return prefix + re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64]
 
 
 COMMANDS = {"checkpoint": checkpoint}
