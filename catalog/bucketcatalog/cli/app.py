@@ -33,7 +33,7 @@ app = typer.Typer(
     name="bucketcatalog",
     help="The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else.",
     epilog="A time is ISO 8601 (without zone: UTC) or @ and microseconds since the epoch. A version is a snapshot's version, "
-    "WRITER@REVISION, or a revision where there is one writer.",
+    "WRITER@REVISION, a tag, or a revision where there is one writer.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

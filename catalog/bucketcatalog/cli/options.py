@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,12 +63,17 @@ def refuse_unwritable(url: str) -> None:
 
 def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None) -> Snapshot:
     """The database now, or at a time or version as users write them."""
-    if as_of is None:
-        return catalog.snapshot(database=database)
-    if looks_like_time(as_of):
-        _warn_of_seconds(as_of)
-        return catalog.snapshot(database=database, timestamp=as_of)
-    return catalog.snapshot(database=database, version=as_of)
+    return catalog.snapshot(database=database, **moment(as_of))
+
+
+def moment(text: str | None) -> dict[str, Any]:
+    """A time or version as users write them, as options of a snapshot; None is now."""
+    if text is None:
+        return {}
+    if looks_like_time(text):
+        _warn_of_seconds(text)
+        return {"timestamp": text}
+    return {"version": text}
 
 
 def _warn_of_seconds(text: str) -> None:
