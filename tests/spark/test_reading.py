@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import pickle
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +26,10 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 def engine(sample: Sample, table: str, **scan: Any) -> list[dict[str, Any]]:
     return rows(sample.catalog.snapshot().scan(table, **scan).to_arrow())
+
+
+def engine_at(sample: Sample, table: str) -> list[dict[str, Any]]:
+    return rows(sample.catalog.snapshot(version=sample.before).scan(table).to_arrow())
 
 
 # Tables
@@ -61,7 +67,7 @@ def rows_with_maps(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def test_versions_and_times_show_the_past(spark: SparkSession, sample: Sample) -> None:
-    before = rows(sample.catalog.snapshot(version=sample.before).scan("buckets").to_arrow())
+    before = engine_at(sample, "buckets")
     frames = [
         read(spark, sample.path, table="buckets", versionAsOf=sample.before),
         read(spark, sample.path, table="buckets", timestampAsOf=sample.before_time),
@@ -70,6 +76,16 @@ def test_versions_and_times_show_the_past(spark: SparkSession, sample: Sample) -
 
     assert "empty" in {row["name"] for row in before}
     assert [rows(frame) for frame in frames] == [before] * 3
+
+
+def test_a_tag_is_a_version_and_tags_are_a_table(spark: SparkSession, sample: Sample, tmp_path: Path) -> None:
+    path = str(shutil.copytree(sample.path, tmp_path / "catalog"))
+    Catalog(path).tag("v1", version=sample.before)
+    expected = rows(sample.catalog.changes(start=sample.before).to_arrow())
+
+    assert rows(read(spark, path, table="buckets", versionAsOf="v1")) == engine_at(sample, "buckets")
+    assert rows(read(spark, path, readChangeFeed=True, startingVersion="v1")) == expected
+    assert rows(read(spark, path, table="tags")) == rows(Catalog(path).snapshot().scan("tags").to_arrow()) != []
 
 
 def test_a_datetime_is_a_time(spark: SparkSession, sample: Sample) -> None:
