@@ -271,7 +271,9 @@ class Writer:
     def _say_of_tag(self, operation: str, decided: Decided) -> Tag:
         """Commit a transaction without events that carries the entry."""
         tx, draft = WriteTransaction(self, operation, {"tag": decided.entry.name}, None), self.draft()
-        tx.tag, draft.named_after = decided.entry, decided.after
+        tx.tag = decided.entry
+        if decided.after > self._database.seen.newest_commit_time:  # in the future, which counts as seen only where it is named
+            draft.named_after = decided.after
         self.commit(tx, draft)
         return Tag.of(tx.tag)
 

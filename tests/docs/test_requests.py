@@ -116,3 +116,20 @@ def test_snapshots_of_the_past(world: Measured) -> None:
     for options in ({"version": version}, {"timestamp": f"@{moment}"}):
         cost = world.cost(lambda options=options: world.catalog().snapshot(database="default", **options))
         assert cost["LIST"] <= 1 + 2 * (WRITERS + 1)
+
+
+def test_giving_and_reading_a_tag(world: Measured) -> None:
+    assert documented("give or drop a tag, with a writer held open")[0] == "1 + W, or as a snapshot for the first time"
+    maintainer = world.writer("maintainer-1")
+    first = world.cost(lambda: maintainer.tag("x"))
+    assert first == {"LIST": 1 + 2 * WRITERS, "GET": WRITERS * COMMITS, "range": 0, "PUT": 1}
+    assert world.cost(lambda: maintainer.tag("x"))["PUT"] == 0
+    maintainer.drop_tag("x")
+    dropped = world.cost(lambda: maintainer.tag("x"))
+    assert (dropped["LIST"], dropped["PUT"]) == (1 + WRITERS + 1, 1)
+
+    assert documented("snapshot at a tag")[0] == "those of a snapshot now and of one at a version"
+    version = world.snapshot(version="x").version
+    now = world.cost(lambda: world.catalog().snapshot(database="default"))["LIST"]
+    then = world.cost(lambda: world.catalog().snapshot(database="default", version=version))["LIST"]
+    assert world.cost(lambda: world.catalog().snapshot(database="default", version="x"))["LIST"] == now + then
