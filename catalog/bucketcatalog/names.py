@@ -44,9 +44,9 @@ def is_tag_name(text: str) -> bool:
     return _TAG.fullmatch(text) is not None
 
 
-def host_writer(prefix: str) -> WriterId:
-    """The id of this machine's writer of the role that ``prefix`` names: the same each time."""
-    return writer_id(prefix + re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64])
+def host_writer(prefix: str, suffix: str = "") -> WriterId:
+    """The id of this machine's writer of the role that ``prefix`` names, for what ``suffix`` names: the same each time."""
+    return writer_id(prefix + re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64] + suffix)
 
 
 def is_name(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from bucketcatalog.errors import AccessDenied, InvalidOption
 from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
 from minio.process import Server
+from tests.unit.helpers import without_aws
 
 from .identities import Identities, TrustingServer
 from .proxy import Proxy, Refusal
@@ -25,11 +25,7 @@ from .roles import credentials
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing of this machine's own configuration is found."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    without_aws(monkeypatch, tmp_path)
 
 
 def reads_and_writes(store: S3Store) -> None:

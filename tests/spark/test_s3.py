@@ -23,6 +23,7 @@ from pyspark_bucketcatalog import attach
 from pyspark_bucketcatalog.source import DefaultSource
 from tests.s3.roles import credentials
 from tests.spark.sample import OWNER, objects, rows
+from tests.unit.helpers import without_aws
 
 pytestmark = pytest.mark.skipif(os.environ.get("BUCKETCATALOG_SKIP_S3") == "1", reason="BUCKETCATALOG_SKIP_S3 is 1")
 
@@ -64,11 +65,7 @@ def place(server: Server, bucket: str) -> Place:
 @pytest.fixture(autouse=True)
 def no_credentials_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the tests reach the store with comes from options alone."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    without_aws(monkeypatch, tmp_path)
 
 
 def test_tasks_read_the_catalog_with_a_readers_rights(spark: SparkSession, place: Place) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor
 
@@ -130,3 +131,12 @@ def proto(*bodies: str, syntax: str = "proto3", package: str = "test", imports: 
     head = f'edition = "{syntax}";' if syntax.isdigit() else f'syntax = "{syntax}";'
     needed = "".join(f'import "{name}";\n' for name in ("bucketcatalog/v1/options.proto", *imports))
     return f"{head}\npackage {package};\n{needed}{body}\n"
+
+
+def without_aws(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Nothing of this machine's own configuration of the AWS SDKs is found: it is looked for in a folder, and may be put there."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        patch.delenv(name)
+    patch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
+    patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
+    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")

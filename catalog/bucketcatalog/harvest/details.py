@@ -8,6 +8,7 @@ asked for again. Tags do change, so they are asked for each time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Details:
         for columns, ask, each_time in self._asked:
             wanted = _wanted(entries, known, each_time=each_time)
             rows = entries.take(pa.array(wanted)).select(["name", "version_id", "etag"]).to_pylist()
-            answers = list(in_order(lambda row: self._answer(columns[0], ask, row), rows, threads=self._inventory.concurrency))  # noqa: B023
+            answers = list(in_order(partial(self._answer, columns[0], ask), rows, threads=self._inventory.concurrency))
             said = [at for at, answer in enumerate(answers) if answer is not None]
             places = np.arange(len(entries))
             places[wanted[said]] = len(entries) + np.arange(len(said))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, SourceNotFound
-from ..names import writer_id
+from ..names import host_writer, writer_id
 from ..snapshot import Snapshot
 from .chunks import Chunks
 from .compare import OutOfReach, Step
@@ -79,8 +78,7 @@ Progress = Callable[[Harvested], None]
 
 def default_writer(source: Source) -> str:
     """The writer id of harvests of a source by this machine: the same each time."""
-    host = re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64]
-    return writer_id(f"harvest-{host}-{hashlib.sha256(source.url.encode()).hexdigest()[:12]}")
+    return host_writer("harvest-", f"-{hashlib.sha256(source.url.encode()).hexdigest()[:12]}")
 
 
 def harvest(

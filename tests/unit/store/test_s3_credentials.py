@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -17,17 +16,14 @@ from bucketcatalog.store.s3.credentials import redeemed, ticket_for
 from bucketcatalog.store.s3.inventory import S3Inventory
 from bucketcatalog.store.s3.store import S3Store
 
+from ..helpers import without_aws
 from .answering import Answering, answering, refusal
 
 
 @pytest.fixture(autouse=True)
 def config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The file of this test alone that configures the AWS SDKs; nothing of this machine's own is found."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    without_aws(monkeypatch, tmp_path)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     return tmp_path / "config"
 

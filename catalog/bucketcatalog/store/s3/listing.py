@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import methodcaller
 from typing import Any
 
 from bucketcatalog.errors import UnsupportedStore
@@ -22,7 +23,7 @@ def pages(calls: Calls, prefix: str, *, after: str = "", limit: int | None = Non
     start = {"StartAfter": after} if after else {}
     while left is None or left > 0:
         wanted = {"Bucket": calls.bucket, "Prefix": prefix, "MaxKeys": PAGE if left is None else min(left, PAGE), **start}
-        page = calls.listed("list", prefix, lambda c: c.list_objects_v2(**wanted), "Contents", _TOKEN)  # noqa: B023
+        page = calls.listed("list", prefix, methodcaller("list_objects_v2", **wanted), "Contents", _TOKEN)
         entries = page.get("Contents", [])
         if entries:
             _must_follow(after, entries, calls.place)
@@ -47,12 +48,8 @@ def level(calls: Calls, prefix: str) -> Iterator[tuple[list[dict[str, Any]], lis
     """What lies directly below ``prefix``, page by page: entries, and prefixes that end in ``/``."""
     marker: dict[str, str] = {}
     while True:
-        page = calls.listed(
-            "list",
-            prefix,
-            lambda c: c.list_objects_v2(Bucket=calls.bucket, Prefix=prefix, Delimiter="/", **marker),  # noqa: B023
-            _TOKEN,
-        )
+        request = methodcaller("list_objects_v2", Bucket=calls.bucket, Prefix=prefix, Delimiter="/", **marker)
+        page = calls.listed("list", prefix, request, _TOKEN)
         yield page.get("Contents", []), [found["Prefix"] for found in page.get("CommonPrefixes", ())]
         if not page.get("IsTruncated"):
             return

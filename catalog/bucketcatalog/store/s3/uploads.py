@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from operator import methodcaller
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -45,12 +46,8 @@ def unfinished(calls: Calls, root: str) -> Iterator[UnfinishedPut]:
     """
     markers: dict[str, str] = {}
     while True:
-        page = calls.listed(
-            "list uploads of",
-            "",
-            lambda c: c.list_multipart_uploads(Bucket=calls.bucket, **markers),  # noqa: B023
-            "NextKeyMarker",
-        )
+        request = methodcaller("list_multipart_uploads", Bucket=calls.bucket, **markers)
+        page = calls.listed("list uploads of", "", request, "NextKeyMarker")
         for found in page.get("Uploads", ()):
             if found["Key"].startswith(root):
                 begun = int(datetime.fromisoformat(found["Initiated"]).timestamp() * 1_000_000)
