@@ -19,7 +19,7 @@ import typer
 from .. import clock
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
-from ..store.secrets import Secrets
+from ..store.secrets import Secrets, has_cut_password
 from . import about, files, harvesting, history, information, maintenance, objects, writing
 from .codes import INTERRUPTED
 from .output import PipeClosed, visible
@@ -127,7 +127,7 @@ def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
         elif option in _SECRET and equals:
             yield f"{option}={value.partition('=')[0]}=..."
         else:
-            yield Secrets(argument, {}).public_url if "://" in argument else argument
+            yield _public(argument)
         is_value = argument in _SECRET
 
 
@@ -144,6 +144,12 @@ def _say(line: str) -> None:
         sys.stderr.write(visible(line) + "\n")
     except (OSError, ValueError):
         return
+
+
+def _public(argument: str) -> str:
+    if "://" not in argument:
+        return argument
+    return "..." if has_cut_password(argument) else Secrets(argument, {}).public_url
 
 
 class _Warnings:
