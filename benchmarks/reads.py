@@ -127,7 +127,7 @@ def _lookups(world: World) -> list[Measure]:
     snapshot = Catalog(store).snapshot()
     base = snapshot.base("objects")
     places = sorted(
-        (place for runs in base.runs() for run in runs for place in run.places), key=lambda place: place.header.first_key
+        (place for each in base.levels() for run in each.lowest for place in run.places), key=lambda place: place.header.first_key
     )
     names = random.Random(5).sample(world.rows["name"].to_pylist(), world.scale.lookups)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import pyarrow as pa
 
-from .codec.checkpoints import Checkpoint
-from .codec.segments import SegmentReference
+from .codec.blocks import BlockClass
+from .codec.segments import Run, SegmentReference, held_by_segment
+from .errors import CorruptionError
 from .facts import Facts
-from .fetch import read_index
+from .fetch import Blocks, read_index
 from .keys import EVERYTHING, KeyRange
-from .planning import SLICE_ROWS, EventBlock, Slice, SortedTail, for_keys, plan_slices
+from .planning import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
 from .runs import BlockRun, runs_by_table
+from .sortedfacts import SortedFacts
 from .store.base import Store
 from .tables import Table
 
@@ -29,45 +32,74 @@ class IndexCache:
     def __init__(self, store: Store, database: str) -> None:
         self._store = store
         self._database = database
-        self._read: dict[bytes, dict[str, list[BlockRun]]] = {}
+        self._read: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
 
-    def runs(self, reference: SegmentReference, table: str) -> list[BlockRun]:
-        """The runs of a table in a segment."""
+    def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
+        """The blocks of a table and class in a segment."""
         if reference.uuid not in self._read:
             self._read[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
-        return self._read[reference.uuid].get(table, [])
+        try:
+            return self._read[reference.uuid][table, block_class]
+        except KeyError:
+            raise CorruptionError(
+                f"{held_by_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
+                next_step="Restore the checkpoint from a copy of the store.",
+            ) from None
+
+
+Stored = tuple[SegmentReference, Run]
+"""A part of a run, and the segment that it lies in."""
 
 
 class TableBase:
-    """The blocks and the tail of one table."""
+    """The blocks and the tail of one table; ``runs`` are those of each checkpoint."""
 
     def __init__(
         self,
-        store: Store,
+        blocks: Blocks,
         table: Table,
-        checkpoints: Sequence[Checkpoint],
+        runs: Sequence[Sequence[Stored]],
         indexes: IndexCache,
         tail: Facts | None,
         events: Sequence[EventBlock],
     ) -> None:
-        self.store = store
+        self.blocks = blocks
         self.table = table
-        self._checkpoints = checkpoints
+        self.events = events
+        self._stored = runs
         self._indexes = indexes
         self._tail = tail
-        self.events = events
+
+    def above(self, level: int) -> TableBase:
+        """The same without the runs below a level: what is new over them."""
+        runs = [[stored for stored in each if stored[1].level >= level] for each in self._stored]
+        return TableBase(self.blocks, self.table, runs, self._indexes, self._tail, self.events)
 
     @cached_property
-    def tail(self) -> SortedTail | None:
+    def tail(self) -> SortedFacts | None:
         """The uncovered events that transactions carry one by one, by key."""
-        return SortedTail.of(self._tail, self.table) if self._tail is not None and len(self._tail) else None
+        return SortedFacts.of(self._tail, self.table) if self._tail is not None and len(self._tail) else None
+
+    @property
+    def new_rows(self) -> int:
+        """How many events no checkpoint covers."""
+        return (len(self._tail) if self._tail is not None else 0) + sum(block.place.header.rows for block in self.events)
+
+    @property
+    def level_rows(self) -> list[int]:
+        """The rows of each level, from the lowest on, of all checkpoints together."""
+        rows: Counter[int] = Counter()
+        for each in self._stored:
+            for _, run in each:
+                rows[run.level] += run.rows
+        return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
     def plan(
         self, ranges: Iterable[KeyRange] = (EVERYTHING,), *, only_live: bool = False, target: int = SLICE_ROWS
     ) -> list[Slice]:
         """The slices that cover the ranges, in key order; see ``plan_slices``."""
         ranges = list(ranges)
-        return plan_slices(self.runs(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
+        return plan_slices(self.levels(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
@@ -76,17 +108,18 @@ class TableBase:
         ranges = [KeyRange(part[0].as_py(), part[-1].as_py() + b"\x00") for part in parts]
         return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize), keys))
 
-    def runs(self, ranges: Iterable[KeyRange] = (EVERYTHING,)) -> list[list[BlockRun]]:
-        """For each checkpoint its runs of the table that can hold keys of the ranges; reads the indexes of such segments only."""
+    def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,)) -> list[Levels]:
+        """For each checkpoint the runs of the table that can hold keys of the ranges; reads the indexes of such segments only."""
         ranges = list(ranges)
         return [
-            [run for segment in checkpoint.segments if self._concerns(segment, ranges) for run in self._runs_of(segment)]
-            for checkpoint in self._checkpoints
+            Levels(self._runs((s for s in each if not s[1].level), ranges), self._runs((s for s in each if s[1].level), ranges))
+            for each in self._stored
         ]
 
-    def _runs_of(self, segment: SegmentReference) -> list[BlockRun]:
-        return self._indexes.runs(segment, self.table.name)
-
-    def _concerns(self, segment: SegmentReference, ranges: Sequence[KeyRange]) -> bool:
-        runs = [run for run in segment.runs if run.table == self.table.name]
-        return any(keys.overlaps(run.first_key, run.last_key) for run in runs for keys in ranges)
+    def _runs(self, stored: Iterable[Stored], ranges: Sequence[KeyRange]) -> list[BlockRun]:
+        """Those of the runs that can hold keys of the ranges. What else their segments hold is not of this state."""
+        return [
+            self._indexes.run(reference, self.table.name, run.block_class)
+            for reference, run in stored
+            if any(keys.overlaps(run.first_key, run.last_key) for keys in ranges)
+        ]

@@ -19,8 +19,9 @@ from .cut import Cut
 from .errors import InvalidOption
 from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat
 from .keys import KeyRange, encode_keys
+from .merge import Part
 from .metadata import METADATA_TABLES
-from .reading import Part, empty_rows, read_slice
+from .reading import empty_rows, read_slice
 from .render import output_schema, render, version_names
 from .replay.tail import every_event
 from .snapshot import DELETED_PREFIX, Snapshot
@@ -180,7 +181,7 @@ def diff_schema(table: Table) -> pa.Schema:
 
 def _live(snapshot: Snapshot, table: Table, keys: KeyRange) -> Facts:
     base = snapshot.base(table.name)
-    pieces = [read_slice(base.store, table, p, Part.LIVE) for p in base.plan([keys], only_live=True)]
+    pieces = [read_slice(base.blocks, table, p, Part.LIVE) for p in base.plan([keys], only_live=True)]
     return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
 
 

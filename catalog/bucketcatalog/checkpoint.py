@@ -1,37 +1,35 @@
 """Checkpoints: the state at a cut, written as segments, so that readers need not replay what led there.
 
-A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. This version
-rewrites the whole state; it reads it slice by slice, so its memory does not grow with the catalog. The order of the writes is the
-segments, the checkpoint, its marker under ``newest/``: until the marker is there nothing refers to what was written before.
+A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. Its cost follows
+what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels (``tiers``), and
+refers to the others' segments again. The order of the writes is the segments, the checkpoint, its marker under ``newest/``: until the
+marker is there nothing refers to what was written before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-import pyarrow as pa
-
 from . import clock, paths
-from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
+from .codec.blocks import BlockClass, EncodedBlock
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
+from .codec.seal import RUNS
 from .codec.segments import SegmentBuilder, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
-from .facts import Facts, Kind, concat
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.coverage import Covered
 from .log.files import LogFiles
-from .log.looking import newest_view
+from .log.looking import newest_own, newest_view
 from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
 from .log.tags import tags_of
 from .log.view import View
-from .reading import Part, read_slice
+from .merging import merged_blocks
 from .store.persist import for_seconds, put_persistently
-from .tables import Table
+from .tiers import lowest_merged
 
 TARGET_SEGMENT_BYTES = 64 << 20
 _PATIENCE = 60.0
@@ -40,7 +38,10 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CheckpointResult:
-    """What a checkpoint made: its name, the version that it covers, and what it wrote."""
+    """What a checkpoint made: its name, the version that it covers, the rows and segments of that state, and what was written for it.
+
+    ``bytes`` were written; ``reused_bytes`` are the size of segments of the checkpoint before, referred to again.
+    """
 
     name: str
     version: str
@@ -48,6 +49,7 @@ class CheckpointResult:
     rows: int
     bytes: int
     segments: int
+    reused_bytes: int = 0
 
 
 def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut], Head] | None) -> CheckpointResult | None:
@@ -57,22 +59,24 @@ def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut
     """
     writer = timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None)
+    parent = newest_own(files, writer, limit, alone=note is None)
+    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None, using=parent)
     if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
         return None
     if note is None:
-        return _write(files, timeline, view, max(view.cut.of_writer(writer)))
+        return _write(files, timeline, view, max(view.cut.of_writer(writer)), parent)
     followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
-    return _write(files, timeline, replace(view, cut=Cut.of([(writer, head), *kept])), head)
+    return _write(files, timeline, replace(view, cut=Cut.of([(writer, head), *kept])), head, parent)
 
 
-def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head) -> CheckpointResult:
-    """The checkpoint of the view's cut, beside the transaction ``head``."""
+def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, parent: Checkpoint | None) -> CheckpointResult:
+    """The checkpoint of the view's cut, beside the transaction ``head``, from ``parent``, the one that the view was read from."""
     writer = timeline.writer
     contents = Contents(files, view)
-    segments, totals = _write_segments(files, writer, view.cut, contents)
+    kept, written = _state(files, writer, view.cut, contents, parent)
+    totals = _totals([*kept, *written])
     bound = max(view.lateness_bound, timeline.limits.lateness_bound)
     checkpoint = Checkpoint(
         writer=writer,
@@ -86,17 +90,19 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head) -> Ch
         definitions=contents.definitions.given,
         totals=totals,
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
-        segments=tuple(segments),
+        segments=(*kept, *written),
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         reads=_outside_reads(files, view),
+        features=frozenset({RUNS} if kept else ()),
     )
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(writer, files.database, checkpoint.revision, checkpoint.uuid)
     _put(files, name, data)
     _put(files, paths.newest_marker(writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
     rows = sum(t.live + t.tombstones + t.stubs for t in totals.values())
-    size = len(data) + sum(segment.size for segment in segments)
-    return CheckpointResult(name, str(view.cut), checkpoint.revision, rows, size, len(segments))
+    size = len(data) + sum(segment.size for segment in written)
+    reused = sum(segment.size for segment in kept)
+    return CheckpointResult(name, str(view.cut), checkpoint.revision, rows, size, len(kept) + len(written), reused)
 
 
 def _put(files: LogFiles, name: str, data: bytes) -> None:
@@ -104,76 +110,70 @@ def _put(files: LogFiles, name: str, data: bytes) -> None:
     put_persistently(files.store, name, data, for_seconds(_PATIENCE))
 
 
-def _write_segments(
-    files: LogFiles, writer: str, cut: Cut, contents: Contents
-) -> tuple[list[SegmentReference], dict[str, Totals]]:
-    references: list[SegmentReference] = []
-    totals: dict[str, Totals] = {}
-    builder = SegmentBuilder()
+class _Segments:
+    """Collects blocks into segments of a checkpoint, and puts each when it is full."""
 
-    def flush() -> None:
-        nonlocal builder
-        if builder.size:
-            uuid = clock.uuid7(cut.newest_commit_time).bytes
-            tables = [contents.table(name) for name in contents.names]
-            data, reference = builder.finish(writer=writer, database=files.database, uuid=uuid, cut=cut, tables=tables)
-            _put(files, paths.segment(writer, files.database, uuid), data)
-            references.append(reference)
-        builder = SegmentBuilder()
+    def __init__(self, files: LogFiles, writer: str, cut: Cut, contents: Contents) -> None:
+        self.written: list[SegmentReference] = []
+        self._files = files
+        self._writer = writer
+        self._cut = cut
+        self._contents = contents
+        self._builder = SegmentBuilder()
+        self._names: set[str] = set()
 
+    def add(self, block: EncodedBlock) -> None:
+        """Add a block of a run; blocks of a run come one after the other."""
+        self._builder.add(block)
+        self._names.add(block.header.table)
+        if self._builder.size >= TARGET_SEGMENT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put what was collected."""
+        if self._builder.size:
+            uuid = clock.uuid7(self._cut.newest_commit_time).bytes
+            tables = [self._contents.table(name) for name in sorted(self._names)]
+            data, reference = self._builder.finish(
+                writer=self._writer, database=self._files.database, uuid=uuid, cut=self._cut, tables=tables
+            )
+            _put(self._files, paths.segment(self._writer, self._files.database, uuid), data)
+            self.written.append(reference)
+        self._builder, self._names = SegmentBuilder(), set()
+
+
+def _state(
+    files: LogFiles, writer: str, cut: Cut, contents: Contents, parent: Checkpoint | None
+) -> tuple[list[SegmentReference], list[SegmentReference]]:
+    """The segments that hold the state: those of ``parent`` that are used again, and those that were written.
+
+    Without a parent everything is written. With one a table that has nothing new stays as it is, and of the others the levels that
+    ``tiers`` says are merged with what is new.
+    """
+    segments = _Segments(files, writer, cut, contents)
+    merged: dict[str, int] = {}
     for name in contents.names:
-        table = contents.table(name)
-        counts = dict.fromkeys(_CLASSES, 0)
-        for block in _table_blocks(contents, table):
-            counts[block.header.block_class] += block.header.rows
-            builder.add(block)
-            if builder.size >= TARGET_SEGMENT_BYTES:
-                flush()
-        if any(counts.values()):
-            totals[name] = Totals(counts[BlockClass.LIVE], counts[BlockClass.ENDED], counts[BlockClass.STUBS])
-    flush()
-    return references, totals
+        base = contents.base(name)
+        if parent is None:
+            merged[name] = 0
+        elif base.new_rows:
+            merged[name] = lowest_merged(base.level_rows, base.new_rows)
+        if name in merged:
+            for block in merged_blocks(base.above(merged[name]) if merged[name] else base):
+                segments.add(block)
+    segments.flush()
+    written = [segment.with_levels(merged) for segment in segments.written]
+    kept = [segment.below(merged) for segment in (parent.segments if parent is not None else ())]
+    return [segment for segment in kept if segment.runs], written
 
 
-_CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
-
-
-def _table_blocks(contents: Contents, table: Table) -> Iterator[EncodedBlock]:
-    """The state of a table as blocks; each class is a run of its own, in key order."""
-    base = contents.base(table.name)
-    waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
-    for piece in base.plan():
-        state = read_slice(base.store, table, piece, Part.EVERYTHING)
-        for kind, rows in _by_class(state):
-            yield from _full_blocks(waiting[kind], rows, table, kind)
-    for kind in _CLASSES:
-        if waiting[kind]:
-            yield from encode_blocks(concat(waiting[kind]), table, kind)
-
-
-def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:
-    """Blocks of what is complete; the rest waits for the next slice."""
-    waiting.append(rows)
-    if sum(len(part) for part in waiting) < TARGET_ROWS:
-        return
-    joined = concat(waiting)
-    whole = len(joined) - len(joined) % TARGET_ROWS
-    yield from encode_blocks(joined.slice(0, whole), table, kind)
-    waiting[:] = [joined.slice(whole, len(joined))] if whole < len(joined) else []
-
-
-def _by_class(state: Facts) -> Iterator[tuple[BlockClass, Facts]]:
-    is_version = state.numbers("_kind") == Kind.VERSION
-    ended = state.numbers("_end_kind") > 0
-    purged = ended & (state.numbers("_purged") > 0)
-    masks = {
-        BlockClass.LIVE: is_version & ~ended,
-        BlockClass.ENDED: is_version & ended & ~purged,
-        BlockClass.STUBS: ~is_version | purged,
-    }
-    for kind, mask in masks.items():
-        if np.any(mask):
-            yield kind, state.filter(pa.array(mask))
+def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
+    """How many rows of each sort the segments hold, by table."""
+    counts: dict[str, Counter[BlockClass]] = {}
+    for segment in segments:
+        for run in segment.runs:
+            counts.setdefault(run.table, Counter())[run.block_class] += run.rows
+    return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
 
 
 def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:

@@ -14,10 +14,12 @@ from .codec.descriptors import core_tables
 from .cut import Cut
 from .errors import UnknownTable
 from .facts import NO_TRANSACTIONS, Facts, concat
+from .fetch import Blocks
 from .log.files import LogFiles
 from .log.view import View
+from .merge import Part
 from .planning import EventBlock
-from .reading import Part, empty_rows, read_slice
+from .reading import empty_rows, read_slice
 from .replay.tail import Action, event_blocks, inline_actions, inline_facts
 from .schema import Definitions
 from .tables import Table
@@ -30,6 +32,7 @@ class Contents:
         self.files = files
         self.view = view
         self._definitions = definitions
+        self._blocks = Blocks(files.store)
         self._indexes = IndexCache(files.store, files.database)
         self._bases: dict[str, TableBase] = {}
 
@@ -77,7 +80,8 @@ class Contents:
             table = self.table(name)
             tail = inline_facts(self._actions.get(name, []), table)
             events = self._events.get(name, ())
-            self._bases[name] = TableBase(self.files.store, table, self.view.checkpoints, self._indexes, tail, events)
+            stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
+            self._bases[name] = TableBase(self._blocks, table, stored, self._indexes, tail, events)
         return self._bases[name]
 
     @cached_property
@@ -93,5 +97,5 @@ class Contents:
         base = self.base(table)
         distinct = pc.unique(keys)
         plan = base.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
-        pieces = [read_slice(base.store, base.table, piece, part) for piece in plan]
+        pieces = [read_slice(base.blocks, base.table, piece, part) for piece in plan]
         return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 from .codec.blocks import decode_block
@@ -10,8 +12,11 @@ from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
 from .keys import EVERYTHING, KeyRange
 from .paths import segment as segment_path
+from .sortedfacts import SortedFacts
 from .store.base import Store
 from .tables import Table
+
+_KEPT_BYTES = 64 << 20
 
 
 def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
@@ -28,6 +33,46 @@ def read_block(
     data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place))
     check_block(data, place)
     return decode_block(data, table, place.name, columns, keys)
+
+
+class Blocks:
+    """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
+
+    Threads may share it; a pickle is of the store alone.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: OrderedDict[tuple[str, int, frozenset[str] | None], SortedFacts] = OrderedDict()
+        self._kept_bytes = 0
+        self._keeping = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Blocks], tuple[Store]]:
+        return Blocks, (self.store,)
+
+    def shared(self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange) -> SortedFacts:
+        """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole."""
+        name = place.name, place.offset, None if columns is None else frozenset(columns)
+        with self._keeping:
+            found = self._kept.get(name)
+            if found is not None:
+                self._kept.move_to_end(name)
+        if found is None:
+            found = SortedFacts.of(read_block(self.store, place, table, columns), table)
+            self._keep(name, found)
+        return found.within(keys)
+
+    def _keep(self, name: tuple[str, int, frozenset[str] | None], facts: SortedFacts) -> None:
+        with self._keeping:
+            if name not in self._kept:
+                self._kept[name] = facts
+                self._kept_bytes += _size(facts)
+            while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
+                self._kept_bytes -= _size(self._kept.popitem(last=False)[1])
+
+
+def _size(facts: SortedFacts) -> int:
+    return int(facts.facts.rows.nbytes + facts.facts.transactions.nbytes + facts.keys.nbytes)
 
 
 def _range(store: Store, name: str, offset: int, length: int, held: Callable[[], str]) -> bytes:

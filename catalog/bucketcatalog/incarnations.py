@@ -17,7 +17,7 @@ from .clock import uuid5
 from .events import VersionName
 from .facts import NO_STAMP, Facts, Kind
 from .keys import encode_key, encode_keys
-from .reading import Part
+from .merge import Part
 from .snapshot import Snapshot
 from .tables import UUID_STORAGE, Column, Default, Table
 

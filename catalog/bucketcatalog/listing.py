@@ -20,7 +20,8 @@ from .base import TableBase
 from .errors import InvalidOption
 from .filters import raw_text, stored_condition
 from .keys import KeyRange, after_prefix, lower_bound, prefix_range
-from .reading import Part, read_slice
+from .merge import Part
+from .reading import read_slice
 from .render import output_schema, render
 from .tables import DataType
 
@@ -142,7 +143,7 @@ def _collect(base: TableBase, keys: KeyRange, start: bytes, collector: _Collecto
     for piece in base.plan([keys], only_live=True, target=_SLICE):
         if piece.keys.stop is not None and piece.keys.stop <= start + after:
             continue
-        facts = read_slice(base.store, table, piece, Part.LIVE)
+        facts = read_slice(base.blocks, table, piece, Part.LIVE)
         names = one_chunk(facts.rows.column(table.key_columns[-1].field_name)).cast(pa.binary())
         for first, last in collector.take(names, after):
             yield render(facts.slice(first, last), table, output_schema(table))

@@ -15,8 +15,9 @@ from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
 from .log.tags import tags_of
 from .log.walking import between, version_view
+from .merge import Part
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
-from .reading import Part, read_slice
+from .reading import read_slice
 from .replay.conflicts import CONFLICTS, conflicts
 from .tables import TIMESTAMP, Table
 
@@ -58,6 +59,8 @@ _SCHEMAS = {
             pa.field("writers", pa.int64(), False),
             pa.field("rows", pa.int64(), False),
             pa.field("bytes", pa.int64(), False),
+            pa.field("bytes_written", pa.int64(), False),
+            pa.field("bytes_reused", pa.int64(), False),
             pa.field("segments", pa.int64(), False),
             pa.field("in_use", pa.bool_(), False),
             pa.field("version", pa.string(), False),
@@ -69,6 +72,7 @@ _SCHEMAS = {
             pa.field("name", pa.string(), False),
             pa.field("table", pa.string(), False),
             pa.field("class", pa.string(), False),
+            pa.field("level", pa.int64(), False),
             pa.field("rows", pa.int64(), False),
             pa.field("blocks", pa.int64(), False),
             pa.field("bytes", pa.int64(), False),
@@ -215,6 +219,11 @@ def _stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
 
 def _checkpoints(contents: Contents) -> pa.Table:
     used = {c.uuid for c in contents.view.checkpoints}
+    stored = list(_stored_checkpoints(contents))
+    maker: dict[bytes, bytes] = {}
+    for checkpoint in sorted(stored, key=lambda c: (c.created, c.uuid)):
+        for segment in checkpoint.segments:
+            maker.setdefault(segment.uuid, checkpoint.uuid)  # whoever names a segment first has written it
     rows = [
         {
             "writer": c.writer,
@@ -225,11 +234,13 @@ def _checkpoints(contents: Contents) -> pa.Table:
             "writers": len(c.cut.heads),
             "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),
             "bytes": c.size + sum(segment.size for segment in c.segments),
+            "bytes_written": c.size + sum(s.size for s in c.segments if maker[s.uuid] == c.uuid),
+            "bytes_reused": sum(s.size for s in c.segments if maker[s.uuid] != c.uuid),
             "segments": len(c.segments),
             "in_use": c.uuid in used,
             "version": str(c.cut),
         }
-        for c in _stored_checkpoints(contents)
+        for c in stored
     ]
     return _table("checkpoints", rows)
 
@@ -241,6 +252,7 @@ def _segments(contents: Contents) -> pa.Table:
             "name": paths.segment(segment.writer, contents.database, segment.uuid),
             "table": run.table,
             "class": run.block_class.name.lower(),
+            "level": run.level,
             "rows": run.rows,
             "blocks": run.blocks,
             "bytes": segment.size,
@@ -259,7 +271,7 @@ def _conflicts(contents: Contents) -> pa.Table:
         for piece in base.plan():
             places = (*piece.live, *piece.rest)
             if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
-                found.append(conflicts(read_slice(base.store, table, piece, Part.EVERYTHING), table))
+                found.append(conflicts(read_slice(base.blocks, table, piece, Part.EVERYTHING), table))
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
 
 

@@ -38,8 +38,8 @@ class BlockRun:
         return [place.header.last_key for place in self.places]
 
 
-def runs_by_table(places: Iterable[BlockPlace]) -> dict[str, list[BlockRun]]:
-    """The runs of a segment whose index lists these blocks; ``CorruptionError`` where they are not in order."""
+def runs_by_table(places: Iterable[BlockPlace]) -> dict[tuple[str, BlockClass], BlockRun]:
+    """The runs of a segment whose index lists these blocks, by table and class; ``CorruptionError`` where they are not in order."""
     grouped: dict[tuple[str, BlockClass], list[BlockPlace]] = {}
     for place in places:
         run = grouped.setdefault((place.header.table, place.header.block_class), [])
@@ -49,7 +49,4 @@ def runs_by_table(places: Iterable[BlockPlace]) -> dict[str, list[BlockRun]]:
                 next_step="Restore the file from a copy of the store.",
             )
         run.append(place)
-    found: dict[str, list[BlockRun]] = {}
-    for (table, block_class), run in grouped.items():
-        found.setdefault(table, []).append(BlockRun(block_class, tuple(run)))
-    return found
+    return {(table, block_class): BlockRun(block_class, tuple(run)) for (table, block_class), run in grouped.items()}

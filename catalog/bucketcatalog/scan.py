@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from .base import TableBase
 from .codec.blocks import BlockClass
+from .fetch import Blocks
 from .filters import Where, allowed_values, check, key_ranges, matching, wanted_keys
+from .merge import Part
 from .parallel import in_order
 from .planning import Slice
-from .reading import Part, read_pieces
+from .reading import read_pieces
 from .render import DELETED_AT, output_schema, render, storage_columns
-from .store.base import Store
 from .tables import Table
 
 BATCH_ROWS = 65_536
@@ -34,12 +35,12 @@ class ScanTask:
     schema: pa.Schema
     where: tuple[tuple[str, Any], ...]
 
-    def read(self, store: Store, piece: Slice) -> Iterator[pa.Table]:
+    def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
         known = self.table.key if piece.wanted is not None else ()  # only rows with the wanted keys come back
         conditions = {name: condition for name, condition in self.where if name not in known}
         columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
-        for facts in read_pieces(store, self.table, piece, self.part, columns):
+        for facts in read_pieces(blocks, self.table, piece, self.part, columns):
             if conditions:
                 tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
                 facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
@@ -89,7 +90,7 @@ class Scan:
                 yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
 
     def _read(self, piece: Slice) -> list[pa.Table]:
-        return list(self.task.read(self._base.store, piece))
+        return list(self.task.read(self._base.blocks, piece))
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
@@ -102,9 +103,9 @@ class Scan:
     def explain(self) -> str:
         """What the scan reads, in a few lines: slices, blocks and bytes read and skipped, rows of the tail."""
         plan = self.plan()
-        every = self._base.runs()
-        places = {p for piece in plan for p in (*piece.live, *(piece.rest if self._reads_rest(piece) else ()))}
-        total = {p for runs in every for run in runs for p in run.places}
+        levels = self._base.levels()
+        places = {p for piece in plan for p in (*piece.live, *(piece.rest if self._reads_rest(piece) else ()), *piece.over)}
+        total = {p for each in levels for run in (*each.lowest, *each.over) for p in run.places}
         tail = sum(len(piece.tail) for piece in plan if piece.tail is not None)
         events = {block.place for piece in plan for block in piece.events}
         return "\n".join(
@@ -113,13 +114,13 @@ class Scan:
                 f"blocks: {len(places)} of {len(total)} ({sum(p.length for p in places):,} of {sum(p.length for p in total):,} bytes)",
                 f"tail: {tail} of {len(self._base.tail) if self._base.tail else 0} events",
                 f"blocks of events: {len(events)} of {len(self._base.events)}",
-                f"checkpoints: {len(every)}",
+                f"checkpoints: {len(levels)}, levels: {len(self._base.level_rows)}",
             ]
         )
 
     def _reads_rest(self, piece: Slice) -> bool:
         if self.task.part is Part.LIVE:
-            return piece.combined
+            return False  # unless a late PUT lies over them, which is seen when it is read
         return not piece.settled or any(p.header.block_class is BlockClass.ENDED for p in piece.rest)
 
 

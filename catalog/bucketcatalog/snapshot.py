@@ -16,8 +16,8 @@ from .errors import InvalidOption
 from .filters import Where
 from .keys import encode_key
 from .listing import Page, list_page
+from .merge import Part
 from .metadata import METADATA_TABLES, MetadataScan
-from .reading import Part
 from .render import output_schema, render
 from .scan import Scan
 from .surface import storage_row

@@ -15,8 +15,8 @@ from .events import EventKind, VersionName
 from .facts import Facts
 from .intake import storage_array
 from .keys import encode_key, encode_keys
+from .merge import Part
 from .ownevents import Left, OwnEvents
-from .reading import Part
 from .snapshot import Snapshot
 from .surface import storage_value
 from .tables import Column, Table

@@ -21,9 +21,11 @@ from bucketcatalog.codec.blocks import BlockClass, decode_block, encode_blocks
 from bucketcatalog.codec.transactions import Transaction
 from bucketcatalog.cut import Head
 from bucketcatalog.facts import concat
-from bucketcatalog.planning import Slice, SortedTail
-from bucketcatalog.reading import Part
+from bucketcatalog.fetch import Blocks
+from bucketcatalog.merge import Part
+from bucketcatalog.planning import Slice
 from bucketcatalog.scan import ScanTask
+from bucketcatalog.sortedfacts import SortedFacts
 from bucketcatalog.tables import Table
 
 _FEWEST_ROWS = 1 << 17
@@ -62,7 +64,7 @@ class PackedSlice:
         if not self.tail:
             return self.piece
         facts = concat([decode_block(data, table, "the tail of a partition") for data in self.tail])
-        return replace(self.piece, tail=SortedTail.of(facts, table))
+        return replace(self.piece, tail=SortedFacts.of(facts, table))
 
 
 @dataclass
@@ -74,8 +76,9 @@ class SlicesPartition(CatalogPartition):
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged; nothing else is read."""
+        blocks = Blocks(catalog.store)
         for packed in self.slices:
-            yield from self.task.read(catalog.store, packed.unpacked(self.task.table))
+            yield from self.task.read(blocks, packed.unpacked(self.task.table))
 
 
 @dataclass

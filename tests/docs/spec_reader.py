@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -62,7 +63,7 @@ def unsealed(data: bytes, kind: str) -> Any:
     assert hashlib.sha256(body).digest() == checksum
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    assert not parsed.required_features
+    assert set(parsed.required_features) <= ({"runs"} if kind == "Checkpoint" else set())
     return parsed
 
 
@@ -550,16 +551,25 @@ class SpecReader:
             for block in transaction.blocks:
                 for fact in facts_of_block(block.SerializeToString(), tables[block.header.table], transaction):
                     add(block.header.table, fact)
-        wanted = _needed(facts, classes)
-        for checkpoint in checkpoints:
-            for name, fact in self._checkpoint_facts(checkpoint, tables, wanted):
+        first, *others = [*checkpoints, None]
+        for checkpoint in (one for one in others if one is not None):
+            for name, fact in self._checkpoint_facts(checkpoint, tables):
+                add(name, fact)
+        if first is not None:
+            for name, fact in self._checkpoint_facts(first, tables, lambda _, level: level > 0):
+                add(name, fact)
+            wanted = _needed(facts, classes)  # everything that lies over the base is there
+            for name, fact in self._checkpoint_facts(first, tables, lambda header, level: not level and wanted(header)):
                 add(name, fact)
         return tables, facts
 
     def _checkpoint_facts(
-        self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any], bool]
+        self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any, int], bool] = lambda *_: True
     ) -> Iterator[tuple[str, Fact]]:
-        """The rows of a checkpoint's segments, each block checked along the chain of digests (spec/segments.md)."""
+        """The rows of a checkpoint's segments, each block checked along the chain of digests (spec/segments.md).
+
+        ``wanted`` is asked with a block's header and its level.
+        """
         for reference in checkpoint.segments:
             name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
             data = (self.root / name).read_bytes()
@@ -569,11 +579,17 @@ class SpecReader:
             assert sealed[-32:] == reference.index_digest
             index = unsealed(sealed, "SegmentIndex")
             whole = message("Segment").FromString(data)  # the file is one message, too
-            assert len(whole.blocks) == len(index.entries) == sum(run.blocks for run in reference.runs)
+            assert len(whole.blocks) == len(index.entries)
+            listed = {(run.table, getattr(run, "class")): run for run in reference.runs}
+            counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
+            assert all(counts[name] == run.blocks for name, run in listed.items())
+            shares = "runs" in checkpoint.required_features
+            assert shares or (counts.keys() == listed.keys() and not any(run.level for run in reference.runs))
             for entry in index.entries:
+                run = listed.get((entry.header.table, getattr(entry.header, "class")))
                 block = data[entry.offset : entry.offset + entry.length]
                 assert block[-4:] == entry.checksum.to_bytes(4, "little")
-                if wanted(entry.header):
+                if run is not None and wanted(entry.header, run.level):
                     for fact in facts_of_block(block, tables[entry.header.table]):
                         yield entry.header.table, fact
 

@@ -47,7 +47,10 @@ def checkpoint(
     if written is None:
         write("Nothing has been committed since the last checkpoint.")
     else:
-        write(f"{number(written.rows, 'row')} in {number(written.segments, 'segment')}, {size(written.bytes)}: {written.name}")
+        reused = f" written, {size(written.reused_bytes)} used again" if written.reused_bytes else ""
+        write(
+            f"{number(written.rows, 'row')} in {number(written.segments, 'segment')}, {size(written.bytes)}{reused}: {written.name}"
+        )
     finish()
 
 

@@ -77,6 +77,7 @@ class Checkpoint:
     tags: tuple[TagEntry, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
+    features: frozenset[str] = frozenset()
     digest: bytes = b""
     size: int = 0
 
@@ -85,6 +86,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """The sealed bytes of a checkpoint."""
     message = log_pb2.Checkpoint(
         format_version=FORMAT_VERSION,
+        required_features=sorted(checkpoint.features),
         writer=checkpoint.writer,
         database=checkpoint.database,
         revision=checkpoint.revision,
@@ -147,6 +149,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         tags=tuple(map(tag_of, message.tags)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
+        features=frozenset(message.required_features),
         digest=digest(data),
         size=len(data),
     )

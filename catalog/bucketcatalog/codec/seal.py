@@ -17,7 +17,9 @@ _SHA_SIZE = len(_SHA_TAG) + 32
 _CRC_TAG = b"\xfd\x7f"
 _CRC_SIZE = len(_CRC_TAG) + 4
 FORMAT_VERSION = 1
-KNOWN_FEATURES: frozenset[str] = frozenset()
+RUNS = "runs"
+"""Rows of one key may lie in several runs, and have to be folded together."""
+KNOWN_FEATURES = frozenset({RUNS})
 
 
 def seal(body: bytes) -> bytes:

@@ -7,7 +7,7 @@ digest in the referring file fixes every byte that is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +51,14 @@ class SegmentReference:
     index_length: int
     index_digest: bytes
     runs: tuple[Run, ...]
+
+    def with_levels(self, levels: Mapping[str, int]) -> SegmentReference:
+        """The same with each table's runs at a level."""
+        return replace(self, runs=tuple(replace(run, level=levels[run.table]) for run in self.runs))
+
+    def below(self, levels: Mapping[str, int]) -> SegmentReference:
+        """The same with those runs only that lie below a table's level; of tables without one all."""
+        return replace(self, runs=tuple(run for run in self.runs if run.level < levels.get(run.table, run.level + 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from ..arrays import one_chunk
 from ..facts import Facts
-from ..reading import Part, read_slice
+from ..merge import Part
+from ..reading import read_slice
 from ..snapshot import Snapshot
 from ..tables import Column, Table
 from .compare import Side
@@ -28,7 +29,7 @@ def live_sides(
     base = snapshot.base(table.name)
     needed = {*(column.field_name for column in table.key_columns), table.by_name["id"].field_name, "_kind", "_txn", "_seq"}
     for piece in base.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
-        facts = read_slice(base.store, base.table, piece, Part.LIVE, None if all_columns else frozenset(needed))
+        facts = read_slice(base.blocks, base.table, piece, Part.LIVE, None if all_columns else frozenset(needed))
         mask = scope.mask(_column(facts, table.by_name["name"])) if len(facts) else None
         if mask is not None:
             facts = facts.filter(mask)

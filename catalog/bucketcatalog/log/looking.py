@@ -6,7 +6,7 @@ the checkpoints and what no checkpoint covers, and asks once for each writer: it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..codec.checkpoints import Checkpoint
@@ -101,22 +101,29 @@ def _checkpoints(found: Iterable[LogFile]) -> Iterator[Head]:
 
 
 def newest_view(
-    files: LogFiles, *, everything: bool = False, ahead_of: int | None = None, before: int | None = None, only: str | None = None
+    files: LogFiles,
+    *,
+    everything: bool = False,
+    ahead_of: int | None = None,
+    before: int | None = None,
+    only: str | None = None,
+    using: Checkpoint | None = None,
 ) -> View:
     """The view of now, or with ``before`` that of every transaction whose commit time is at most that.
 
     With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
     each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
     view is of one writer's own timeline: closed under parents, not under reads.
+    With ``using`` no other checkpoint is looked for.
     """
     observed = files.store.now_us()
     limit = before if before is not None else ahead_of
     writers = files.writers() if only is None else [only]
-    found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
-    usable = [markers.checkpoint for markers in found if markers.checkpoint is not None]
-    if only is not None:
-        usable = [checkpoint for checkpoint in usable if set(checkpoint.cut.heads) == {only}]
-    covered = Covered(files, choose(usable))
+    if using is None and only is None:
+        found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
+        covered = Covered(files, choose(markers.checkpoint for markers in found if markers.checkpoint is not None))
+    else:
+        covered = Covered(files, [using] if using is not None else [])
     gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
     everyone = sorted({*writers, *covered.writers()})
     gathering.take(_timelines(files, {writer: 0 if everything else covered.list_from(writer) for writer in everyone}))
@@ -140,8 +147,15 @@ def _builds_on(transaction: Transaction) -> Iterator[Head]:
         yield from heads
 
 
-def _newest_markers(files: LogFiles, writer: str, limit: int | None = None) -> Markers:
-    """The writer's newest checkpoint whose whole cut lies at or before the limit; its uuid tells.
+def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:
+    """The writer's newest checkpoint of its own timeline ``alone``, or of others' too, whose whole cut lies at or before the limit."""
+    return _newest_markers(files, writer, limit, lambda checkpoint: (set(checkpoint.cut.heads) == {writer}) is alone).checkpoint
+
+
+def _newest_markers(
+    files: LogFiles, writer: str, limit: int | None = None, usable: Callable[[Checkpoint], bool] = lambda _: True
+) -> Markers:
+    """The writer's newest usable checkpoint whose whole cut lies at or before the limit; its uuid tells.
 
     Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived.
     """
@@ -149,8 +163,8 @@ def _newest_markers(files: LogFiles, writer: str, limit: int | None = None) -> M
     for head in files.checkpoints(writer):
         if found and head.revision < max(found).revision:
             break
-        if limit is None or head.commit_time <= limit:
-            found[head] = files.checkpoint(writer, head)
+        if (limit is None or head.commit_time <= limit) and usable(checkpoint := files.checkpoint(writer, head)):
+            found[head] = checkpoint
     most = max(
         found.values(), key=lambda c: (sum(coverage.transactions for coverage in c.coverage.values()), c.uuid), default=None
     )

@@ -110,7 +110,7 @@ def _effective(facts: Facts, picked: Stamps, named: Mask, row_stamp: Stamps, end
 
     A name holds its version's commit time, so this is known before the version is.
     """
-    if not named.any():
+    if not named.any() or not len(facts.transactions):  # a lone PURGE says of no transaction when it was
         return row_stamp, end
     who = picked[named]
     uuids = facts.column("_name_uuid").take(pa.array(who))

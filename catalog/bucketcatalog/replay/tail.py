@@ -7,6 +7,7 @@ whoever needs their keys, so that what a reader holds grows with the number of b
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..codec.blocks import facts_of_blocks
@@ -14,10 +15,11 @@ from ..codec.segments import BlockPlace
 from ..codec.transactions import Transaction, event_of
 from ..events import Placed, facts_of_events
 from ..facts import Facts, concat, transaction_table
-from ..fetch import read_block, read_index
+from ..fetch import Blocks, read_index
 from ..keys import EVERYTHING, KeyRange
 from ..paths import transaction as transaction_path
 from ..planning import EventBlock
+from ..sortedfacts import SortedFacts
 from ..store.base import Store
 from ..tables import Table
 
@@ -68,15 +70,17 @@ def _places(store: Store, transaction: Transaction) -> Iterator[BlockPlace]:
 
 
 def read_events(
-    store: Store, block: EventBlock, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
-) -> Facts:
-    """The facts of a block of events, or those of ``keys`` and ``columns`` alone: one range read."""
-    return facts_of_blocks(read_block(store, block.place, table, columns, keys), transaction_table([block.stamp]))
+    blocks: Blocks, block: EventBlock, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> SortedFacts:
+    """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
+    found = blocks.shared(block.place, table, columns, keys)
+    return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp])))
 
 
 def every_event(store: Store, transactions: Sequence[Transaction], table: Table) -> Facts | None:
     """The facts of all events of one table in the transactions, or None."""
     inline = inline_facts(inline_actions(transactions).get(table.name, []), table)
     pieces = [] if inline is None else [inline]
-    pieces += [read_events(store, block, table) for block in event_blocks(store, transactions).get(table.name, ())]
+    blocks = Blocks(store)
+    pieces += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
     return concat(pieces) if pieces else None
