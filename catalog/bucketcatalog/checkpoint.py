@@ -21,6 +21,7 @@ from .contents import Contents
 from .cut import Cut, Head
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
+from .log.boundaries import boundaries_of
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.looking import newest_own, newest_view
@@ -92,6 +93,7 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, paren
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=(*kept, *written),
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        boundaries=boundaries_of(view).entries,
         reads=_outside_reads(files, view),
         features=frozenset({RUNS} if kept else ()),
     )

@@ -15,6 +15,7 @@ from typing import Literal, Self
 
 from . import clock
 from .checkpoint import CheckpointResult, write_checkpoint
+from .codec.boundaries import Boundary
 from .codec.checkpoints import ApplicationResult
 from .codec.tags import TagEntry
 from .codec.transactions import Application, Link, Transaction, encode_transaction
@@ -55,6 +56,7 @@ class WriteTransaction:
         self.metrics: dict[str, int] = {}
         self.application = application
         self.tag: TagEntry | None = None
+        self.boundary: Boundary | None = None
         self._writer = writer
         self._draft: Draft | None = None
         self._begun = False
@@ -204,6 +206,7 @@ class Writer:
             reads=others.changed_since(self._read),
             tables=tuple(undefined),
             tags=() if tag is None else (tag,),
+            boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
         committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
         tx.tag = tag
@@ -276,6 +279,19 @@ class Writer:
             draft.named_after = decided.after
         self.commit(tx, draft)
         return Tag.of(tx.tag)
+
+    def bound(self, operation: str, boundary: Boundary) -> Boundary:
+        """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
+
+        This process has read the cut that the boundary names: whoever sees the transaction has to see that too.
+        """
+        with self._turn:
+            self._open_timeline()
+            tx, draft = WriteTransaction(self, operation, {}, None), self.draft()
+            tx.boundary = boundary
+            committed = self.commit(tx, draft)
+            assert committed is not None
+            return replace(boundary, stamp=(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid)))
 
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.
