@@ -27,10 +27,12 @@
     ├── CommitError                    a transaction that was not published
     │   ├── ClockSkew                  the clock is too far from the store's
     │   ├── ForeignBranch              somebody else writes under this writer's id
+    │   ├── StaleRead                  what it had read is older than a commit may count on
     │   └── CommitUnknown              the outcome cannot be told; reopening resolves it
     ├── CorruptionError                a file that is not what it claims to be
     │   ├── TruncatedObject
     │   └── MissingObject              a file that another one names is gone
+    ├── DataCollected                  data that may be deleted was to be used again
     ├── TagExists                      a tag's name that another cut has or had
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
@@ -214,6 +216,12 @@ class ForeignBranch(CommitError):
     code = "FOREIGN_BRANCH"
 
 
+class StaleRead(CommitError):
+    """What the transaction had looked up is too old: what has happened since may contradict it."""
+
+    code = "STALE_READ"
+
+
 class CommitUnknown(CommitError):
     """Whether the transaction was published cannot be told; reopening the writer resolves it."""
 
@@ -236,6 +244,12 @@ class MissingObject(CorruptionError):
     """A file that another file names is gone."""
 
     code = "MISSING"
+
+
+class DataCollected(BucketCatalogError):
+    """The data of a version that was to be used again may be deleted, or is."""
+
+    code = "DATA_COLLECTED"
 
 
 class TagExists(BucketCatalogError):

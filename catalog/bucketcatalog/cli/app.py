@@ -20,14 +20,14 @@ from .. import clock
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
 from ..store.secrets import Secrets, has_cut_password
-from . import about, files, harvesting, history, information, maintenance, objects, writing
+from . import about, collecting, files, harvesting, history, information, maintenance, objects, writing
 from .codes import INTERRUPTED
 from .output import PipeClosed, visible
 
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
-_SECRET = ("--storage-option", "--source-option")
+_SECRET = ("--storage-option", "--source-option", "--data-option")
 
 app = typer.Typer(
     name="bucketcatalog",
@@ -61,7 +61,7 @@ def _root(
     """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""
 
 
-for _group in (harvesting, information, objects, about, history, writing, maintenance, files):
+for _group in (harvesting, information, objects, about, history, writing, maintenance, collecting, files):
     for _name, _command in _group.COMMANDS.items():
         app.command(_name)(_command)
 
