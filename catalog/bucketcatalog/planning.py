@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace
-from .keys import EVERYTHING, KeyRange, lower_bound, span
-from .runs import BlockRun
+from .keys import EVERYTHING, KeyRange, span
+from .runs import StoredRun, holds_one
 from .sortedfacts import SortedFacts
 
 SLICE_ROWS = 65_536
@@ -62,8 +62,8 @@ class Slice:
 class Levels:
     """The runs of one table in a checkpoint: those of its lowest level, one folded state, and those ``over`` it."""
 
-    lowest: Sequence[BlockRun] = ()
-    over: Sequence[BlockRun] = ()
+    lowest: Sequence[StoredRun] = ()
+    over: Sequence[StoredRun] = ()
 
 
 def plan_slices(
@@ -86,7 +86,11 @@ def plan_slices(
         runs += [run for each in levels for run in each.over]
         weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
         pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
-    slices = [_slice(keys, levels, new, tail) for keys, new in zip(pieces, _spread(events, pieces), strict=True)]
+    parts = [
+        (keys, new, tail.within(keys) if tail is not None else None)
+        for keys, new in zip(pieces, _spread(events, pieces), strict=True)
+    ]
+    slices = [_slice(keys, levels, new, part, only_live=only_live) for keys, new, part in parts]
     return [s for s in slices if s.live or s.rest or s.over or s.events or s.tail is not None]
 
 
@@ -97,17 +101,12 @@ def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
         if len(wanted):
             yield replace(
                 piece,
-                live=tuple(place for place in piece.live if _holds(place, wanted)),
-                rest=tuple(place for place in piece.rest if _holds(place, wanted)),
-                over=tuple(place for place in piece.over if _holds(place, wanted)),
-                events=tuple(event for event in piece.events if _holds(event.place, wanted)),
+                live=tuple(place for place in piece.live if holds_one(place, wanted)),
+                rest=tuple(place for place in piece.rest if holds_one(place, wanted)),
+                over=tuple(place for place in piece.over if holds_one(place, wanted)),
+                events=tuple(event for event in piece.events if holds_one(event.place, wanted)),
                 wanted=wanted,
             )
-
-
-def _holds(place: BlockPlace, keys: pa.Array) -> bool:
-    at = lower_bound(keys, place.header.first_key)
-    return at < len(keys) and keys[at].as_py() <= place.header.last_key
 
 
 def _spread(events: Sequence[EventBlock], ranges: Sequence[KeyRange]) -> list[list[EventBlock]]:
@@ -139,20 +138,26 @@ def _every(target: int, weights: Iterable[tuple[bytes, int]]) -> Iterable[bytes]
         total += weight
 
 
-def _slice(keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None) -> Slice:
-    """The slice of a range: its base is the lowest level that holds most of it, all other blocks lie over that."""
-    lowest = [[(run.block_class, run.within(keys)) for run in each.lowest] for each in levels]
-    base = max(lowest, key=lambda found: sum(place.header.rows for _, places in found for place in places), default=[])
-    others = [places for found in lowest if found is not base for _, places in found]
-    others += [run.within(keys) for each in levels for run in each.over]
-    in_tail = tail.within(keys) if tail is not None else None
+def _slice(
+    keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None, *, only_live: bool
+) -> Slice:
+    """The slice of a range: its base is the lowest level that holds most of it, all other blocks lie over that.
+
+    Where nothing lies over it, what is live is told by live blocks alone: then no others are looked up.
+    """
+    over = [place for each in levels for run in each.over for place in run.within(keys)]
+    is_tail = tail is not None and len(tail) > 0
+    alone = only_live and len(levels) == 1 and not (over or events or is_tail)
+    lowest = [[run for run in each.lowest if not alone or run.block_class is BlockClass.LIVE] for each in levels]
+    found = [[(run.block_class, run.within(keys)) for run in runs] for runs in lowest]
+    base = max(found, key=lambda runs: sum(place.header.rows for _, places in runs for place in places), default=[])
+    over += [place for runs in found if runs is not base for _, places in runs for place in places]
+    live = [place for kind, places in base if kind is BlockClass.LIVE for place in places]
     return Slice(
         keys=keys,
-        live=tuple(
-            sorted((p for kind, places in base if kind is BlockClass.LIVE for p in places), key=lambda p: p.header.first_key)
-        ),
+        live=tuple(sorted(live, key=lambda place: place.header.first_key)),
         rest=tuple(place for kind, places in base if kind is not BlockClass.LIVE for place in places),
-        over=tuple(place for places in others for place in places),
+        over=tuple(over),
         events=tuple(events),
-        tail=in_tail if in_tail is not None and len(in_tail) else None,
+        tail=tail if is_tail else None,
     )

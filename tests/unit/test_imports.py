@@ -26,6 +26,7 @@ ORDER = [
     "declarations",
     "keys",
     "keydecoding",
+    "keyfilters",
     "surface",
     "intake",
     "filters",
