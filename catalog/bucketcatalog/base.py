@@ -10,7 +10,7 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
-from .codec.blocks import BlockClass
+from .codec.blocks import BlockClass, Purpose
 from .codec.segments import Run, SegmentReference, held_by_segment
 from .errors import CorruptionError
 from .facts import Facts
@@ -90,7 +90,7 @@ Stored = tuple[SegmentReference, Run]
 
 
 class TableBase:
-    """The blocks and the tail of one table; ``runs`` are those of each checkpoint."""
+    """The blocks and the tail of one table; ``runs`` are those of each checkpoint, of rows and beside them."""
 
     def __init__(
         self,
@@ -104,13 +104,14 @@ class TableBase:
         self.blocks = blocks
         self.table = table
         self.events = events
-        self._stored = runs
+        self._runs = runs
+        self._stored = [[stored for stored in each if stored[1].purpose is Purpose.ROWS] for each in runs]
         self._indexes = indexes
         self._tail = tail
 
     def above(self, level: int) -> TableBase:
         """The same without the runs below a level: what is new over them."""
-        runs = [[stored for stored in each if stored[1].level >= level] for each in self._stored]
+        runs = [[stored for stored in each if stored[1].level >= level] for each in self._runs]
         return TableBase(self.blocks, self.table, runs, self._indexes, self._tail, self.events)
 
     @cached_property
@@ -131,6 +132,24 @@ class TableBase:
             for _, run in each:
                 rows[run.level] += run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
+
+    @property
+    def lowest_live_rows(self) -> int:
+        """How many live versions the lowest level of the checkpoints holds."""
+        runs = [run for each in self._stored for _, run in each if not run.level]
+        return sum(run.rows for run in runs if run.block_class is BlockClass.LIVE)
+
+    def beside(self, purpose: Purpose, name: str, shape: str) -> list[StoredRun]:
+        """The runs of that purpose and name beside the lowest level of the one checkpoint, whose blocks are of the table ``shape``.
+
+        None where there are several checkpoints: their rows overlap.
+        """
+        found = [stored for each in self._runs for stored in each if not stored[1].level]
+        return [
+            StoredRun(run.block_class, partial(self._indexes.run, reference, shape, run.block_class))
+            for reference, run in found
+            if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
+        ]
 
     def plan(
         self, ranges: Iterable[KeyRange] = (EVERYTHING,), *, only_live: bool = False, target: int = SLICE_ROWS

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .codec.blocks import BlockClass, EncodedBlock
+from .codec.blocks import BlockClass, EncodedBlock, Purpose
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.seal import RUNS
 from .codec.segments import SegmentBuilder, SegmentReference
@@ -125,7 +125,7 @@ class _Segments:
     def add(self, block: EncodedBlock) -> None:
         """Add a block of a run; blocks of a run come one after the other."""
         self._builder.add(block)
-        self._names.add(block.header.table)
+        self._names.add(block.side.table if block.side else block.header.table)
         if self._builder.size >= TARGET_SEGMENT_BYTES:
             self.flush()
 
@@ -159,7 +159,7 @@ def _state(
         elif base.new_rows:
             merged[name] = lowest_merged(base.level_rows, base.new_rows)
         if name in merged:
-            for block in merged_blocks(base.above(merged[name]) if merged[name] else base):
+            for block in merged_blocks(base.above(merged[name]) if merged[name] else base, lowest=not merged[name]):
                 segments.add(block)
     segments.flush()
     written = [segment.with_levels(merged) for segment in segments.written]
@@ -171,7 +171,7 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     """How many rows of each sort the segments hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
     for segment in segments:
-        for run in segment.runs:
+        for run in (run for run in segment.runs if run.purpose is Purpose.ROWS):
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
     return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
 

@@ -12,21 +12,29 @@ from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
 from .facts import Facts, Kind, concat
 from .merge import Part
 from .reading import read_slice
+from .sums import KeptSums
 from .tables import Table
 
 _CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
 
 
-def merged_blocks(base: TableBase) -> Iterator[EncodedBlock]:
-    """The state that a table's levels and tail make, as blocks; each class is a run of its own, in key order."""
+def merged_blocks(base: TableBase, *, lowest: bool) -> Iterator[EncodedBlock]:
+    """The state that a table's levels and tail make, as blocks; each class is a run of its own, in key order.
+
+    ``lowest``: nothing lies below it, so that sums over its live rows are kept beside them.
+    """
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
+    sums = KeptSums(base.table)
     for piece in base.plan():
         state = read_slice(base.blocks, base.table, piece, Part.EVERYTHING)
         for kind, rows in _by_class(state):
             yield from _full_blocks(waiting[kind], rows, base.table, kind)
+            if lowest and kind is BlockClass.LIVE:
+                sums.add(rows)
     for kind in _CLASSES:
         if waiting[kind]:
             yield from encode_blocks(concat(waiting[kind]), base.table, kind)
+    yield from sums.blocks()
 
 
 def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:

@@ -47,6 +47,7 @@ ORDER = [
     "merge",
     "reading",
     "base",
+    "sums",
     "render",
     "versions",
     "contents",

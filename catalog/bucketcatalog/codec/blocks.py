@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,15 +59,31 @@ class BlockHeader:
     late_updates: int = 0
 
 
+class Purpose(IntEnum):
+    """What a run is for; the numbers are the format's."""
+
+    ROWS = log_pb2.RUN_PURPOSE_ROWS
+    ORDER = log_pb2.RUN_PURPOSE_ORDER
+    SUMS = log_pb2.RUN_PURPOSE_SUMS
+
+
+class Side(NamedTuple):
+    """What a run beside a table's rows is: of which table, for what, and its name."""
+
+    table: str
+    purpose: Purpose
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block ready to be written."""
+    """A block ready to be written; ``hashes`` are those of its rows' keys, where a filter is made of them. ``side``: not of rows."""
 
     header: BlockHeader
     data: bytes
     checksum: int
     hashes: Hashes | None = None
-    """Of the rows' keys, where they are state: what a filter is made of."""
+    side: Side | None = None
 
 
 def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_rows: int = TARGET_ROWS) -> Iterator[EncodedBlock]:

@@ -19,7 +19,7 @@ from ..keyfilters import Hashes
 from ..paths import uuid_text
 from ..tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, EncodedBlock, header_message, header_of
+from .blocks import BlockClass, BlockHeader, EncodedBlock, Purpose, Side, header_message, header_of
 from .keyfilters import encode_filters
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 
@@ -29,7 +29,7 @@ _BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The blocks of one table and class in a segment, in sum."""
+    """The blocks of one table and class in a segment, in sum; or with another ``purpose`` those of a run beside the table's rows."""
 
     table: str
     block_class: BlockClass
@@ -40,6 +40,8 @@ class Run:
     oldest: int
     newest: int
     level: int = 0
+    purpose: Purpose = Purpose.ROWS
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class SegmentBuilder:
         self.size = 0
         self._parts: list[bytes] = []
         self._entries: list[Any] = []
-        self._headers: list[BlockHeader] = []
+        self._blocks: list[tuple[BlockHeader, Side | None]] = []
         self._hashes: dict[tuple[str, BlockClass], list[Hashes]] = {}
 
     def add(self, block: EncodedBlock) -> None:
@@ -92,7 +94,7 @@ class SegmentBuilder:
         offset = self.size + len(prefix)
         header = header_message(block.header)
         self._entries.append(log_pb2.BlockEntry(offset=offset, length=len(block.data), header=header, checksum=block.checksum))
-        self._headers.append(block.header)
+        self._blocks.append((block.header, block.side))
         if block.hashes is not None:
             self._hashes.setdefault((block.header.table, block.header.block_class), []).append(block.hashes)
         self._parts += [prefix, block.data]
@@ -124,20 +126,32 @@ class SegmentBuilder:
             index_offset=index_offset + len(prefix),
             index_length=len(sealed),
             index_digest=digest(sealed),
-            runs=_runs(self._headers),
+            runs=_runs(self._blocks),
             filters_offset=self.size + len(before) if filters else 0,
             filters_length=len(filters),
         )
         return data, reference
 
 
-def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
+def _runs(blocks: Sequence[tuple[BlockHeader, Side | None]]) -> tuple[Run, ...]:
     runs: dict[tuple[str, BlockClass], Run] = {}
-    for header in headers:
+    for header, side in blocks:
         key = (header.table, header.block_class)
         run = runs.get(key)
         if run is None:
-            run = Run(*key, 0, 0, header.first_key, header.last_key, header.oldest, header.newest)
+            table, purpose, name = side or Side(header.table, Purpose.ROWS, "")
+            run = Run(
+                table=table,
+                block_class=header.block_class,
+                rows=0,
+                blocks=0,
+                first_key=header.first_key,
+                last_key=header.last_key,
+                oldest=header.oldest,
+                newest=header.newest,
+                purpose=purpose,
+                name=name,
+            )
         runs[key] = replace(
             run,
             rows=run.rows + header.rows,
@@ -202,6 +216,8 @@ def segment_message(reference: SegmentReference) -> Any:
             oldest=run.oldest,
             newest=run.newest,
             level=run.level,
+            purpose=run.purpose,
+            name=run.name,
         )
     return message
 
@@ -218,14 +234,7 @@ def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
 
 
 def segment_of(message: Any) -> SegmentReference:
-    """The reference that a message holds; ``ValueError`` where it speaks of runs that are no rows, or of no known class."""
-    strange = [run.purpose for run in message.runs if run.purpose > log_pb2.RUN_PURPOSE_ROWS]
-    if strange:
-        raise ValueError(f"{strange[0]} is no known purpose of a run")
-    runs = tuple(
-        Run(r.table, BlockClass(getattr(r, "class")), r.rows, r.blocks, r.first_key, r.last_key, r.oldest, r.newest, r.level)
-        for r in message.runs
-    )
+    """The reference that a message holds; ``ValueError`` where it speaks of runs of no known class or purpose."""
     return SegmentReference(
         writer=message.writer,
         uuid=message.uuid,
@@ -233,15 +242,35 @@ def segment_of(message: Any) -> SegmentReference:
         index_offset=message.index_offset,
         index_length=message.index_length,
         index_digest=message.index_digest,
-        runs=runs,
+        runs=tuple(map(_run_of, message.runs)),
         filters_offset=message.filters_offset,
         filters_length=message.filters_length,
     )
 
 
+def _run_of(message: Any) -> Run:
+    return Run(
+        table=message.table,
+        block_class=BlockClass(getattr(message, "class")),
+        rows=message.rows,
+        blocks=message.blocks,
+        first_key=message.first_key,
+        last_key=message.last_key,
+        oldest=message.oldest,
+        newest=message.newest,
+        level=message.level,
+        purpose=Purpose(message.purpose or Purpose.ROWS),
+        name=message.name,
+    )
+
+
 def held_by_segment(reference: SegmentReference) -> str:
     """What a segment holds, for messages about its loss."""
-    parts = (f"{run.rows} rows of {run.table} ({run.block_class.name.lower()})" for run in reference.runs)
+    parts = (
+        f"{run.rows} {'rows' if run.purpose is Purpose.ROWS else run.purpose.name.lower()} of {run.table} "
+        f"({run.name or run.block_class.name.lower()})"
+        for run in reference.runs
+    )
     return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
 
 
