@@ -7,8 +7,10 @@ on its own, by one process or on many executors.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -19,6 +21,8 @@ from .runs import StoredRun, holds_one
 from .sortedfacts import SortedFacts
 
 SLICE_ROWS = 65_536
+_FINE = 4
+"""Files whose blocks are at least this share of those of the file that has the most tell where to cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +126,36 @@ def _spread(events: Sequence[EventBlock], ranges: Sequence[KeyRange]) -> list[li
 
 
 def _split(keys: KeyRange, places: Sequence[BlockPlace], tail: SortedFacts | None, target: int) -> list[KeyRange]:
-    cuts = set(_every(target, ((p.header.first_key, p.header.rows) for p in sorted(places, key=lambda p: p.header.first_key))))
+    cuts = set(_evenly(keys, places, target))
     if tail is not None:
         cuts |= {tail.keys[at].as_py() for at in range(target, len(tail), target)}
     starts = [keys.start, *sorted(cut for cut in cuts if cut > keys.start)]
     return [KeyRange(start, stop) for start, stop in zip(starts, [*starts[1:], keys.stop], strict=True)]
 
 
-def _every(target: int, weights: Iterable[tuple[bytes, int]]) -> Iterable[bytes]:
-    total = 0
-    for key, weight in weights:
+def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterator[bytes]:
+    """Where to cut so that about ``target`` rows lie between: first keys of blocks, each block's rows taken for spread over its keys.
+
+    So a block that spans many others weighs in all of their ranges, and not in that of its first key alone. Of the files that hold many
+    blocks the first keys tell how the keys are spread; those of single blocks would only tell where keys begin.
+    """
+    blocks = Counter(place.name for place in places)
+    most = max(blocks.values(), default=0)
+    firsts = (place.header.first_key for place in places if blocks[place.name] * _FINE >= most)
+    starts = sorted({keys.start, *(first for first in firsts if first > keys.start)})
+    steps = [0.0] * (len(starts) + 1)
+    for place in places:
+        first = max(bisect_right(starts, place.header.first_key) - 1, 0)
+        last = max(bisect_right(starts, place.header.last_key) - 1, 0)
+        rows = place.header.rows / (last - first + 1)
+        steps[first] += rows
+        steps[last + 1] -= rows
+    total = 0.0
+    for start, rows in zip(starts, accumulate(steps), strict=False):
         if total >= target:
-            yield key
-            total = 0
-        total += weight
+            yield start
+            total = 0.0
+        total += rows
 
 
 def _slice(
@@ -155,9 +175,14 @@ def _slice(
     live = [place for kind, places in base if kind is BlockClass.LIVE for place in places]
     return Slice(
         keys=keys,
-        live=tuple(sorted(live, key=lambda place: place.header.first_key)),
-        rest=tuple(place for kind, places in base if kind is not BlockClass.LIVE for place in places),
+        live=_in_order(live),
+        rest=_in_order(place for kind, places in base if kind is not BlockClass.LIVE for place in places),
         over=tuple(over),
         events=tuple(events),
         tail=tail if is_tail else None,
     )
+
+
+def _in_order(places: Iterable[BlockPlace]) -> tuple[BlockPlace, ...]:
+    """Blocks of a folded state by their keys: a class of it may lie in several segments, listed in any order."""
+    return tuple(sorted(places, key=lambda place: (place.header.first_key, place.header.last_key)))

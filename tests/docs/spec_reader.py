@@ -64,7 +64,8 @@ def unsealed(data: bytes, kind: str) -> Any:
     assert hashlib.sha256(body).digest() == checksum
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    assert set(parsed.required_features) <= ({"runs"} if kind == "Checkpoint" else set())
+    known = {"Checkpoint": {"runs", "boundary"}, "Transaction": {"boundary"}}
+    assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 
 

@@ -19,7 +19,9 @@ _CRC_SIZE = len(_CRC_TAG) + 4
 FORMAT_VERSION = 1
 RUNS = "runs"
 """Rows of one key may lie in several runs, and have to be folded together."""
-KNOWN_FEATURES = frozenset({RUNS})
+BOUNDARY = "boundary"
+"""Something may have been deleted: cuts that do not contain the horizon are not readable."""
+KNOWN_FEATURES = frozenset({RUNS, BOUNDARY})
 
 
 def seal(body: bytes) -> bytes:

@@ -249,6 +249,9 @@ def segment_of(message: Any) -> SegmentReference:
 
 
 def _run_of(message: Any) -> Run:
+    purpose = message.purpose or Purpose.ROWS
+    if purpose not in set(Purpose):
+        raise ValueError(f"{purpose} is no known purpose of a run")
     return Run(
         table=message.table,
         block_class=BlockClass(getattr(message, "class")),
@@ -259,7 +262,7 @@ def _run_of(message: Any) -> Run:
         oldest=message.oldest,
         newest=message.newest,
         level=message.level,
-        purpose=Purpose(message.purpose or Purpose.ROWS),
+        purpose=Purpose(purpose),
         name=message.name,
     )
 

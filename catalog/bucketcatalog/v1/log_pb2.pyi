@@ -202,7 +202,7 @@ class Head(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +222,7 @@ class Checkpoint(_message.Message):
     TAGS_FIELD_NUMBER: _ClassVar[int]
     READS_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
+    BOUNDARIES_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -242,8 +243,9 @@ class Checkpoint(_message.Message):
     tags: _containers.RepeatedCompositeFieldContainer[Tag]
     reads: Cut
     retired: _containers.RepeatedScalarFieldContainer[str]
+    boundaries: _containers.RepeatedCompositeFieldContainer[Boundary]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
     __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent")
@@ -314,16 +316,20 @@ class Tag(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., created: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Boundary(_message.Message):
-    __slots__ = ("horizon", "checkpoint", "data", "settled")
+    __slots__ = ("horizon", "checkpoint", "data", "settled", "carried_by", "first")
     HORIZON_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_BY_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
     horizon: Cut
     checkpoint: TransactionLink
     data: int
     settled: int
-    def __init__(self, horizon: _Optional[_Union[Cut, _Mapping]] = ..., checkpoint: _Optional[_Union[TransactionLink, _Mapping]] = ..., data: _Optional[int] = ..., settled: _Optional[int] = ...) -> None: ...
+    carried_by: TransactionStamp
+    first: Cut
+    def __init__(self, horizon: _Optional[_Union[Cut, _Mapping]] = ..., checkpoint: _Optional[_Union[TransactionLink, _Mapping]] = ..., data: _Optional[int] = ..., settled: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first: _Optional[_Union[Cut, _Mapping]] = ...) -> None: ...
 
 class SegmentReference(_message.Message):
     __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence", "filters_offset", "filters_length")
