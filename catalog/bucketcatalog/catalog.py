@@ -9,10 +9,13 @@ from typing import Any
 
 from . import clock
 from .changes import Changes, Diff, changed_table, refuse_reversed
+from .checking.findings import Finding
+from .checking.walk import verify
 from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
+from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
@@ -139,6 +142,20 @@ class Catalog:
         if database is not None and not self.database(name).view().cut.heads:
             self._require(name)
         return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name)
+
+    def verify(
+        self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Finding]:
+        """Read everything, and say one by one what is wrong or worth knowing; without a ``database`` of all that there are.
+
+        Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is.
+        """
+        there = self.databases()
+        names = there if database is None else [database_name(database)]
+        if not names or names[0] not in there:
+            self._require(database, there)
+        for name in names:
+            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
 
     def resolve_database(self, database: str | None) -> str:
         """The database to read: the one named, else the only one there is."""

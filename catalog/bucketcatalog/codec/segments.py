@@ -107,11 +107,12 @@ class SegmentBuilder:
         trailer = _OFFSET_TAG + self.size.to_bytes(8, "little")
         data = b"".join([*self._parts, prefix, sealed, trailer])
         place = self.size + len(prefix)
-        reference = SegmentReference(writer, uuid, len(data), place, len(sealed), digest(sealed), _runs(self._headers))
+        reference = SegmentReference(writer, uuid, len(data), place, len(sealed), digest(sealed), runs_of(self._headers))
         return data, reference
 
 
-def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
+def runs_of(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
+    """The blocks with these headers in sum, by table and class."""
     runs: dict[tuple[str, BlockClass], Run] = {}
     for header in headers:
         key = (header.table, header.block_class)
