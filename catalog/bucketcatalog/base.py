@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from .codec.blocks import BlockClass
 from .codec.segments import Run, SegmentReference, held_by_segment
-from .errors import CorruptionError
+from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, read_index
 from .keys import EVERYTHING, KeyRange
+from .losses import Losses
+from .paths import segment as segment_path
 from .planning import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
 from .runs import BlockRun, runs_by_table
 from .sortedfacts import SortedFacts
@@ -27,15 +29,25 @@ _KEYS_OF_A_SLICE = 8_192
 
 
 class IndexCache:
-    """The indexes of segments, each read once."""
+    """The indexes of segments, each read once. With ``losses`` one that cannot be read is noted there and has no blocks."""
 
-    def __init__(self, store: Store, database: str) -> None:
+    def __init__(self, store: Store, database: str, losses: Losses | None = None) -> None:
+        self.losses = losses
         self._store = store
         self._database = database
         self._read: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
 
     def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         """The blocks of a table and class in a segment."""
+        try:
+            return self._strict(reference, table, block_class)
+        except (CorruptionError, UnsupportedFormat) as error:
+            if self.losses is None:
+                raise
+            self.losses.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
+            return BlockRun(block_class, ())
+
+    def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         if reference.uuid not in self._read:
             self._read[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
         try:
@@ -99,7 +111,10 @@ class TableBase:
     ) -> list[Slice]:
         """The slices that cover the ranges, in key order; see ``plan_slices``."""
         ranges = list(ranges)
-        return plan_slices(self.levels(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
+        levels = self.levels(ranges)
+        if self._indexes.losses is not None:
+            ranges = self._indexes.losses.without_withheld(self.table.name, ranges)
+        return plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=target)
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""

@@ -103,11 +103,20 @@ class Catalog:
         return Writer(self.database(database), writer_id(writer), clock, limits)
 
     def snapshot(
-        self, *, database: str | None = None, timestamp: Time | None = None, version: Version | None = None, strict: bool = False
+        self,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        strict: bool = False,
+        ignore_corruption: bool = False,
     ) -> Snapshot:
-        """The database now, at a time, or at a version. ``strict`` makes an open fork an error instead of a warning."""
+        """The database now, at a time, or at a version. ``strict`` makes an open fork an error instead of a warning.
+
+        With ``ignore_corruption`` damaged and missing files are no errors: the rest is read; the snapshot's ``missing`` says what is not.
+        """
         name = self.resolve_database(database)
-        snapshot = self.database(name).snapshot(timestamp, version, strict=strict)
+        snapshot = self.database(name).snapshot(timestamp, version, strict=strict, ignore_corruption=ignore_corruption)
         if not snapshot.cut.heads:
             self._require(name)
         return snapshot

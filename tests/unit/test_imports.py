@@ -50,6 +50,7 @@ ORDER = [
     "render",
     "versions",
     "contents",
+    "damage",
     "metadata",
     "scan",
     "listing",

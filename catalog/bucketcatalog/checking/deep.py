@@ -17,7 +17,7 @@ from ..base import TableBase
 from ..codec.checkpoints import Checkpoint
 from ..contents import Contents
 from ..cut import Head
-from ..errors import CorruptionError, IncompatibleTable, InvalidVersion
+from ..errors import CorruptionError, IncompatibleTable, InvalidVersion, UnsupportedFormat
 from ..facts import NO_TRANSACTIONS, Facts, concat
 from ..keys import KeyRange
 from ..log.applications import latest_results
@@ -53,7 +53,7 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
     for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
         try:
             found = list(_compared(trusting, checkpoint))
-        except (CorruptionError, InvalidVersion, IncompatibleTable):
+        except (CorruptionError, UnsupportedFormat, InvalidVersion, IncompatibleTable):
             continue  # something of it cannot be read, which is a finding of its own
         if not found:
             trusting.trusted.add((checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)))

@@ -42,3 +42,20 @@ def test_an_error_ends_with_1_and_has_a_line_of_its_own(capsysbinary: pytest.Cap
 
 def test_what_is_no_catalog_is_said(cli: Cli, tmp_path: Path) -> None:
     assert cli("verify", tmp_path).code == 1
+
+
+@pytest.mark.parametrize("command", [["ls", "pets"], ["stat", "pets", "z"], ["export", "objects"]])
+def test_reading_past_damage_is_asked_for_and_says_what_is_left_out(
+    capsysbinary: pytest.CaptureFixture[bytes], catalog: Path, tmp_path: Path, command: list[str]
+) -> None:
+    for marker in catalog.glob("*/*/newest/*"):
+        marker.unlink()
+    damaged = max(catalog.glob("*/*/transactions/*/*.txn"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    name, *rest = command
+    arguments = [name, str(catalog), *rest, *([str(tmp_path / "x.parquet")] if name == "export" else [])]
+    assert run(arguments) == 1
+    assert damaged.name in capsysbinary.readouterr()[1].decode()
+    assert run([*arguments, "--ignore-corruption"]) == 0
+    out, err = (text.decode() for text in capsysbinary.readouterr())
+    assert out and damaged.name in err and err.startswith("warning: ") and "Left out: revision" in err
