@@ -33,6 +33,7 @@
     │   ├── TruncatedObject
     │   └── MissingObject              a file that another one names is gone
     ├── DataCollected                  data that may be deleted was to be used again
+    ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
@@ -250,6 +251,12 @@ class DataCollected(BucketCatalogError):
     """The data of a version that was to be used again may be deleted, or is."""
 
     code = "DATA_COLLECTED"
+
+
+class CheckpointTooLate(BucketCatalogError):
+    """A checkpoint took so long that what it refers to may have been pruned: it was not published."""
+
+    code = "CHECKPOINT_TOO_LATE"
 
 
 class TagExists(BucketCatalogError):
