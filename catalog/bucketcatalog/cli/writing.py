@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..checkpoint import CheckpointResult
 from ..errors import InvalidOption
 from ..names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id
 from ..snapshot import Snapshot
@@ -18,6 +19,7 @@ from .progress import progress_line
 def checkpoint(
     catalog: CatalogArgument,
     all_writers: Annotated[bool, typer.Option("--all-writers", help="Cover every writer, not one alone.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Merge and write everything again, whatever has changed.")] = False,
     writer: Annotated[
         str | None,
         typer.Option(
@@ -40,9 +42,14 @@ def checkpoint(
     name = snapshot.database
     chosen = (writer or host_writer(COMPACTOR_PREFIX)) if all_writers else _covered_writer(snapshot, writer)
     with progress_line("writing a checkpoint"), opened.writer(chosen, database=name) as held:
-        written = held.checkpoint(scope="all" if all_writers else "own")
+        written = held.checkpoint(scope="all" if all_writers else "own", full=full)
+    print_checkpoint(written, chosen, as_json=as_json)
+
+
+def print_checkpoint(written: CheckpointResult | None, writer: str, *, as_json: bool) -> None:
+    """What a checkpoint of ``writer`` made, if there was anything to write."""
     if as_json:
-        print_facts({"written": written is not None, "writer": chosen, **(asdict(written) if written else {})}, as_json=True)
+        print_facts({"written": written is not None, "writer": writer, **(asdict(written) if written else {})}, as_json=True)
         return
     if written is None:
         write("Nothing has been committed since the last checkpoint.")
