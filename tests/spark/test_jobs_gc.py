@@ -149,10 +149,9 @@ def test_the_jobs_run_from_a_command_line(lake: Path) -> None:
     few = "--master local[2] --conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false pyspark-shell"
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": few}
 
-    def run(*arguments: str) -> Any:
-        command = [sys.executable, "-m", "pyspark_bucketcatalog.jobs", *arguments, "--json"]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
-
-    assert run("reap", str(lake))["rows"]["objects"] == 1
-    assert run("gc", str(lake), "--data-url", url(lake), "--yes", "--force")["deleted"] == 19
-    assert left(lake) == {"19", "shared", "live"}
+    command = [sys.executable, "-m", "pyspark_bucketcatalog.jobs"]
+    options = ["gc", str(lake), "--data-url", url(lake), "--yes", "--force", "--json"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout)["deleted"] == 19 and left(lake) == {"19", "shared", "live"}
+    shown = subprocess.run([*command, "reap", "--help"], capture_output=True, text=True, check=True)
+    assert "--older-than" in shown.stdout and "Example:" in shown.stdout
