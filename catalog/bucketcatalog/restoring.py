@@ -21,8 +21,9 @@ from .bulk import BulkEvents
 from .changes import changed_table, live_sides
 from .database import Database
 from .errors import CommitError, DataCollected, InvalidOption, ParentEnded
-from .facts import Facts, Kind
+from .facts import NO_STAMP, SEQUENCE_BITS, Facts, Kind
 from .keys import encode_keys
+from .log.boundaries import boundaries_of
 from .merge import Part
 from .render import output_schema, render, version_names
 from .reverting import Reverted, reverted
@@ -135,7 +136,8 @@ class _Restoring:
         """Which of the puts name versions whose data may be gone: those that the state of now does not know any more as kept."""
         keys = one_chunk(encode_keys(self.table, piece.then.rows)).take(pa.array(piece.put))
         state = self.now.find(self.table.name, keys, Part.EVERYTHING)
-        kept = state.filter(pa.array(has_data(state, self.table)))
+        boundary = boundaries_of(self.now.view).data
+        kept = state.filter(pa.array(has_data(state, self.table, 0 if boundary is None else boundary.data)))
         names = (
             version_names(kept.uuids.take(kept.column("_txn")), kept.column("_seq")) if len(kept) else pa.array([], pa.string())
         )
@@ -205,13 +207,17 @@ class _Restoring:
         )
 
 
-def has_data(state: Facts, table: Table) -> Mask:
-    """Which facts of a state are versions whose data is certainly there: those that are not purged.
+def has_data(state: Facts, table: Table, boundary: int) -> Mask:
+    """Which facts of a state are versions whose data is certainly there: not purged, and not ended at or before the data boundary.
 
     In a table that keeps no tombstones every ended version is marked as purged, and only its end tells.
     """
-    purged = state.numbers("_purged") > 0 if table.keeps_tombstones else np.zeros(len(state), dtype=bool)
-    there: Mask = (state.numbers("_kind") == Kind.VERSION) & ~purged
+    end = state.stamps("end")
+    ended = end != NO_STAMP
+    times = np.append(np.asarray(one_chunk(state.transactions.column("commit_time"))), 0)
+    collected = ended & (times[np.where(ended, end >> SEQUENCE_BITS, -1)] <= boundary)
+    purged = (state.numbers("_purged") > 0) & table.keeps_tombstones
+    there: Mask = (state.numbers("_kind") == Kind.VERSION) & ~purged & ~collected
     return there
 
 

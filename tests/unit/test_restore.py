@@ -19,6 +19,7 @@ from bucketcatalog import (
     ParentEnded,
     UnknownTable,
 )
+from bucketcatalog.codec.boundaries import Boundary
 from bucketcatalog.restoring import MAX_READ_AGE, Restored, plan_restore
 from bucketcatalog.restoring import restore as restore_table
 from bucketcatalog.store.faults import Failing, SimulatedCrash
@@ -293,6 +294,28 @@ def test_rows_whose_data_may_be_gone_are_refused_or_left_out(world: World, past:
     done = restore(world, past.version, skip=True)
     assert (done.skipped, done.put) == (1, 2)
     assert names(world.snapshot()) == ["again", "kept", "new row", "over"]
+
+
+@pytest.mark.parametrize(("from_end", "gone"), [(-1, False), (0, True), (1, True)])
+@pytest.mark.parametrize("covered", [False, True])
+def test_data_is_gone_from_the_boundary_at_which_its_version_ended(
+    world: World, from_end: int, gone: bool, covered: bool
+) -> None:
+    with world.writer() as w, world.writer(MAINTAINER) as held:
+        past = world.commit(w, ("put", "objects", [full("gone", 1), full("later", 2)]))
+        end = world.commit(w, ("delete", "objects", obj("gone")))
+        world.commit(w, ("put", "objects", full("later", 3)))
+        world.clock.tick()
+        held.bound("collect", Boundary(data=end.commit_time + from_end, settled=end.commit_time + from_end))
+        if covered:
+            held.checkpoint(scope="all")
+    planned = restore(world, past.version, dry_run=True)
+    assert (planned.put, planned.skipped) == ((1, 1) if gone else (2, 0))
+    if gone:
+        with pytest.raises(DataCollected):
+            restore(world, past.version)
+    restore(world, past.version, skip=True)
+    assert names(world.snapshot()) == (["later"] if gone else ["gone", "later"])
 
 
 def test_a_purged_row_without_data_is_put_again(world: World) -> None:
