@@ -318,6 +318,25 @@ def test_data_is_gone_from_the_boundary_at_which_its_version_ended(
     assert names(world.snapshot()) == (["later"] if gone else ["gone", "later"])
 
 
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_a_bucket_created_after_one_was_restored_has_an_id_that_none_of_its_name_had(world: World, as_columns: bool) -> None:
+    ids = set()
+    with world.writer() as w:
+        past = world.commit(w, ("put", "buckets", bucket("b")))
+        for _ in range(3):
+            ids.add(rows(world.snapshot(), "buckets")[0]["id"])
+            world.commit(w, ("delete", "buckets", bucket("b")))
+            world.commit(w, ("put", "buckets", bucket("b")))
+        ids.add(rows(world.snapshot(), "buckets")[0]["id"])
+    assert len(ids) == 4
+    restore(world, past.version, table="buckets")
+    assert rows(world.snapshot(), "buckets")[0]["id"] in ids
+    with world.writer() as w:
+        world.commit(w, ("delete", "buckets", bucket("b")))
+        world.commit(w, ("put", "buckets", pa.Table.from_pylist([bucket("b")]) if as_columns else bucket("b")))
+    assert rows(world.snapshot(), "buckets")[0]["id"] not in ids
+
+
 def test_a_purged_row_without_data_is_put_again(world: World) -> None:
     with world.writer() as w:
         past = world.commit(w, ("put", "buckets", bucket("b", region="r")))
