@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from .codec.blocks import BlockClass, Purpose
-from .codec.segments import Run, SegmentReference, held_by_segment
+from .codec.segments import BlockPlace, Run, SegmentReference, held_by_segment
 from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters
@@ -162,6 +162,20 @@ class TableBase:
             for reference, run in found
             if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
         ]
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints hold rows of the table."""
+        return sum(1 for each in self._stored if each)
+
+    def blocks_by_level(self) -> list[list[BlockPlace]]:
+        """The blocks of each level, from the lowest on, of all checkpoints together; reads the index of every segment."""
+        found: dict[int, dict[BlockPlace, None]] = {}
+        for each in self._stored:
+            for reference, run in each:
+                places = self._indexes.run(reference, self.table.name, run.block_class).places
+                found.setdefault(run.level, {}).update(dict.fromkeys(places))
+        return [list(found.get(level, {})) for level in range(max(found, default=-1) + 1)]
 
     def plan(
         self,
