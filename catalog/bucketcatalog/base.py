@@ -148,6 +148,12 @@ class TableBase:
                 rows[run.level] += run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
+    def folded_rows(self, block_class: BlockClass) -> int | None:
+        """How many rows of a class there are, where one fold holds them all; None where something lies over it."""
+        if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
+            return None
+        return sum(run.rows for each in self._stored for _, run in each if run.block_class is block_class)
+
     @property
     def lowest_live_rows(self) -> int:
         """How many live versions the lowest level of the checkpoints holds."""

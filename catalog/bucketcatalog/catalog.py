@@ -15,6 +15,7 @@ from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
+from .information import Information, describe
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.walking import between, version_view
@@ -121,6 +122,10 @@ class Catalog:
         if not snapshot.cut.heads:
             self._require(name)
         return snapshot
+
+    def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
+        """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""
+        return describe(self.snapshot(database=database), self.url, progress or (lambda _: None))
 
     def tag(
         self,

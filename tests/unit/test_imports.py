@@ -58,6 +58,7 @@ ORDER = [
     "scan",
     "listing",
     "snapshot",
+    "information",
     "changes",
     "reverting",
     "incarnations",
