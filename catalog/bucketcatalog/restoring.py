@@ -35,7 +35,8 @@ from .versions import Version
 from .writer import Writer, WriteTransaction
 
 MAX_READ_AGE = 6 * 3_600 * 1_000_000
-"""Microseconds within which a put that names existing data has to follow the read: what deletes data waits as long."""
+"""Microseconds within which a put that names existing data, or a transaction that refers to segments, has to follow the read: what deletes
+data, and what nothing refers to, waits as long."""
 _SAMPLE = 10
 
 
@@ -76,7 +77,7 @@ def restore(
     ``DataCollected`` and ``ParentEnded`` where rows cannot be put again; then nothing is committed.
     """
     restoring = _begin(database, table, timestamp, version)
-    events = BulkEvents(database.files, writer.id, restoring.table)
+    events = BulkEvents(database.files, writer.id, restoring.table, began=restoring.now.view.observed)
     for piece in restoring.pieces():
         restoring.refuse_ended_parents()
         if not skip_collected:
@@ -182,12 +183,12 @@ class _Restoring:
             )
 
     def refuse_old_read(self, database: Database) -> None:
-        """``CommitError`` where it took so long to compare that data may be under way to its deletion that was there at the time."""
+        """``CommitError`` where comparing took so long that data which was there, or segments put for this, may be about to be deleted."""
         age = database.files.store.now_us() - self.now.view.observed
-        if self.put and self.table.data_reference and age > MAX_READ_AGE:
+        if age > MAX_READ_AGE:
             raise CommitError(
                 f"The restore of {self.table.name!r} took {age // 3_600_000_000} hours to compare what is with what was: "
-                "data that was there then may be about to be deleted.",
+                "what was there then may be about to be deleted.",
                 next_step="Restore again, to a state that differs less if need be.",
             )
 

@@ -379,7 +379,7 @@ def test_a_comparison_that_took_too_long_is_not_committed(world: World, past: Co
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 1_000)
-    monkeypatch.setattr("bucketcatalog.bulk.SEGMENT_BYTES", 20_000)
+    monkeypatch.setattr("bucketcatalog.segmenting.TARGET_SEGMENT_BYTES", 20_000)
 
 
 def large(world: World) -> Committed:
