@@ -27,6 +27,7 @@ from .planning import SLICE_ROWS
 from .reading import read_slice
 from .segmenting import SegmentWriter
 from .store.base import Store
+from .sums import KeptSums
 from .tables import Table
 
 PIECE_ROWS = SLICE_ROWS
@@ -38,10 +39,11 @@ _CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
 
 @dataclass(frozen=True)
 class MergePart:
-    """Slices of one table, next to each other in key order."""
+    """Slices of one table, next to each other in key order. ``lowest``: nothing lies below what they make."""
 
     table: Table
     slices: tuple[PackedSlice, ...]
+    lowest: bool
 
 
 @dataclass(frozen=True)
@@ -93,20 +95,23 @@ class Alone:
         return (run_task(self.store, task, self.stopped) for task in tasks)
 
 
-def merge_parts(bases: Iterable[TableBase], most: int) -> list[tuple[MergePart, ...]]:
-    """The parts of at most ``most`` tasks of about equal weight that merge all of these; few rows are one task's, whatever their tables."""
+def merge_parts(bases: Iterable[tuple[TableBase, int]], most: int) -> list[tuple[MergePart, ...]]:
+    """The parts of at most ``most`` tasks of about equal weight that merge these tables from the given levels on.
+
+    Few rows are one task's, whatever their tables.
+    """
     slices = [
-        (base.table, PackedSlice.of(piece, base.table, Part.EVERYTHING))
-        for base in bases
-        for piece in base.plan(target=PIECE_ROWS)
+        (base.table, level, PackedSlice.of(piece, base.table, Part.EVERYTHING))
+        for base, level in bases
+        for piece in base.above(level).plan(target=PIECE_ROWS)
     ]
-    weights = [piece.rows for _, piece in slices]
+    weights = [piece.rows for _, _, piece in slices]
     count = max(min(most, sum(weights) // FEWEST_ROWS), 1)
     tasks = []
     for group in grouped(weights, count):
         by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
         parts = [list(of_table) for _, of_table in by_table]
-        tasks.append(tuple(MergePart(part[0][0], tuple(piece for _, piece in part)) for part in parts))
+        tasks.append(tuple(MergePart(part[0][0], tuple(piece for *_, piece in part), not part[0][1]) for part in parts))
     return tasks
 
 
@@ -122,8 +127,12 @@ def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda
 
 
 def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:
-    """The state that slices of a table make, as blocks; those of each class are in key order."""
+    """The state that slices of a table make, as blocks; those of each class are in key order.
+
+    Beside a lowest level the sums over its live rows are kept: those of each task by themselves, which add up.
+    """
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
+    sums = KeptSums(part.table)
     for piece in part.slices:
         if stopped():
             raise ClosedWriter(
@@ -132,9 +141,12 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
         state = read_slice(blocks, part.table, piece.unpacked(part.table), Part.EVERYTHING)
         for kind, rows in _by_class(state):
             yield from _full_blocks(waiting[kind], rows, part.table, kind)
+            if part.lowest and kind is BlockClass.LIVE:
+                sums.add(rows)
     for kind in _CLASSES:
         if waiting[kind]:
             yield from encode_blocks(concat(waiting[kind]), part.table, kind)
+    yield from sums.blocks()
 
 
 def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
 from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Expects, Facts, Kind, commit_times, conform
+from ..keyfilters import Hashes, hash_keys
 from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
 from ..v1 import log_pb2
@@ -58,13 +59,31 @@ class BlockHeader:
     late_updates: int = 0
 
 
+class Purpose(IntEnum):
+    """What a run is for; the numbers are the format's."""
+
+    ROWS = log_pb2.RUN_PURPOSE_ROWS
+    ORDER = log_pb2.RUN_PURPOSE_ORDER
+    SUMS = log_pb2.RUN_PURPOSE_SUMS
+
+
+class Side(NamedTuple):
+    """What a run beside a table's rows is: of which table, for what, and its name."""
+
+    table: str
+    purpose: Purpose
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block ready to be written."""
+    """A block ready to be written; ``hashes`` are those of its rows' keys, where a filter is made of them. ``side``: not of rows."""
 
     header: BlockHeader
     data: bytes
     checksum: int
+    hashes: Hashes | None = None
+    side: Side | None = None
 
 
 def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_rows: int = TARGET_ROWS) -> Iterator[EncodedBlock]:
@@ -79,8 +98,9 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
-    keys = encode_keys(table, {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns})
-    transactions, rows = b"", facts.rows
+    ends = {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns}
+    first_key, last_key = encode_keys(table, ends).to_pylist()
+    transactions, rows, hashes = b"", facts.rows, None
     oldest = newest = 0
     if block_class is BlockClass.EVENTS:
         rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
@@ -88,13 +108,12 @@ def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock
         used, rows = _own_positions(facts)
         oldest, newest = _time_range(used, facts)
         transactions = _ipc(used)
+        hashes = hash_keys(one_chunk(encode_keys(table, facts.rows)))
     kept, same = _distinct_columns(rows, table)
-    header = BlockHeader(
-        table.name, block_class, len(facts), keys[0].as_py(), keys[1].as_py(), oldest, newest, same, *_conflict_counts(facts)
-    )
+    header = BlockHeader(table.name, block_class, len(facts), first_key, last_key, oldest, newest, same, *_conflict_counts(facts))
     message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
     data, checksum = seal_block(message.SerializeToString(deterministic=True))
-    return EncodedBlock(header, data, checksum)
+    return EncodedBlock(header, data, checksum, hashes)
 
 
 def _time_range(used: pa.Table, facts: Facts) -> tuple[int, int]:
