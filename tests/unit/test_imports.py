@@ -70,6 +70,7 @@ ORDER = [
     "tagging",
     "writer",
     "catalog",
+    "compaction",
     "harvest",
     "cli",
 ]
