@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from .codec.blocks import BlockClass, Purpose
 from .codec.segments import Run, SegmentReference, held_by_segment
-from .errors import CorruptionError
+from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters
 from .keyfilters import Hashes, hash_keys
 from .keys import EVERYTHING, KeyRange
+from .losses import Losses
+from .paths import segment as segment_path
 from .planning import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
 from .runs import BlockRun, StoredRun, runs_by_table
 from .sortedfacts import SortedFacts
@@ -30,9 +32,13 @@ _KEYS_OF_A_SLICE = 8_192
 
 
 class IndexCache:
-    """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows."""
+    """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows.
 
-    def __init__(self, store: Store, database: str) -> None:
+    With ``losses`` an index that cannot be read is noted there and has no blocks.
+    """
+
+    def __init__(self, store: Store, database: str, losses: Losses | None = None) -> None:
+        self.losses = losses
         self._store = store
         self._database = database
         self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
@@ -41,6 +47,15 @@ class IndexCache:
 
     def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         """The blocks of a table and class in a segment."""
+        try:
+            return self._strict(reference, table, block_class)
+        except (CorruptionError, UnsupportedFormat) as error:
+            if self.losses is None:
+                raise
+            self.losses.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
+            return BlockRun(block_class, ())
+
+    def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         if reference.uuid not in self._runs:
             self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
         try:
@@ -139,40 +154,48 @@ class TableBase:
         runs = [run for each in self._stored for _, run in each if not run.level]
         return sum(run.rows for run in runs if run.block_class is BlockClass.LIVE)
 
-    def beside(self, purpose: Purpose, name: str, shape: str) -> list[StoredRun]:
-        """The runs of that purpose and name beside the lowest level of the one checkpoint, whose blocks are of the table ``shape``.
-
-        None where there are several checkpoints: their rows overlap.
-        """
+    def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
+        """The runs of that purpose and name beside the lowest level; none where there are several checkpoints, whose rows overlap."""
         found = [stored for each in self._runs for stored in each if not stored[1].level]
         return [
-            StoredRun(run.block_class, partial(self._indexes.run, reference, shape, run.block_class))
+            StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))
             for reference, run in found
             if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
         ]
 
     def plan(
-        self, ranges: Iterable[KeyRange] = (EVERYTHING,), *, only_live: bool = False, target: int = SLICE_ROWS
+        self,
+        ranges: Iterable[KeyRange] = (EVERYTHING,),
+        *,
+        only_live: bool = False,
+        target: int = SLICE_ROWS,
+        wanted: WantedKeys | None = None,
     ) -> list[Slice]:
-        """The slices that cover the ranges, in key order; see ``plan_slices``."""
+        """The slices that cover the ranges, or of these the ``wanted`` keys, in key order; see ``plan_slices``."""
         ranges = list(ranges)
-        return plan_slices(self.levels(ranges), self.events, self.tail, ranges, only_live=only_live, target=target)
+        levels = self.levels(ranges, wanted)
+        if self._indexes.losses is not None:
+            ranges = self._indexes.losses.without_withheld(self.table.name, ranges)
+        return plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=target)
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
         step = 1 if len(keys) <= _FEW_KEYS else _KEYS_OF_A_SLICE
         parts = [keys[at : at + step] for at in range(0, len(keys), step)]
         ranges = [KeyRange(part[0].as_py(), part[-1].as_py() + b"\x00") for part in parts]
-        levels = self.levels(ranges, WantedKeys(keys))
-        slices = plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=sys.maxsize)
-        return list(for_keys(slices, keys))
+        return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys)), keys))
 
     def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:
         """For each checkpoint the runs of the table that can hold keys of the ranges, or of these the ``wanted`` alone.
 
-        The index of a segment is read when a run in it is asked for its blocks.
+        The index of a segment is read when a run in it is asked for its blocks. Who reads on past damage reads all indexes at once, for
+        what is lost decides what can be answered, and uses no filters: every question is answered from the same rows.
         """
         ranges = list(ranges)
+        if self._indexes.losses is not None:
+            wanted = None
+            for reference, run in (s for each in self._stored for s in each if _overlaps(s, ranges)):
+                self._indexes.run(reference, self.table.name, run.block_class)
         return [
             Levels(
                 [self._run(stored, wanted) for stored in each if not stored[1].level and _overlaps(stored, ranges)],

@@ -9,10 +9,13 @@ from typing import Any
 
 from . import clock
 from .changes import Changes, Diff, changed_table, refuse_reversed
+from .checking.findings import Finding
+from .checking.walk import verify
 from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
+from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
@@ -100,11 +103,20 @@ class Catalog:
         return Writer(self.database(database), writer_id(writer), clock, limits)
 
     def snapshot(
-        self, *, database: str | None = None, timestamp: Time | None = None, version: Version | None = None, strict: bool = False
+        self,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        strict: bool = False,
+        ignore_corruption: bool = False,
     ) -> Snapshot:
-        """The database now, at a time, or at a version. ``strict`` makes an open fork an error instead of a warning."""
+        """The database now, at a time, or at a version. ``strict`` makes an open fork an error instead of a warning.
+
+        With ``ignore_corruption`` damaged and missing files are no errors: the rest is read; the snapshot's ``missing`` says what is not.
+        """
         name = self.resolve_database(database)
-        snapshot = self.database(name).snapshot(timestamp, version, strict=strict)
+        snapshot = self.database(name).snapshot(timestamp, version, strict=strict, ignore_corruption=ignore_corruption)
         if not snapshot.cut.heads:
             self._require(name)
         return snapshot
@@ -139,6 +151,20 @@ class Catalog:
         if database is not None and not self.database(name).view().cut.heads:
             self._require(name)
         return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name)
+
+    def verify(
+        self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Finding]:
+        """Read everything, and say one by one what is wrong or worth knowing; without a ``database`` of all that there are.
+
+        Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is.
+        """
+        there = self.databases()
+        names = there if database is None else [database_name(database)]
+        if not names or names[0] not in there:
+            self._require(database, there)
+        for name in names:
+            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
 
     def resolve_database(self, database: str | None) -> str:
         """The database to read: the one named, else the only one there is."""

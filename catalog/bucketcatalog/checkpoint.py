@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .codec.blocks import BlockClass, Purpose
+from .codec.blocks import BlockClass
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.seal import RUNS
 from .codec.segments import SegmentReference
@@ -146,9 +146,11 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
         reads=_outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
-    bases = [(contents.base(name), level) for name, level in levels.items()]
+    bases = [contents.base(name).above(level) for name, level in levels.items()]
+    lowest = {name for name, level in levels.items() if not level}
     tasks = [
-        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts) for parts in merge_parts(bases, merge.most)
+        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts)
+        for parts in merge_parts(bases, lowest, merge.most)
     ]
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started)
 
@@ -198,7 +200,7 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     """How many rows of each sort the segments hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
     for segment in segments:
-        for run in (run for run in segment.runs if run.purpose is Purpose.ROWS):
+        for run in segment.rows_runs:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
     return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
 

@@ -15,6 +15,7 @@ from .errors import CatalogWarning, ForkDetected
 from .log.files import LogFiles
 from .log.looking import Known, look
 from .log.owner import MAX_CLOCK_SKEW
+from .log.salvage import salvaged
 from .log.view import DEFAULT_LATENESS_BOUND, View
 from .schema import merge
 from .snapshot import Snapshot
@@ -41,15 +42,28 @@ class Database:
         """A snapshot of now, also of a database that has nothing in it yet."""
         return Snapshot(self.files, self.view())
 
-    def snapshot(self, timestamp: Time | None, version: Version | None, *, strict: bool) -> Snapshot:
-        """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning."""
-        if timestamp is None and version is None:
+    def snapshot(
+        self, timestamp: Time | None, version: Version | None, *, strict: bool, ignore_corruption: bool = False
+    ) -> Snapshot:
+        """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning.
+
+        With ``ignore_corruption`` it is one of what can be read.
+        """
+        files = self.files
+        if ignore_corruption:
+            files, view = salvaged(
+                files.store,
+                self.name,
+                lambda files: find_view(files, lambda: look(files, Known())[0], timestamp, version),
+            )
+            self.remember(view.cut)
+        elif timestamp is None and version is None:
             view = self.view()
         else:
             view = find_view(self.files, self.view, timestamp, version)
             self.remember(view.cut)
         _warn(view, strict=strict)
-        return Snapshot(self.files, view)
+        return Snapshot(files, view)
 
     def view(self) -> View:
         """A view of now. What an earlier one found is not asked for again."""

@@ -13,6 +13,7 @@ from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
 from .keyfilters import KeyFilter
 from .keys import EVERYTHING, KeyRange
+from .losses import Losses
 from .paths import segment as segment_path
 from .sortedfacts import SortedFacts
 from .store.base import Store
@@ -52,17 +53,19 @@ def read_block(
 class Blocks:
     """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
 
-    Threads may share it; a pickle is of the store alone.
+    With ``losses`` a block that cannot be read is noted there, and who reads its slice leaves its keys out. Threads may share it; a pickle
+    is of the store and of whether losses are noted.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, losses: Losses | None = None) -> None:
         self.store = store
+        self.losses = losses
         self._kept: OrderedDict[tuple[str, int, frozenset[str] | None], SortedFacts] = OrderedDict()
         self._kept_bytes = 0
         self._keeping = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Blocks], tuple[Store]]:
-        return Blocks, (self.store,)
+    def __reduce__(self) -> tuple[type[Blocks], tuple[Store, Losses | None]]:
+        return Blocks, (self.store, self.losses)
 
     def shared(self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange) -> SortedFacts:
         """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole."""

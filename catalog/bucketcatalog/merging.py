@@ -6,7 +6,7 @@ wherever it runs; a checkpoint then refers to them. So a task that dies, or runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
@@ -39,7 +39,7 @@ _CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
 
 @dataclass(frozen=True)
 class MergePart:
-    """Slices of one table, next to each other in key order. ``lowest``: nothing lies below what they make."""
+    """Slices of one table, next to each other in key order. Of the ``lowest`` level sums are kept beside the rows."""
 
     table: Table
     slices: tuple[PackedSlice, ...]
@@ -95,23 +95,23 @@ class Alone:
         return (run_task(self.store, task, self.stopped) for task in tasks)
 
 
-def merge_parts(bases: Iterable[tuple[TableBase, int]], most: int) -> list[tuple[MergePart, ...]]:
-    """The parts of at most ``most`` tasks of about equal weight that merge these tables from the given levels on.
+def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
+    """The parts of at most ``most`` tasks of about equal weight that merge all of these; few rows are one task's, whatever their tables.
 
-    Few rows are one task's, whatever their tables.
+    ``lowest`` are the tables below which nothing lies.
     """
     slices = [
-        (base.table, level, PackedSlice.of(piece, base.table, Part.EVERYTHING))
-        for base, level in bases
-        for piece in base.above(level).plan(target=PIECE_ROWS)
+        (base.table, PackedSlice.of(piece, base.table, Part.EVERYTHING))
+        for base in bases
+        for piece in base.plan(target=PIECE_ROWS)
     ]
-    weights = [piece.rows for _, _, piece in slices]
+    weights = [piece.rows for _, piece in slices]
     count = max(min(most, sum(weights) // FEWEST_ROWS), 1)
     tasks = []
     for group in grouped(weights, count):
         by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
         parts = [list(of_table) for _, of_table in by_table]
-        tasks.append(tuple(MergePart(part[0][0], tuple(piece for *_, piece in part), not part[0][1]) for part in parts))
+        tasks.append(tuple(MergePart(part[0][0], tuple(piece for _, piece in part), part[0][0].name in lowest) for part in parts))
     return tasks
 
 
@@ -127,10 +127,7 @@ def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda
 
 
 def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:
-    """The state that slices of a table make, as blocks; those of each class are in key order.
-
-    Beside a lowest level the sums over its live rows are kept: those of each task by themselves, which add up.
-    """
+    """The state that slices of a table make, as blocks; those of each class are in key order."""
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
     sums = KeptSums(part.table)
     for piece in part.slices:

@@ -11,6 +11,7 @@ from . import paths
 from .codec.checkpoints import Checkpoint
 from .contents import Contents
 from .cut import Cut
+from .damage import DAMAGE, damage
 from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
 from .log.tags import tags_of
@@ -117,6 +118,7 @@ _SCHEMAS = {
             pa.field("replaced_writer", pa.string()),
         ]
     ),
+    "damage": DAMAGE,
 }
 METADATA_TABLES = frozenset(_SCHEMAS)
 
@@ -218,7 +220,9 @@ def _stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
     for writer in contents.cut.heads:
         for head in contents.files.checkpoints(writer):
             if head.commit_time <= contents.cut.newest_commit_time:
-                yield contents.files.checkpoint(writer, head)
+                checkpoint = contents.files.usable_checkpoint(writer, head)
+                if checkpoint is not None:
+                    yield checkpoint
 
 
 def _checkpoints(contents: Contents) -> pa.Table:
@@ -342,4 +346,5 @@ _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "forks": _forks,
     "tables": _tables,
     "tags": _tags,
+    "damage": damage,
 }

@@ -62,6 +62,28 @@ class Slice:
         return self.tail is None and not self.events and not self.over
 
 
+def narrowed(piece: Slice, keys: KeyRange) -> Slice | None:
+    """The part of a slice within a range, or None where the two have nothing in common."""
+    within = piece.keys.intersect(keys)
+    if within is None:
+        return None
+    tail = piece.tail.within(within) if piece.tail is not None else None
+    return replace(
+        piece,
+        keys=within,
+        live=_within(piece.live, within),
+        rest=_within(piece.rest, within),
+        over=_within(piece.over, within),
+        events=tuple(e for e in piece.events if within.overlaps(e.place.header.first_key, e.place.header.last_key)),
+        tail=tail if tail is not None and len(tail) else None,
+        wanted=None if piece.wanted is None else piece.wanted[slice(*span(piece.wanted, within))],
+    )
+
+
+def _within(places: Iterable[BlockPlace], keys: KeyRange) -> tuple[BlockPlace, ...]:
+    return tuple(place for place in places if keys.overlaps(place.header.first_key, place.header.last_key))
+
+
 @dataclass(frozen=True, slots=True)
 class Levels:
     """The runs of one table in a checkpoint: those of its lowest level, one folded state, and those ``over`` it."""

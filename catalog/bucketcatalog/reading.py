@@ -8,6 +8,7 @@ what waits there.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
@@ -19,11 +20,13 @@ import pyarrow.compute as pc
 from .arrays import one_chunk
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace
+from .errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
 from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
 from .fetch import Blocks, read_block
 from .keys import KeyRange, encode_keys, span
+from .losses import held_in_block
 from .merge import Part, merged
-from .planning import Slice
+from .planning import Slice, narrowed
 from .replay.tail import read_events
 from .sortedfacts import SortedFacts
 from .tables import Table
@@ -40,8 +43,41 @@ def read_pieces(
 ) -> Iterator[Facts]:
     """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
 
-    ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block.
+    ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block, or with
+    ``blocks.losses`` notes it there and leaves out all rows of its key range.
     """
+    if blocks.losses is None:
+        yield from _pieces(blocks, table, piece, part, columns)
+        return
+    try:
+        yield from list(_pieces(blocks, table, piece, part, columns))
+    except (CorruptionError, UnsupportedFormat):
+        parts = [piece]
+        for lost in _unreadable(blocks, table, piece):
+            parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
+        for part_left in parts:
+            yield from _pieces(blocks, table, part_left, part, columns)
+
+
+def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
+    """The key ranges of the slice's blocks that cannot be read, each noted as lost."""
+    found = []
+    for place in (*piece.live, *piece.rest, *piece.over, *(event.place for event in piece.events)):
+        try:
+            read_block(blocks.store, place, table)
+        except (CorruptionError, UnsupportedFormat) as error:
+            found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
+            _lose(blocks, place, error)
+    return found
+
+
+def _lose(blocks: Blocks, place: BlockPlace, error: BucketCatalogError) -> None:
+    loss = blocks.losses.add(place.name, error, [held_in_block(place)]) if blocks.losses is not None else None
+    if loss is not None:
+        warnings.warn(str(loss), CatalogWarning, stacklevel=2)
+
+
+def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
     keys = () if piece.wanted is None else tuple(c.field_name for c in table.key_columns)
     if piece.settled:
         last = table.key_columns[-1].field_name  # without any column, who could count the rows?

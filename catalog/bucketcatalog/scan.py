@@ -34,6 +34,7 @@ class ScanTask:
     part: Part
     schema: pa.Schema
     where: tuple[tuple[str, Any], ...]
+    ignores_corruption: bool = False
 
     def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
@@ -68,6 +69,7 @@ class Scan:
             part=Part.TOMBSTONES if tombstones else Part.LIVE,
             schema=output_schema(base.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
+            ignores_corruption=base.blocks.losses is not None,
         )
 
     @property

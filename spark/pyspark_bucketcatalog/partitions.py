@@ -19,6 +19,7 @@ from bucketcatalog.changes import Changes
 from bucketcatalog.codec.transactions import Transaction
 from bucketcatalog.cut import Head
 from bucketcatalog.fetch import Blocks
+from bucketcatalog.losses import Losses
 from bucketcatalog.packedslices import PackedSlice, grouped
 from bucketcatalog.planning import Slice
 from bucketcatalog.scan import ScanTask
@@ -45,7 +46,7 @@ class SlicesPartition(CatalogPartition):
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged; nothing else is read."""
-        blocks = Blocks(catalog.store)
+        blocks = Blocks(catalog.store, Losses() if self.task.ignores_corruption else None)
         for packed in self.slices:
             yield from self.task.read(blocks, packed.unpacked(self.task.table))
 
@@ -57,10 +58,12 @@ class MetadataPartition(CatalogPartition):
     database: str
     version: str
     table: str
+    ignore_corruption: bool = False
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The whole table."""
-        yield catalog.snapshot(database=self.database, version=self.version).scan(self.table, columns=columns).to_arrow()
+        snapshot = catalog.snapshot(database=self.database, version=self.version, ignore_corruption=self.ignore_corruption)
+        yield snapshot.scan(self.table, columns=columns).to_arrow()
 
 
 @dataclass

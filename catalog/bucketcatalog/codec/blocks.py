@@ -63,7 +63,6 @@ class Purpose(IntEnum):
     """What a run is for; the numbers are the format's."""
 
     ROWS = log_pb2.RUN_PURPOSE_ROWS
-    ORDER = log_pb2.RUN_PURPOSE_ORDER
     SUMS = log_pb2.RUN_PURPOSE_SUMS
 
 
@@ -98,22 +97,34 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
-    ends = {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns}
-    first_key, last_key = encode_keys(table, ends).to_pylist()
-    transactions, rows, hashes = b"", facts.rows, None
-    oldest = newest = 0
+    transactions, rows, used, hashes = b"", facts.rows, None, None
     if block_class is BlockClass.EVENTS:
         rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
     else:
         used, rows = _own_positions(facts)
-        oldest, newest = _time_range(used, facts)
         transactions = _ipc(used)
         hashes = hash_keys(one_chunk(encode_keys(table, facts.rows)))
     kept, same = _distinct_columns(rows, table)
-    header = BlockHeader(table.name, block_class, len(facts), first_key, last_key, oldest, newest, same, *_conflict_counts(facts))
+    header = _header(facts, table, block_class, used, same)
     message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
     data, checksum = seal_block(message.SerializeToString(deterministic=True))
     return EncodedBlock(header, data, checksum, hashes)
+
+
+def block_header(facts: Facts, table: Table, block_class: BlockClass) -> BlockHeader:
+    """What a header of these facts, at least one, has to say, but for the columns that are left out."""
+    used = None if block_class is BlockClass.EVENTS else _own_positions(facts)[0]
+    return _header(facts, table, block_class, used, ())
+
+
+def _header(
+    facts: Facts, table: Table, block_class: BlockClass, used: pa.Table | None, same: tuple[tuple[str, str], ...]
+) -> BlockHeader:
+    """The header of facts whose stamps are of the transactions ``used``; events have none."""
+    keys = encode_keys(table, {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns})
+    oldest, newest = (0, 0) if used is None else _time_range(used, facts)
+    first, last = keys[0].as_py(), keys[1].as_py()
+    return BlockHeader(table.name, block_class, len(facts), first, last, oldest, newest, same, *_conflict_counts(facts))
 
 
 def _time_range(used: pa.Table, facts: Facts) -> tuple[int, int]:

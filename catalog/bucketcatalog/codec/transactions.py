@@ -55,7 +55,8 @@ class Transaction:
     """One commit as its file tells it.
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
-    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field.
+    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
+    ``lost`` stands in for a file that could not be read, and has only its name.
     """
 
     writer: str
@@ -78,6 +79,7 @@ class Transaction:
     boundary: Boundary | None = None
     digest: bytes = b""
     size: int = 0
+    lost: bool = False
 
     @property
     def head(self) -> Head:

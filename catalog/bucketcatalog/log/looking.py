@@ -164,7 +164,8 @@ def _newest_markers(
     for head in files.checkpoints(writer):
         if found and head.revision < max(found).revision:
             break
-        if (limit is None or head.commit_time <= limit) and usable(checkpoint := files.checkpoint(writer, head)):
+        checkpoint = files.usable_checkpoint(writer, head) if limit is None or head.commit_time <= limit else None
+        if checkpoint is not None and usable(checkpoint):
             found[head] = checkpoint
     most = max(found.values(), key=_covered_and_made, default=None)
     return Markers(most, frozenset(found))

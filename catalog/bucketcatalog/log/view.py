@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Cut, Head
-from ..errors import CorruptionError
-from ..paths import transaction as transaction_path
 from .files import LogFiles
 from .gathering import Gathering
 
@@ -68,15 +66,12 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
 
 def _check_links(gathering: Gathering) -> None:
     """``CorruptionError`` where a transaction is not the one that its child was written after."""
-    for (writer, _), transaction in gathering.found.items():
-        for link in transaction.parents:
+    for (writer, _), transaction in list(gathering.found.items()):
+        for link in () if transaction.lost else transaction.parents:
             parent = gathering.found.get((writer, Head(link.revision, link.uuid)))
-            if parent is not None and parent.digest != link.digest:
-                name = transaction_path(writer, gathering.files.database, link.revision, link.uuid)
-                raise CorruptionError(
-                    f"{name} is not the transaction that revision {transaction.revision} was written after: its digest differs.",
-                    next_step="Restore the file from a copy of the store.",
-                )
+            if parent is not None and not parent.lost and parent.digest != link.digest:
+                why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
+                gathering.found[writer, parent.head] = gathering.files.refuse(parent, why)
 
 
 def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:

@@ -34,8 +34,10 @@ def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Chec
     """The writer's checkpoints that may lie within the cut, newest first; where timelines are forked the walk decides."""
     for head in files.checkpoints(writer):
         if head.commit_time <= cut.newest_commit_time:
-            checkpoint = files.checkpoint(writer, head)
-            if all(checkpoint.cut.newest_revision(w) <= cut.newest_revision(w) for w in checkpoint.cut.heads):
+            checkpoint = files.usable_checkpoint(writer, head)
+            if checkpoint is not None and all(
+                checkpoint.cut.newest_revision(w) <= cut.newest_revision(w) for w in checkpoint.cut.heads
+            ):
                 yield checkpoint
 
 
