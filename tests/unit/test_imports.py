@@ -77,6 +77,7 @@ ORDER = [
     "writer",
     "restoring",
     "catalog",
+    "compaction",
     "harvest",
     "cli",
 ]
