@@ -17,6 +17,7 @@ from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
+from .log.voids import without_voided
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
 from .names import MAINTAINER_PREFIX, database_name, host_writer, is_name, tag_name, writer_id
@@ -209,7 +210,8 @@ class Catalog:
         """
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        found = Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
+        transactions = without_voided(between(later.files, since, later.cut), later.view.voids)
+        found = Changes(self.store, changed_table(later, table), list(transactions))
         refuse_reversed(found, since.cut, later.cut)
         return found
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from . import clock, paths
 from .codec.blocks import BlockClass, EncodedBlock
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
-from .codec.seal import RUNS
+from .codec.seal import RUNS, VOIDS
 from .codec.segments import SegmentBuilder, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
@@ -60,7 +60,10 @@ def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut
     writer = timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
     parent = newest_own(files, writer, limit, alone=note is None)
-    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None, using=parent)
+    only = writer if note is None else None
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=parent)
+    if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
+        parent = None  # it covers what was voided since
     if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
         return None
     if note is None:
@@ -75,14 +78,14 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, paren
     """The checkpoint of the view's cut, beside the transaction ``head``, from ``parent``, the one that the view was read from."""
     writer = timeline.writer
     contents = Contents(files, view)
-    kept, written = _state(files, writer, view.cut, contents, parent)
+    kept, written = _state(files, writer, view, contents, parent)
     totals = _totals([*kept, *written])
     bound = max(view.lateness_bound, timeline.limits.lateness_bound)
     checkpoint = Checkpoint(
         writer=writer,
         database=files.database,
         revision=head.revision,
-        uuid=clock.uuid7(view.cut.newest_commit_time).bytes,
+        uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
         coverage=_coverages(files, view, view.observed - 2 * bound),
         created=clock.now_us(),
@@ -92,8 +95,9 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, paren
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=(*kept, *written),
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        voids=tuple(view.voids.values()),
         reads=_outside_reads(files, view),
-        features=frozenset({RUNS} if kept else ()),
+        features=frozenset(({RUNS} if kept else set()) | ({VOIDS} if view.voids else set())),
     )
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(writer, files.database, checkpoint.revision, checkpoint.uuid)
@@ -113,11 +117,11 @@ def _put(files: LogFiles, name: str, data: bytes) -> None:
 class _Segments:
     """Collects blocks into segments of a checkpoint, and puts each when it is full."""
 
-    def __init__(self, files: LogFiles, writer: str, cut: Cut, contents: Contents) -> None:
+    def __init__(self, files: LogFiles, writer: str, view: View, contents: Contents) -> None:
         self.written: list[SegmentReference] = []
         self._files = files
         self._writer = writer
-        self._cut = cut
+        self._view = view
         self._contents = contents
         self._builder = SegmentBuilder()
         self._names: set[str] = set()
@@ -132,10 +136,10 @@ class _Segments:
     def flush(self) -> None:
         """Put what was collected."""
         if self._builder.size:
-            uuid = clock.uuid7(self._cut.newest_commit_time).bytes
+            uuid = clock.uuid7(self._view.newest_commit_time).bytes
             tables = [self._contents.table(name) for name in sorted(self._names)]
             data, reference = self._builder.finish(
-                writer=self._writer, database=self._files.database, uuid=uuid, cut=self._cut, tables=tables
+                writer=self._writer, database=self._files.database, uuid=uuid, cut=self._view.cut, tables=tables
             )
             _put(self._files, paths.segment(self._writer, self._files.database, uuid), data)
             self.written.append(reference)
@@ -143,14 +147,14 @@ class _Segments:
 
 
 def _state(
-    files: LogFiles, writer: str, cut: Cut, contents: Contents, parent: Checkpoint | None
+    files: LogFiles, writer: str, view: View, contents: Contents, parent: Checkpoint | None
 ) -> tuple[list[SegmentReference], list[SegmentReference]]:
     """The segments that hold the state: those of ``parent`` that are used again, and those that were written.
 
     Without a parent everything is written. With one a table that has nothing new stays as it is, and of the others the levels that
     ``tiers`` says are merged with what is new.
     """
-    segments = _Segments(files, writer, cut, contents)
+    segments = _Segments(files, writer, view, contents)
     merged: dict[str, int] = {}
     for name in contents.names:
         base = contents.base(name)
@@ -184,7 +188,7 @@ def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     for writer in view.cut.heads:
         known = _known(files, view, writer)
         several = _several(known)
-        recent = [head for head in known if head.commit_time >= oldest]
+        recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
         # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
         # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
         unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
@@ -193,7 +197,7 @@ def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),
             branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
-            newest_commit_time=max(head.commit_time for head in view.cut.of_writer(writer)),
+            newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
             transactions=len(known),
         )
     return coverages

@@ -7,7 +7,7 @@ a version that another process may have written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -17,7 +17,7 @@ from . import clock
 from .checkpoint import CheckpointResult, write_checkpoint
 from .codec.checkpoints import ApplicationResult
 from .codec.tags import TagEntry
-from .codec.transactions import Application, Link, Transaction, encode_transaction
+from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
 from .cut import Cut, Head
 from .database import Database
 from .drafts import Draft, Rows
@@ -25,6 +25,7 @@ from .errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOpti
 from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
+from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
 from .tagging import Decided, Tag, given, taken_back
@@ -55,6 +56,7 @@ class WriteTransaction:
         self.metrics: dict[str, int] = {}
         self.application = application
         self.tag: TagEntry | None = None
+        self.voids: tuple[Void, ...] = ()
         self._writer = writer
         self._draft: Draft | None = None
         self._begun = False
@@ -165,8 +167,14 @@ class Writer:
         if draft.named_after and not self._database.has_seen(draft.named_after):
             self._database.look()
         timeline.look()
+        self._learn_of_voids(timeline)
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
+
+    def _learn_of_voids(self, timeline: OwnTimeline) -> None:
+        """Look at the database where the own timeline has something in the future: a maintainer may have voided it."""
+        if timeline.is_ahead:
+            self._database.look()
 
     @contextmanager
     def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
@@ -184,6 +192,7 @@ class Writer:
         actions, blocks = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, draft.named_after)
+        timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
         uuid = clock.uuid7(commit_time).bytes
         stamp = (commit_time, self.id, timeline.next_revision, uuid)
@@ -204,6 +213,7 @@ class Writer:
             reads=others.changed_since(self._read),
             tables=tuple(undefined),
             tags=() if tag is None else (tag,),
+            voids=tx.voids,
         )
         committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
         tx.tag = tag
@@ -276,6 +286,21 @@ class Writer:
             draft.named_after = decided.after
         self.commit(tx, draft)
         return Tag.of(tx.tag)
+
+    def void(self, transactions: Iterable[Void]) -> Committed:
+        """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
+        if not self.id.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot void transactions.",
+                next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}.",
+            )
+        with self._turn:
+            self._open_timeline()
+            tx = WriteTransaction(self, "void", {}, None)
+            tx.voids = tuple(transactions)
+            committed = self.commit(tx, self.draft())
+            assert committed is not None
+            return committed
 
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.

@@ -24,6 +24,7 @@ from ..log.applications import latest_results
 from ..log.files import LogFiles
 from ..log.tags import tags_of
 from ..log.view import View
+from ..log.voids import voids_of
 from ..log.walking import version_view
 from ..losses import Held
 from ..merge import Part
@@ -62,8 +63,8 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
 
 def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
-    view = version_view(files, checkpoint.cut)
-    alone = View(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed)
+    view = version_view(files, checkpoint.cut, closed_reads=False)
+    alone = View(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
     derived = Contents(files, view)
     stored = Contents(files, alone, derived.definitions)
     for table in sorted({*derived.names, *(run.table for s in checkpoint.segments for run in s.runs)}):
@@ -73,6 +74,7 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
             yield Finding("DIFFERENT_STATE", name, text, (Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()),))
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),
+        ("voids", view.voids == alone.voids),
         ("results of applications", latest_results(view) == latest_results(alone)),
     ):
         if not is_same:

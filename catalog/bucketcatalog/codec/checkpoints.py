@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from ..clock import uuid7_time
 from ..cut import Cut, Head
 from ..errors import CorruptionError
 from ..tables import Table
@@ -16,7 +17,7 @@ from .descriptors import parse_definition
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 from .segments import SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
-from .transactions import Link
+from .transactions import Link, Void, void_message, void_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,17 @@ class Checkpoint:
     applications: tuple[ApplicationResult, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
+    voids: tuple[Void, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
     features: frozenset[str] = frozenset()
     digest: bytes = b""
     size: int = 0
+
+    @property
+    def as_of(self) -> int:
+        """The largest commit time in the cut, of what is not voided: its uuid holds it."""
+        return uuid7_time(self.uuid)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
@@ -96,6 +103,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         lateness_bound=checkpoint.lateness_bound,
         segments=[segment_message(reference) for reference in checkpoint.segments],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
+        voids=map(void_message, checkpoint.voids),
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
     )
@@ -147,6 +155,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
         tags=tuple(map(tag_of, message.tags)),
+        voids=tuple(map(void_of, message.voids)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
         features=frozenset(message.required_features),

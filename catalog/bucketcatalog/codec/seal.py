@@ -19,7 +19,9 @@ _CRC_SIZE = len(_CRC_TAG) + 4
 FORMAT_VERSION = 1
 RUNS = "runs"
 """Rows of one key may lie in several runs, and have to be folded together."""
-KNOWN_FEATURES = frozenset({RUNS})
+VOIDS = "voids"
+"""Some transactions are to be treated as absent."""
+KNOWN_FEATURES = frozenset({RUNS, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from .. import clock, paths
@@ -122,6 +122,23 @@ class OwnTimeline:
             next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read.",
         )
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether what the next transaction follows lies in the future, so that others must be asked whether it is voided."""
+        return self.last_commit_time > self.files.store.now_us() + self.limits.clock_skew
+
+    def pardon(self, voided: Container[tuple[str, Head]]) -> None:
+        """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them."""
+        times, pending = [0], [Head(link.revision, link.uuid) for link in self.parents]
+        while pending:
+            head = pending.pop()
+            if (self.writer, head) in voided:
+                parents = self.files.transaction(self.writer, head).parents
+                pending += [Head(link.revision, link.uuid) for link in parents]
+            else:
+                times.append(head.commit_time)
+        self.last_commit_time = max(times)
+
     def look(self, *, force: bool = False) -> None:
         """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
         if not force and clock.monotonic() - self._looked < LOOK_WITHIN / 1e6:
@@ -169,7 +186,7 @@ class OwnTimeline:
             raise ClockSkew(
                 f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
                 f"{(time - store_now) / 1e6:.1f} s in the future.",
-                next_step="Wait until then.",
+                next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
             )
         return time
 
