@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,17 @@ def one_chunk(values: Any) -> pa.Array:
     if not isinstance(values, pa.ChunkedArray):
         return values
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def hexadecimal(values: pa.Array) -> pa.Array:
+    """Binary values without nulls as text, two digits a byte."""
+    raw = values.cast(pa.binary())
+    offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32, count=len(raw) + 1, offset=4 * raw.offset)
+    digits = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+    data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]] if len(raw) else np.empty(0, np.uint8)
+    text = np.stack([digits[data >> 4], digits[data & 15]], axis=1)
+    starts = np.ascontiguousarray((offsets - offsets[0]) * 2)
+    return pa.StringArray.from_buffers(len(raw), pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(text)))
 
 
 def convert_list(values: pa.ListArray, items: Convert) -> pa.ListArray:

@@ -31,6 +31,7 @@
     ├── CorruptionError                a file that is not what it claims to be
     │   ├── TruncatedObject
     │   └── MissingObject              a file that another one names is gone
+    ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
@@ -236,6 +237,12 @@ class MissingObject(CorruptionError):
     """A file that another file names is gone."""
 
     code = "MISSING"
+
+
+class CheckpointTooLate(BucketCatalogError):
+    """A checkpoint took so long that what it refers to may have been pruned: it was not published."""
+
+    code = "CHECKPOINT_TOO_LATE"
 
 
 class TagExists(BucketCatalogError):

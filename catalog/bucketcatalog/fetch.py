@@ -6,10 +6,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
-from .codec.blocks import decode_block
+from .codec.blocks import BlockClass, decode_block
+from .codec.keyfilters import decode_filters
 from .codec.segments import BlockPlace, SegmentReference, check_block, decode_index, held_by_block, held_by_segment
 from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
+from .keyfilters import KeyFilter
 from .keys import EVERYTHING, KeyRange
 from .losses import Losses
 from .paths import segment as segment_path
@@ -17,6 +19,7 @@ from .sortedfacts import SortedFacts
 from .store.base import Store
 from .tables import Table
 
+Filters = dict[tuple[str, BlockClass], KeyFilter]
 _KEPT_BYTES = 64 << 20
 
 
@@ -24,7 +27,18 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
     """The places of a segment's blocks: one range read, checked against the reference's digest."""
     name = segment_path(reference.writer, database, reference.uuid)
     sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: held_by_segment(reference))
-    return decode_index(sealed, name, reference)
+    return decode_index(sealed, name, reference).places
+
+
+def read_index_and_filters(store: Store, database: str, reference: SegmentReference) -> tuple[tuple[BlockPlace, ...], Filters]:
+    """The places of a segment's blocks and the filters over their keys, none where it has none: one range read, checked as above."""
+    if not reference.filters_length:
+        return read_index(store, database, reference), {}
+    name = segment_path(reference.writer, database, reference.uuid)
+    start, stop = reference.filters_offset, reference.index_offset + reference.index_length
+    data = _range(store, name, start, stop - start, lambda: held_by_segment(reference))
+    index = decode_index(data[reference.index_offset - start :], name, reference)
+    return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)
 
 
 def read_block(

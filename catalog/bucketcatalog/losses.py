@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .codec.blocks import Purpose
 from .codec.segments import BlockPlace, SegmentReference
 from .errors import BucketCatalogError
 from .keys import KeyRange
@@ -44,7 +45,7 @@ def held_in_block(place: BlockPlace) -> Held:
 
 def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:
     """What a segment holds, as whoever refers to it says."""
-    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.runs)
+    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.runs if run.purpose is Purpose.ROWS)
 
 
 def revision(writer: str, last: int, first: int | None = None) -> Held:
@@ -97,6 +98,8 @@ class Losses:
         if self.add(file, error, held_in_segment(reference)) is not None:
             with self._adding:
                 for run in reference.runs:
+                    if run.purpose is not Purpose.ROWS:
+                        continue
                     self._withheld.setdefault(run.table, []).append(KeyRange(run.first_key, run.last_key + b"\x00"))
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:

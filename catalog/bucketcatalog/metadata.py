@@ -20,6 +20,7 @@ from .merge import Part
 from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from .reading import read_slice
 from .replay.conflicts import CONFLICTS, conflicts
+from .sums import SUMS, sums_of
 from .tables import TIMESTAMP, Table
 
 _MAP = pa.map_(pa.string(), pa.string())
@@ -73,6 +74,8 @@ _SCHEMAS = {
             pa.field("name", pa.string(), False),
             pa.field("table", pa.string(), False),
             pa.field("class", pa.string(), False),
+            pa.field("purpose", pa.string(), False),
+            pa.field("run", pa.string()),
             pa.field("level", pa.int64(), False),
             pa.field("rows", pa.int64(), False),
             pa.field("blocks", pa.int64(), False),
@@ -80,6 +83,7 @@ _SCHEMAS = {
         ]
     ),
     "conflicts": CONFLICTS,
+    "sums": SUMS,
     "forks": pa.schema(
         [
             pa.field("writer", pa.string(), False),
@@ -256,6 +260,8 @@ def _segments(contents: Contents) -> pa.Table:
             "name": paths.segment(segment.writer, contents.database, segment.uuid),
             "table": run.table,
             "class": run.block_class.name.lower(),
+            "purpose": run.purpose.name.lower(),
+            "run": run.name or None,
             "level": run.level,
             "rows": run.rows,
             "blocks": run.blocks,
@@ -277,6 +283,12 @@ def _conflicts(contents: Contents) -> pa.Table:
             if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
                 found.append(conflicts(read_slice(base.blocks, table, piece, Part.EVERYTHING), table))
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
+
+
+def _sums(contents: Contents) -> pa.Table:
+    return pa.concat_tables(
+        [SUMS.empty_table(), *(sums_of(contents.base(table.name)) for table in contents.definitions.usable())]
+    )
 
 
 def _forks(contents: Contents) -> pa.Table:
@@ -330,6 +342,7 @@ _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "checkpoints": _checkpoints,
     "segments": _segments,
     "conflicts": _conflicts,
+    "sums": _sums,
     "forks": _forks,
     "tables": _tables,
     "tags": _tags,

@@ -95,6 +95,12 @@ def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Col
     yield merged(base, over, table, part, max((place.header.newest for place in places), default=-1))
 
 
+def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
+    """The encoded keys of a slice that something lies over, sorted and distinct."""
+    over = _over(blocks, table, piece, {column.field_name for column in table.key_columns})
+    return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
+
+
 def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
     if piece.wanted is None:
         return facts

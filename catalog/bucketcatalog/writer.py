@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Literal, Self
 
 from . import clock
-from .checkpoint import CheckpointResult, write_checkpoint
+from .checkpoint import CheckpointResult, prepare, publish
+from .codec.boundaries import Boundary
 from .codec.checkpoints import ApplicationResult
 from .codec.tags import TagEntry
 from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
@@ -25,6 +26,7 @@ from .errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOpti
 from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
+from .merging import Alone, Workers
 from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
@@ -57,6 +59,7 @@ class WriteTransaction:
         self.application = application
         self.tag: TagEntry | None = None
         self.voids: tuple[Void, ...] = ()
+        self.boundary: Boundary | None = None
         self._writer = writer
         self._draft: Draft | None = None
         self._begun = False
@@ -104,7 +107,7 @@ class WriteTransaction:
 class Writer:
     """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
 
-    Threads may share it: their commits and checkpoints take turns. A transaction belongs to one thread.
+    Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
     """
 
     def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
@@ -116,6 +119,7 @@ class Writer:
         self._applications: dict[str, ApplicationResult] | None = None
         self._why_closed = f"The writer {writer!r} was closed."
         self._turn = threading.RLock()
+        self._merging = threading.Lock()
 
     def transaction(
         self,
@@ -214,6 +218,7 @@ class Writer:
             tables=tuple(undefined),
             tags=() if tag is None else (tag,),
             voids=tx.voids,
+            boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
         committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
         tx.tag = tag
@@ -236,14 +241,30 @@ class Writer:
             self._applications = {id_: result for (writer, id_), result in latest.items() if writer == self.id}
         return self._applications
 
-    def checkpoint(self, *, scope: Literal["own", "all"] = "own") -> CheckpointResult | None:
-        """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover."""
+    def checkpoint(
+        self, *, scope: Literal["own", "all"] = "own", full: bool = False, workers: Workers | None = None
+    ) -> CheckpointResult | None:
+        """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
+
+        ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
+        this process; other threads may commit meanwhile. ``ClosedWriter`` where the writer is closed before it is done.
+        """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
-        with self._turn:
-            self.check()
-            timeline = self._open_timeline()
-            return write_checkpoint(self._database.files, timeline, self._note if scope == "all" else None)
+        files = self._database.files
+        with self._merging:
+            with self._turn:
+                self.check()
+                timeline = self._open_timeline()
+                here = Alone(files.store, lambda: self._timeline is not timeline)
+                by = here if workers is None else workers
+                prepared = prepare(files, timeline, self._note if scope == "all" else None, full=full, most=by.most)
+            if prepared is None:
+                return None
+            merged = list(by.run(prepared.tasks))
+            with self._turn:
+                self._open_timeline()
+                return publish(files, prepared, merged)
 
     def check(self) -> None:
         """Look whether another process has written under this id: ``ForeignBranch`` if so, and the writer is closed.
@@ -302,10 +323,24 @@ class Writer:
             assert committed is not None
             return committed
 
+    def bound(self, operation: str, boundary: Boundary) -> Boundary:
+        """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
+
+        This process has read the cut that the boundary names: whoever sees the transaction has to see that too.
+        """
+        with self._turn:
+            self._open_timeline()
+            tx, draft = WriteTransaction(self, operation, {}, None), self.draft()
+            tx.boundary = boundary
+            committed = self.commit(tx, draft)
+            assert committed is not None
+            return replace(boundary, stamp=(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid)))
+
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.
 
-        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline.
+        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline; a checkpoint ends
+        at its next slice.
         """
         timeline, self._timeline = self._timeline, None
         if timeline is not None:

@@ -27,6 +27,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
 EVENTS, LIVE, ENDED, STUBS = 1, 2, 3, 4
+ROWS = 1
 PUT, UPDATE, DELETE, PURGE = 1, 2, 3, 4
 VERSION, BLIND, NAMED = 0, 1, 2
 BY_PUT, BY_BLIND, BY_NAMED, BY_MOVE = 1, 2, 3, 4
@@ -63,7 +64,8 @@ def unsealed(data: bytes, kind: str) -> Any:
     assert hashlib.sha256(body).digest() == checksum
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    assert set(parsed.required_features) <= ({"runs"} if kind == "Checkpoint" else set())
+    known = {"Checkpoint": {"runs", "boundary"}, "Transaction": {"boundary"}}
+    assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 
 
@@ -580,7 +582,11 @@ class SpecReader:
             index = unsealed(sealed, "SegmentIndex")
             whole = message("Segment").FromString(data)  # the file is one message, too
             assert len(whole.blocks) == len(index.entries)
-            listed = {(run.table, getattr(run, "class")): run for run in reference.runs}
+            assert whole.filters.checksum == index.filters_digest
+            if reference.filters_length:
+                filters = data[reference.filters_offset :][: reference.filters_length]
+                assert filters[-32:] == index.filters_digest == hashlib.sha256(filters[:-35]).digest()
+            listed = {(_block_table(run), getattr(run, "class")): run for run in reference.runs}
             counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
             assert all(counts[name] == run.blocks for name, run in listed.items())
             shares = "runs" in checkpoint.required_features
@@ -589,9 +595,14 @@ class SpecReader:
                 run = listed.get((entry.header.table, getattr(entry.header, "class")))
                 block = data[entry.offset : entry.offset + entry.length]
                 assert block[-4:] == entry.checksum.to_bytes(4, "little")
-                if run is not None and wanted(entry.header, run.level):
+                if run is not None and run.purpose in (0, ROWS) and wanted(entry.header, run.level):
                     for fact in facts_of_block(block, tables[entry.header.table]):
                         yield entry.header.table, fact
+
+
+def _block_table(run: Any) -> str:
+    """What the blocks of a run have as their table (spec/segments.md)."""
+    return run.table if run.purpose in (0, ROWS) else f"{run.table}#{run.name}"
 
 
 def _tag_entries(tail: Iterable[Any], checkpoints: Iterable[Any]) -> list[tuple[tuple[Any, ...], Any]]:

@@ -74,7 +74,9 @@ class Comparer:
             live = {key: (it.name, _shown(it)) for key, it in state.live(table).items()}
             found = {key: (it.version, it.row) for key, it in snapshot.live(table).items()}
             check(f"live {table} {what}", live, found)
-        if part is not Part.OBJECTS:
+        if part is Part.OBJECTS:
+            check(f"sums {what}", _sums(state.live("objects").values()), snapshot.sums())
+        else:
             ended = {name: (it.key, it.deleted_at, _shown(it)) for name, it in state.tombstones(table).items()}
             gone = {name: (key, deleted_at, it.row) for name, (key, deleted_at, it) in snapshot.tombstones(table).items()}
             check(f"tombstones of {table} {what}", ended, gone)
@@ -185,6 +187,16 @@ def check(what: str, expected: object, found: object) -> None:
 
 def _both(expected: object, found: object) -> list[str]:
     return [f"    expected {expected}", f"    found    {found}"]
+
+
+def _sums(live: Iterable[Version]) -> dict[tuple[str, Key], int]:
+    """How many objects each bucket has, and how many bytes."""
+    found: dict[tuple[str, Key], int] = {}
+    for version in live:
+        group = version.key[:2]
+        for name, value in (("objects", 1), ("bytes", version.row["content_length"] or 0)):
+            found[name, group] = found.get((name, group), 0) + value
+    return found
 
 
 def _shown(version: Version) -> dict[str, Any]:

@@ -223,6 +223,13 @@ class EngineSnapshot:
         assert len({row["_version"] for row in rows}) == len(rows), "a version has at most one tombstone"
         return {row["_version"]: (_key(table, row), row["deleted_at"], _found(table, row)) for row in rows}
 
+    def sums(self) -> dict[tuple[str, Key], int]:
+        """The sums over objects, by name and bucket."""
+        rows = _rows(self._snapshot.scan("sums", where={"table": "objects"}).to_arrow())
+        found = {(row["name"], tuple(dict(row["group"]).values())): row["value"] for row in rows}
+        assert len(found) == len(rows), "a group has each sum once"
+        return found
+
     def conflicts(self) -> set[tuple[ConflictKind, str, str | None, str, str | None, str | None]]:
         """Kind, table, version, event, what was expected and what was found."""
         rows = _rows(self._snapshot.scan("conflicts").to_arrow())

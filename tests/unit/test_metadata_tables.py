@@ -77,7 +77,12 @@ def test_checkpoints_and_segments_are_those_in_the_store(world: World, writer: W
     segments = rows(world.snapshot(), "segments")
     assert {row["name"] for row in segments} == {info.name for info in world.store.list("") if info.name.endswith(".seg")}
     newest = max(row["checkpoint"] for row in segments)
-    assert sorted((r["table"], r["class"], r["rows"]) for r in segments if r["checkpoint"] == newest) == [
+    assert {(r["table"], r["run"], r["rows"]) for r in segments if r["checkpoint"] == newest and r["purpose"] == "sums"} == {
+        ("objects", "objects(;1,2)", 1),
+        ("objects", "bytes(8;1,2)", 1),
+    }
+    kept = [r for r in segments if r["checkpoint"] == newest and r["purpose"] == "rows"]
+    assert sorted((r["table"], r["class"], r["rows"]) for r in kept) == [
         ("buckets", "live", 1),
         ("objects", "ended", 1),
         ("objects", "live", 1),

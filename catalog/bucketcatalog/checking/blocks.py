@@ -16,9 +16,10 @@ from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ..facts import Facts, Kind
 from ..fetch import read_block
 from ..keys import encode_keys
-from ..losses import held_in_block
+from ..losses import Held, held_in_block
 from ..schema import Definitions
 from ..store.base import Store
+from ..sums import shapes_beside
 from ..tables import Table
 from .findings import Finding, unreadable
 
@@ -26,12 +27,25 @@ from .findings import Finding, unreadable
 def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
     """Read a block and compare its rows with what its header says of them."""
     name, held = place.header.table, held_in_block(place)
+    owner, beside, _ = name.partition("#")
+    if beside:
+        shape = (
+            shapes_beside(definitions[owner]).get(name)
+            if owner in definitions and definitions.contradiction(owner) is None
+            else None
+        )
+        if shape is not None:
+            yield from _check_rows(store, place, shape, held)
+        return
     if name not in definitions:
         yield Finding("UNDEFINED_TABLE", place.name, f"It holds rows of table {name!r}, which nothing defines.", (held,))
         return
     if definitions.contradiction(name) is not None:
         return  # which is a finding of its own
-    table = definitions[name]
+    yield from _check_rows(store, place, definitions[name], held)
+
+
+def _check_rows(store: Store, place: BlockPlace, table: Table, held: Held) -> Iterator[Finding]:
     try:
         facts = read_block(store, place, table)
         problems = list(_problems(facts, place, table))
@@ -39,7 +53,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         yield unreadable(error, "BLOCK", place.name, held)
         return
     except (BucketCatalogError, pa.ArrowException, ValueError, IndexError) as error:
-        yield Finding("WRONG_BLOCK", place.name, f"Its rows are none of table {name!r}: {error}.", (held,))
+        yield Finding("WRONG_BLOCK", place.name, f"Its rows are none of table {table.name!r}: {error}.", (held,))
         return
     for problem in problems:
         yield Finding("WRONG_BLOCK", place.name, f"A block {problem}.", (held,))

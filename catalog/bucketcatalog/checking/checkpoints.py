@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .. import paths
+from ..codec.blocks import Purpose
 from ..codec.checkpoints import Checkpoint, Coverage
 from ..codec.seal import RUNS
 from ..codec.segments import BlockPlace, SegmentReference, runs_of
 from ..errors import CorruptionError, UnsupportedFormat
-from ..fetch import read_index
+from ..fetch import read_index_and_filters
 from ..log.files import LogFiles
 from ..losses import Held, held_in_segment, revision
 from ..parallel import in_order
@@ -77,7 +78,8 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
     rows: Counter[str] = Counter()
     for segment in checkpoint.segments:
         for run in segment.runs:
-            rows[run.table] += run.rows
+            rows[run.table] += run.rows if run.purpose is Purpose.ROWS else 0
+    rows = +rows
     for table, totals in checkpoint.totals.items():
         if rows.pop(table, 0) != totals.live + totals.tombstones + totals.stubs:
             yield f"Its totals of table {table!r} are not those of its segments"
@@ -107,7 +109,7 @@ def check_segment(
     if info is None:
         return [], [Finding("MISSING_SEGMENT", name, f"It is gone; {references.by[0]} refers to it.", held)]
     try:
-        places = read_index(files.store, files.database, reference)
+        places, _ = read_index_and_filters(files.store, files.database, reference)
         runs_by_table(places)
     except (CorruptionError, UnsupportedFormat) as error:
         return [], [unreadable(error, "SEGMENT", name, *held)]
@@ -119,9 +121,10 @@ def check_segment(
 
 def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...], name: str) -> Iterator[Finding]:
     """What somebody who refers to a segment says of it that its index denies."""
-    there = {(run.table, run.block_class): run for run in runs_of([place.header for place in places])}
+    there = {(run.table, run.block_class): run for run in runs_of([(place.header, None) for place in places])}
     for run in reference.runs:
-        own = there.get((run.table, run.block_class))
+        shape = run.table if run.purpose is Purpose.ROWS else f"{run.table}#{run.name}"
+        own = there.get((shape, run.block_class))
         said = (run.rows, run.blocks, run.first_key, run.last_key, run.oldest, run.newest)
         if own is None or said != (own.rows, own.blocks, own.first_key, own.last_key, own.oldest, own.newest):
             held = Held(run.table, run.rows, run.first_key, run.last_key)

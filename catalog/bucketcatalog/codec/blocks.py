@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
 from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Expects, Facts, Kind, commit_times, conform
+from ..keyfilters import Hashes, hash_keys
 from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
 from ..v1 import log_pb2
@@ -58,13 +59,30 @@ class BlockHeader:
     late_updates: int = 0
 
 
+class Purpose(IntEnum):
+    """What a run is for; the numbers are the format's."""
+
+    ROWS = log_pb2.RUN_PURPOSE_ROWS
+    SUMS = log_pb2.RUN_PURPOSE_SUMS
+
+
+class Side(NamedTuple):
+    """What a run beside a table's rows is: of which table, for what, and its name."""
+
+    table: str
+    purpose: Purpose
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block ready to be written."""
+    """A block ready to be written; ``hashes`` are those of its rows' keys, where a filter is made of them. ``side``: not of rows."""
 
     header: BlockHeader
     data: bytes
     checksum: int
+    hashes: Hashes | None = None
+    side: Side | None = None
 
 
 def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_rows: int = TARGET_ROWS) -> Iterator[EncodedBlock]:
@@ -79,17 +97,18 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
-    transactions, rows, used = b"", facts.rows, None
+    transactions, rows, used, hashes = b"", facts.rows, None, None
     if block_class is BlockClass.EVENTS:
         rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
     else:
         used, rows = _own_positions(facts)
         transactions = _ipc(used)
+        hashes = hash_keys(one_chunk(encode_keys(table, facts.rows)))
     kept, same = _distinct_columns(rows, table)
     header = _header(facts, table, block_class, used, same)
     message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
     data, checksum = seal_block(message.SerializeToString(deterministic=True))
-    return EncodedBlock(header, data, checksum)
+    return EncodedBlock(header, data, checksum, hashes)
 
 
 def block_header(facts: Facts, table: Table, block_class: BlockClass) -> BlockHeader:

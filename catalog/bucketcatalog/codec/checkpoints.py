@@ -12,9 +12,10 @@ from ..cut import Cut, Head
 from ..errors import CorruptionError
 from ..tables import Table
 from ..v1 import log_pb2
+from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
-from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
+from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segments import SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
 from .transactions import Link, Void, void_message, void_of
@@ -77,6 +78,7 @@ class Checkpoint:
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
     voids: tuple[Void, ...] = ()
+    boundaries: tuple[Boundary, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
     features: frozenset[str] = frozenset()
@@ -93,7 +95,9 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """The sealed bytes of a checkpoint."""
     message = log_pb2.Checkpoint(
         format_version=FORMAT_VERSION,
-        required_features=sorted(checkpoint.features),
+        required_features=sorted(
+            checkpoint.features | ({BOUNDARY} if checkpoint.boundaries else set()) | ({VOIDS} if checkpoint.voids else set())
+        ),
         writer=checkpoint.writer,
         database=checkpoint.database,
         revision=checkpoint.revision,
@@ -104,6 +108,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         segments=[segment_message(reference) for reference in checkpoint.segments],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
         voids=map(void_message, checkpoint.voids),
+        boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
     )
@@ -156,6 +161,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         segments=segments,
         tags=tuple(map(tag_of, message.tags)),
         voids=tuple(map(void_of, message.voids)),
+        boundaries=tuple(map(boundary_of, message.boundaries)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
         features=frozenset(message.required_features),

@@ -31,7 +31,7 @@ _SHOWN_ZEROS = ("revision", "sequence")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LENGTHS = {1: 8, 5: 4}
 _LENGTH_DELIMITED = 2
-_BLOCKS, _INDEX = 1, 2
+_BLOCKS, _INDEX, _FILTERS = 1, 2, 4
 
 
 @dataclass
@@ -118,6 +118,8 @@ class _Looking:
                 self._check(partial(block_checksum, payload, self._name, f"the block at byte {part.start}"))
             elif part.number == _INDEX:
                 self.check_seal(payload, "the index of a segment")
+            elif part.number == _FILTERS:
+                self.check_seal(payload, "the filters of a segment")
         if not segment.HasField("index"):
             self.problem("The index is missing.")
             return
@@ -125,6 +127,8 @@ class _Looking:
             self.problem(f"The index does not begin at byte {segment.index_offset}, where the file says it does.")
         if len(segment.index.entries) != len(segment.blocks):
             self.problem(f"The index names {len(segment.index.entries)} blocks; {len(segment.blocks)} can be read.")
+        if segment.index.filters_digest != segment.filters.checksum:
+            self.problem("The filters are missing, or not those that the index names.")
 
     def _check(self, check: Callable[[], object]) -> None:
         try:

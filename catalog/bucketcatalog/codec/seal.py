@@ -21,7 +21,9 @@ RUNS = "runs"
 """Rows of one key may lie in several runs, and have to be folded together."""
 VOIDS = "voids"
 """Some transactions are to be treated as absent."""
-KNOWN_FEATURES = frozenset({RUNS, VOIDS})
+BOUNDARY = "boundary"
+"""Something may have been deleted: cuts that do not contain the horizon are not readable."""
+KNOWN_FEATURES = frozenset({RUNS, BOUNDARY, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

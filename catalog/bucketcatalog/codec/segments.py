@@ -1,33 +1,35 @@
 """Segments: files of blocks with an index behind them, read whole or one block at a time.
 
-The file is one protobuf message byte for byte: ``blocks`` fields, the ``index`` field, and last, always nine bytes, ``index_offset``. A
-checkpoint or transaction that refers to a segment names its index's place and digest, and the index names each block's checksum, so one
-digest in the referring file fixes every byte that is read.
+The file is one protobuf message byte for byte: ``blocks`` fields, the ``filters`` field where there are any, the ``index`` field, and last,
+always nine bytes, ``index_offset``. A checkpoint or transaction that refers to a segment names its index's place and digest, and the index
+names the checksum of each block and of the filters, so one digest in the referring file fixes every byte that is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from ..cut import Cut
 from ..errors import CorruptionError, UnsupportedFormat
+from ..keyfilters import Hashes
 from ..paths import uuid_text
 from ..tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, EncodedBlock, header_message, header_of
+from .blocks import BlockClass, BlockHeader, EncodedBlock, Purpose, Side, header_message, header_of
+from .keyfilters import encode_filters
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 
 MAX_SEGMENT_BYTES = 1 << 30
-_BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG = b"\x0a", b"\x12", b"\x19"
+_BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b"\x22"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The blocks of one table and class in a segment, in sum."""
+    """The blocks of one table and class in a segment, in sum; or with another ``purpose`` those of a run beside the table's rows."""
 
     table: str
     block_class: BlockClass
@@ -38,6 +40,8 @@ class Run:
     oldest: int
     newest: int
     level: int = 0
+    purpose: Purpose = Purpose.ROWS
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class SegmentReference:
     index_length: int
     index_digest: bytes
     runs: tuple[Run, ...]
+    filters_offset: int = 0
+    filters_length: int = 0
 
     def with_levels(self, levels: Mapping[str, int]) -> SegmentReference:
         """The same with each table's runs at a level."""
@@ -79,7 +85,8 @@ class SegmentBuilder:
         self.size = 0
         self._parts: list[bytes] = []
         self._entries: list[Any] = []
-        self._headers: list[BlockHeader] = []
+        self._blocks: list[tuple[BlockHeader, Side | None]] = []
+        self._hashes: dict[tuple[str, BlockClass], list[Hashes]] = {}
 
     def add(self, block: EncodedBlock) -> None:
         """Append a block."""
@@ -87,7 +94,9 @@ class SegmentBuilder:
         offset = self.size + len(prefix)
         header = header_message(block.header)
         self._entries.append(log_pb2.BlockEntry(offset=offset, length=len(block.data), header=header, checksum=block.checksum))
-        self._headers.append(block.header)
+        self._blocks.append((block.header, block.side))
+        if block.hashes is not None:
+            self._hashes.setdefault((block.header.table, block.header.block_class), []).append(block.hashes)
         self._parts += [prefix, block.data]
         self.size = offset + len(block.data)
 
@@ -102,23 +111,48 @@ class SegmentBuilder:
             index.tables.add().MergeFromString(table.definition)
         for name, heads in (cut.heads if cut else {}).items():
             index.cut.writers.add(writer=name, heads=[log_pb2.Head(revision=h.revision, uuid=h.uuid) for h in heads])
+        filters = encode_filters(self._hashes) if self._hashes else b""
+        index.filters_digest = digest(filters) if filters else b""
+        before = _FILTERS_TAG + _varint(len(filters)) if filters else b""
         sealed = seal(index.SerializeToString(deterministic=True))
+        index_offset = self.size + len(before) + len(filters)
         prefix = _INDEX_TAG + _varint(len(sealed))
-        trailer = _OFFSET_TAG + self.size.to_bytes(8, "little")
-        data = b"".join([*self._parts, prefix, sealed, trailer])
-        place = self.size + len(prefix)
-        reference = SegmentReference(writer, uuid, len(data), place, len(sealed), digest(sealed), runs_of(self._headers))
+        trailer = _OFFSET_TAG + index_offset.to_bytes(8, "little")
+        data = b"".join([*self._parts, before, filters, prefix, sealed, trailer])
+        reference = SegmentReference(
+            writer=writer,
+            uuid=uuid,
+            size=len(data),
+            index_offset=index_offset + len(prefix),
+            index_length=len(sealed),
+            index_digest=digest(sealed),
+            runs=runs_of(self._blocks),
+            filters_offset=self.size + len(before) if filters else 0,
+            filters_length=len(filters),
+        )
         return data, reference
 
 
-def runs_of(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
-    """The blocks with these headers in sum, by table and class."""
+def runs_of(blocks: Sequence[tuple[BlockHeader, Side | None]]) -> tuple[Run, ...]:
+    """The blocks in sum, by table and class."""
     runs: dict[tuple[str, BlockClass], Run] = {}
-    for header in headers:
+    for header, side in blocks:
         key = (header.table, header.block_class)
         run = runs.get(key)
         if run is None:
-            run = Run(*key, 0, 0, header.first_key, header.last_key, header.oldest, header.newest)
+            table, purpose, name = side or Side(header.table, Purpose.ROWS, "")
+            run = Run(
+                table=table,
+                block_class=header.block_class,
+                rows=0,
+                blocks=0,
+                first_key=header.first_key,
+                last_key=header.last_key,
+                oldest=header.oldest,
+                newest=header.newest,
+                purpose=purpose,
+                name=name,
+            )
         runs[key] = replace(
             run,
             rows=run.rows + header.rows,
@@ -131,8 +165,15 @@ def runs_of(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
     return tuple(runs.values())
 
 
-def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
-    """The places of a segment's blocks, from the sealed index of file ``name``; ``CorruptionError`` where it is not the one referred to."""
+class Index(NamedTuple):
+    """What a segment's index says: the places of its blocks, and the digest of its filters where it has any."""
+
+    places: tuple[BlockPlace, ...]
+    filters_digest: bytes
+
+
+def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index:
+    """The sealed index of a segment, file ``name``; ``CorruptionError`` where it is not the one referred to."""
     held = held_by_segment(reference)
     body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
@@ -140,7 +181,8 @@ def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> tuple
     try:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
-        return tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        return Index(places, message.filters_digest)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
 
@@ -161,6 +203,8 @@ def segment_message(reference: SegmentReference) -> Any:
         index_offset=reference.index_offset,
         index_length=reference.index_length,
         index_digest=reference.index_digest,
+        filters_offset=reference.filters_offset,
+        filters_length=reference.filters_length,
     )
     for run in reference.runs:
         message.runs.add(
@@ -173,6 +217,8 @@ def segment_message(reference: SegmentReference) -> Any:
             oldest=run.oldest,
             newest=run.newest,
             level=run.level,
+            purpose=run.purpose,
+            name=run.name,
         )
     return message
 
@@ -189,22 +235,46 @@ def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
 
 
 def segment_of(message: Any) -> SegmentReference:
-    """The reference that a message holds; ``ValueError`` where it speaks of runs that are no rows, or of no known class."""
-    strange = [run.purpose for run in message.runs if run.purpose > log_pb2.RUN_PURPOSE_ROWS]
-    if strange:
-        raise ValueError(f"{strange[0]} is no known purpose of a run")
-    runs = tuple(
-        Run(r.table, BlockClass(getattr(r, "class")), r.rows, r.blocks, r.first_key, r.last_key, r.oldest, r.newest, r.level)
-        for r in message.runs
-    )
+    """The reference that a message holds; ``ValueError`` where it speaks of runs of no known class or purpose."""
     return SegmentReference(
-        message.writer, message.uuid, message.size, message.index_offset, message.index_length, message.index_digest, runs
+        writer=message.writer,
+        uuid=message.uuid,
+        size=message.size,
+        index_offset=message.index_offset,
+        index_length=message.index_length,
+        index_digest=message.index_digest,
+        runs=tuple(map(_run_of, message.runs)),
+        filters_offset=message.filters_offset,
+        filters_length=message.filters_length,
+    )
+
+
+def _run_of(message: Any) -> Run:
+    purpose = message.purpose or Purpose.ROWS
+    if purpose not in set(Purpose):
+        raise ValueError(f"{purpose} is no known purpose of a run")
+    return Run(
+        table=message.table,
+        block_class=BlockClass(getattr(message, "class")),
+        rows=message.rows,
+        blocks=message.blocks,
+        first_key=message.first_key,
+        last_key=message.last_key,
+        oldest=message.oldest,
+        newest=message.newest,
+        level=message.level,
+        purpose=Purpose(purpose),
+        name=message.name,
     )
 
 
 def held_by_segment(reference: SegmentReference) -> str:
     """What a segment holds, for messages about its loss."""
-    parts = (f"{run.rows} rows of {run.table} ({run.block_class.name.lower()})" for run in reference.runs)
+    parts = (
+        f"{run.rows} {'rows' if run.purpose is Purpose.ROWS else run.purpose.name.lower()} of {run.table} "
+        f"({run.name or run.block_class.name.lower()})"
+        for run in reference.runs
+    )
     return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
 
 

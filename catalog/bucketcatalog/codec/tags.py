@@ -10,7 +10,8 @@ from ..v1 import log_pb2
 from .cuts import cut_message, cut_of
 
 Stamp = tuple[int, str, int, bytes]
-_UNPUBLISHED: Stamp = (0, "", 0, b"")
+UNPUBLISHED: Stamp = (0, "", 0, b"")
+"""Of what no transaction has carried yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +25,29 @@ class TagEntry:
     cut: Cut
     dropped: bool = False
     created: int = 0
-    stamp: Stamp = _UNPUBLISHED
+    stamp: Stamp = UNPUBLISHED
+
+
+def stamp_message(stamp: Stamp) -> Any:
+    """What a transaction's stamps begin with, as a message."""
+    commit_time, writer, revision, uuid = stamp
+    return log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
+
+
+def stamp_of(message: Any) -> Stamp:
+    """The stamp that a message holds."""
+    return (message.commit_time, message.writer, message.revision, message.uuid)
 
 
 def tag_message(entry: TagEntry, *, with_stamp: bool) -> Any:
     """The entry as a message, with its stamp where nothing around it tells that."""
     message = log_pb2.Tag(name=entry.name, cut=cut_message(entry.cut), dropped=entry.dropped, created=entry.created)
     if with_stamp:
-        commit_time, writer, revision, uuid = entry.stamp
-        stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
-        message.carried_by.CopyFrom(stamp)
+        message.carried_by.CopyFrom(stamp_message(entry.stamp))
     return message
 
 
 def tag_of(message: Any, stamp: Stamp | None = None) -> TagEntry:
     """The entry that a message holds, of the transaction with this stamp or else of the one that the message names."""
-    by = message.carried_by
-    own = stamp if stamp is not None else (by.commit_time, by.writer, by.revision, by.uuid)
+    own = stamp if stamp is not None else stamp_of(message.carried_by)
     return TagEntry(message.name, cut_of(message.cut.writers), message.dropped, message.created, own)

@@ -14,10 +14,11 @@ from ..events import Event, EventKind, VersionName
 from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
+from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
-from .seal import FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
+from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segments import BlockPlace, SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
 from .wire import field_spans
@@ -89,6 +90,7 @@ class Transaction:
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
     voids: tuple[Void, ...] = ()
+    boundary: Boundary | None = None
     digest: bytes = b""
     size: int = 0
     lost: bool = False
@@ -177,6 +179,9 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
     message.voids.extend(map(void_message, transaction.voids))
+    if transaction.boundary is not None:
+        message.required_features.append(BOUNDARY)
+        message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
     return seal(message.SerializeToString(deterministic=True))
 
 
@@ -221,6 +226,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         segments=known_segments(message.segments, name),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags),
         voids=tuple(map(void_of, message.voids)),
+        boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
         digest=digest(data),
         size=len(data),
     )

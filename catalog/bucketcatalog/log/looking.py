@@ -192,7 +192,8 @@ def _newest_markers(
 ) -> Markers:
     """The writer's newest usable checkpoint whose whole cut lies at or before the limit; its uuid tells.
 
-    Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived.
+    Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived. Where several
+    cover as much it is the one that was made last: it has the fewest levels.
     """
     found: dict[Head, Checkpoint] = {}
     for head in files.checkpoints(writer):
@@ -201,7 +202,9 @@ def _newest_markers(
         checkpoint = files.usable_checkpoint(writer, head) if limit is None or head.commit_time <= limit else None
         if checkpoint is not None and usable(checkpoint):
             found[head] = checkpoint
-    most = max(
-        found.values(), key=lambda c: (sum(coverage.transactions for coverage in c.coverage.values()), c.uuid), default=None
-    )
+    most = max(found.values(), key=_covered_and_made, default=None)
     return Markers(most, frozenset(found))
+
+
+def _covered_and_made(checkpoint: Checkpoint) -> tuple[int, int, bytes]:
+    return sum(coverage.transactions for coverage in checkpoint.coverage.values()), checkpoint.created, checkpoint.uuid

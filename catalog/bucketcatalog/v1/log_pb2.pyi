@@ -202,7 +202,7 @@ class Head(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +222,7 @@ class Checkpoint(_message.Message):
     TAGS_FIELD_NUMBER: _ClassVar[int]
     READS_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
+    BOUNDARIES_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -242,8 +243,9 @@ class Checkpoint(_message.Message):
     tags: _containers.RepeatedCompositeFieldContainer[Tag]
     reads: Cut
     retired: _containers.RepeatedScalarFieldContainer[str]
+    boundaries: _containers.RepeatedCompositeFieldContainer[Boundary]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
     __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent")
@@ -314,19 +316,23 @@ class Tag(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., created: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Boundary(_message.Message):
-    __slots__ = ("horizon", "checkpoint", "data", "settled")
+    __slots__ = ("horizon", "checkpoint", "data", "settled", "carried_by", "first")
     HORIZON_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_BY_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
     horizon: Cut
     checkpoint: TransactionLink
     data: int
     settled: int
-    def __init__(self, horizon: _Optional[_Union[Cut, _Mapping]] = ..., checkpoint: _Optional[_Union[TransactionLink, _Mapping]] = ..., data: _Optional[int] = ..., settled: _Optional[int] = ...) -> None: ...
+    carried_by: TransactionStamp
+    first: Cut
+    def __init__(self, horizon: _Optional[_Union[Cut, _Mapping]] = ..., checkpoint: _Optional[_Union[TransactionLink, _Mapping]] = ..., data: _Optional[int] = ..., settled: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first: _Optional[_Union[Cut, _Mapping]] = ...) -> None: ...
 
 class SegmentReference(_message.Message):
-    __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence")
+    __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence", "filters_offset", "filters_length")
     WRITER_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -336,6 +342,8 @@ class SegmentReference(_message.Message):
     RUNS_FIELD_NUMBER: _ClassVar[int]
     EVENTS_OF_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_LENGTH_FIELD_NUMBER: _ClassVar[int]
     writer: str
     uuid: bytes
     size: int
@@ -345,7 +353,9 @@ class SegmentReference(_message.Message):
     runs: _containers.RepeatedCompositeFieldContainer[RunSummary]
     events_of: TransactionStamp
     first_sequence: int
-    def __init__(self, writer: _Optional[str] = ..., uuid: _Optional[bytes] = ..., size: _Optional[int] = ..., index_offset: _Optional[int] = ..., index_length: _Optional[int] = ..., index_digest: _Optional[bytes] = ..., runs: _Optional[_Iterable[_Union[RunSummary, _Mapping]]] = ..., events_of: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first_sequence: _Optional[int] = ...) -> None: ...
+    filters_offset: int
+    filters_length: int
+    def __init__(self, writer: _Optional[str] = ..., uuid: _Optional[bytes] = ..., size: _Optional[int] = ..., index_offset: _Optional[int] = ..., index_length: _Optional[int] = ..., index_digest: _Optional[bytes] = ..., runs: _Optional[_Iterable[_Union[RunSummary, _Mapping]]] = ..., events_of: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first_sequence: _Optional[int] = ..., filters_offset: _Optional[int] = ..., filters_length: _Optional[int] = ...) -> None: ...
 
 class TransactionStamp(_message.Message):
     __slots__ = ("commit_time", "writer", "revision", "uuid")
@@ -385,17 +395,19 @@ class RunSummary(_message.Message):
     def __init__(self, table: _Optional[str] = ..., rows: _Optional[int] = ..., blocks: _Optional[int] = ..., first_key: _Optional[bytes] = ..., last_key: _Optional[bytes] = ..., oldest: _Optional[int] = ..., newest: _Optional[int] = ..., level: _Optional[int] = ..., purpose: _Optional[_Union[RunPurpose, str]] = ..., name: _Optional[str] = ..., **kwargs) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ("blocks", "index", "index_offset")
+    __slots__ = ("blocks", "index", "filters", "index_offset")
     BLOCKS_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
     INDEX_OFFSET_FIELD_NUMBER: _ClassVar[int]
     blocks: _containers.RepeatedCompositeFieldContainer[Block]
     index: SegmentIndex
+    filters: KeyFilters
     index_offset: int
-    def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
+    def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., filters: _Optional[_Union[KeyFilters, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
 
 class SegmentIndex(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -405,6 +417,7 @@ class SegmentIndex(_message.Message):
     REPLACES_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -415,8 +428,26 @@ class SegmentIndex(_message.Message):
     replaces: _containers.RepeatedScalarFieldContainer[bytes]
     tables: _containers.RepeatedCompositeFieldContainer[TableDefinition]
     entries: _containers.RepeatedCompositeFieldContainer[BlockEntry]
+    filters_digest: bytes
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+
+class KeyFilters(_message.Message):
+    __slots__ = ("filters", "checksum")
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    filters: _containers.RepeatedCompositeFieldContainer[KeyFilter]
+    checksum: bytes
+    def __init__(self, filters: _Optional[_Iterable[_Union[KeyFilter, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+
+class KeyFilter(_message.Message):
+    __slots__ = ("table", "words")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    CLASS_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    words: bytes
+    def __init__(self, table: _Optional[str] = ..., words: _Optional[bytes] = ..., **kwargs) -> None: ...
 
 class BlockEntry(_message.Message):
     __slots__ = ("offset", "length", "header", "checksum")

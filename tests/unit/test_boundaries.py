@@ -1,0 +1,73 @@
+"""Boundaries: what a transaction allows to be deleted is read again as it was published, and checkpoints carry what counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bucketcatalog import UnsupportedFormat
+from bucketcatalog.codec import seal
+from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
+from bucketcatalog.cut import Cut, Head
+from bucketcatalog.log.boundaries import Boundaries, boundaries_of, newest_of
+
+from .helpers import World, obj
+
+LINK = CheckpointLink("compactor-1", 3, b"c" * 16, b"d" * 32)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def horizon(revision: int) -> Cut:
+    return Cut.of([("node-1", Head(revision, bytes([revision]) * 16))])
+
+
+def published(world: World, *boundaries: Boundary, writer: str = "maintainer-1") -> list[Boundary]:
+    with world.writer(writer) as held:
+        return [held.bound("prune", boundary) for boundary in boundaries if world.clock.tick()]
+
+
+def counting(world: World) -> Boundaries:
+    return boundaries_of(world.snapshot().view)
+
+
+def test_a_boundary_is_read_as_it_was_published(world: World) -> None:
+    full = Boundary(horizon(2), LINK, data=17, settled=18, first=horizon(0))
+    (told,) = published(world, full)
+    assert counting(world) == Boundaries(told, told)
+    assert replace(told, stamp=full.stamp) == full and told.stamp[1] == "maintainer-1"
+
+
+def test_the_newest_boundary_of_the_history_and_the_newest_of_data_count_also_through_checkpoints(world: World) -> None:
+    world.commit(world.writer(), ("put", "objects", obj("a")))
+    _, of_data, of_history, _ = published(
+        world,
+        Boundary(horizon(1), LINK, data=1),
+        Boundary(data=2, settled=5),
+        Boundary(horizon(3), LINK),
+        Boundary(settled=7),
+    )
+    expected = Boundaries(of_history, of_data)
+    assert counting(world) == expected
+    for _ in range(2):  # the second one carries on what only the first one holds
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        assert counting(world) == expected
+        assert any(checkpoint.boundaries == expected.entries for checkpoint in world.snapshot().view.checkpoints)
+        world.commit(world.writer(), ("put", "objects", obj("b")))
+
+
+def test_no_boundary_counts_where_there_is_none(world: World) -> None:
+    world.commit(world.writer(), ("put", "objects", obj("a")))
+    assert counting(world) == Boundaries() == newest_of([])
+
+
+def test_a_reader_that_does_not_know_boundaries_refuses(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    published(world, Boundary(data=1))
+    monkeypatch.setattr(seal, "KNOWN_FEATURES", frozenset({"runs"}))
+    with pytest.raises(UnsupportedFormat, match="boundary"):
+        world.snapshot()
