@@ -110,10 +110,10 @@ class Writer:
     Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
     """
 
-    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.id = writer
         self._database = database
-        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits)
+        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
@@ -307,6 +307,14 @@ class Writer:
             draft.named_after = decided.after
         self.commit(tx, draft)
         return Tag.of(tx.tag)
+
+    def join(self) -> Committed:
+        """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
+        with self._turn:
+            self._open_timeline()
+            committed = self.commit(WriteTransaction(self, "join", {}, None), self.draft())
+            assert committed is not None
+            return committed
 
     def void(self, transactions: Iterable[Void]) -> Committed:
         """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""

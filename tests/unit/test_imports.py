@@ -72,6 +72,7 @@ ORDER = [
     "abandoned",
     "tagging",
     "writer",
+    "repairing",
     "catalog",
     "harvest",
     "cli",

@@ -23,8 +23,8 @@ from .timelines import Ref
 
 
 def read_checkpoints(files: LogFiles, found: Mapping[str, Inventory]) -> Iterator[Checkpoint | Finding]:
-    """Every checkpoint that can be read, and a finding for each that cannot or that no marker leads to."""
-    refs = [(writer, head) for writer, below in sorted(found.items()) for head in sorted({*below.checkpoints, *below.markers})]
+    """Every checkpoint that a marker leads to and that can be read, and a finding for each that cannot or that no marker leads to."""
+    refs = [(writer, head) for writer, below in sorted(found.items()) for head in sorted(below.markers)]
 
     def read(ref: Ref) -> Checkpoint | Finding:
         try:
@@ -34,10 +34,9 @@ def read_checkpoints(files: LogFiles, found: Mapping[str, Inventory]) -> Iterato
             return unreadable(error, "CHECKPOINT", name, Held(writer=ref[0], last_revision=ref[1].revision))
 
     yield from in_order(read, refs, threads=files.concurrency)
-    for writer, head in refs:
-        if head not in found[writer].markers:
-            info = found[writer].checkpoints[head]
-            yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
+    for below in found.values():
+        for head in sorted(below.checkpoints.keys() - below.markers.keys()):
+            yield Finding("UNMARKED_CHECKPOINT", below.checkpoints[head].name, "No marker below newest/ leads to it.")
 
 
 def check_checkpoint(checkpoint: Checkpoint, name: str) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from ..errors import CorruptionError, IncompatibleTable, InvalidVersion, Unsuppo
 from ..facts import NO_TRANSACTIONS, Facts, concat
 from ..keys import KeyRange
 from ..log.applications import latest_results
-from ..log.files import LogFiles
+from ..log.files import ChosenFiles, LogFiles
 from ..log.tags import tags_of
 from ..log.view import View
 from ..log.voids import voids_of
@@ -30,26 +30,14 @@ from ..losses import Held
 from ..merge import Part
 from ..parallel import in_order
 from ..reading import empty_rows, read_slice
-from ..store.base import Store
 from .comparing import differing_keys
 from .findings import Finding
 
 
-class TrustingFiles(LogFiles):
-    """The log without its checkpoints but for those that are ``trusted``."""
-
-    def __init__(self, store: Store, database: str) -> None:
-        super().__init__(store, database)
-        self.trusted: set[tuple[str, Head]] = set()
-
-    def checkpoints(self, writer: str) -> Iterator[Head]:
-        """The writer's checkpoints that are trusted, those at the largest revision first."""
-        return (head for head in super().checkpoints(writer) if (writer, head) in self.trusted)
-
-
 def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Finding]:
     """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read."""
-    trusting = TrustingFiles(files.store, files.database)
+    trusted: set[tuple[str, Head]] = set()
+    trusting = ChosenFiles(files.store, files.database, trusted.__contains__)
     size = {c.uuid: sum(coverage.transactions for coverage in c.coverage.values()) for c in checkpoints}
     for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
         try:
@@ -57,7 +45,7 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
         except (CorruptionError, UnsupportedFormat, InvalidVersion, IncompatibleTable):
             continue  # something of it cannot be read, which is a finding of its own
         if not found:
-            trusting.trusted.add((checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)))
+            trusted.add((checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)))
         yield from found
 
 

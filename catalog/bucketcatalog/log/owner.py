@@ -53,10 +53,10 @@ class OwnTimeline:
     Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
     ``next_revision`` is larger than every revision known; commit times rise. Once a put was interrupted the timeline is ``doubtful``:
     what it put may be there, so nothing may be published behind it before it was opened again. Once it is ``closed`` no request of a
-    commit that is under way in another thread is tried again.
+    commit that is under way in another thread is tried again. One that ``joins`` is opened whatever branches it has, and follows them all.
     """
 
-    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.files = files
         self.writer = writer
         self.limits = limits
@@ -67,7 +67,8 @@ class OwnTimeline:
         self.last_commit_time = 0
         self.doubtful = False
         self.closed = False
-        self._list_from = self._first_recent_revision()
+        self._joins = joins
+        self._list_from = 0 if joins else self._first_recent_revision()
         self._open()
 
     def _first_recent_revision(self) -> int:
@@ -111,7 +112,7 @@ class OwnTimeline:
 
     def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:
         """One stray transaction of a crashed predecessor is joined; anything more is refused."""
-        if len(heads) <= 1:
+        if len(heads) <= 1 or self._joins:
             return
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         if len(heads) == 2 and any(_is_stray(stray, heads, every) for stray in heads):
@@ -119,7 +120,8 @@ class OwnTimeline:
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
             f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
-            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read.",
+            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
+            "join the branches: bucketcatalog repair CATALOG --join WRITER.",
         )
 
     @property
