@@ -69,7 +69,12 @@ class IndexCache:
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
         """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
         if reference.uuid not in self._filters:
-            places, filters = read_index_and_filters(self._store, self._database, reference)
+            try:
+                places, filters = read_index_and_filters(self._store, self._database, reference)
+            except (CorruptionError, UnsupportedFormat):
+                if self.losses is None:
+                    raise
+                return self.run(reference, table, block_class).holding(wanted.keys)
             self._runs[reference.uuid] = runs_by_table(places)
             self._keep(reference.uuid, filters)
         found = self._filters[reference.uuid].get((table, block_class))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -18,10 +18,12 @@ from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, Invali
 from .information import Information, describe
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
+from .log.voids import without_voided
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
 from .names import MAINTAINER_PREFIX, database_name, host_writer, is_name, tag_name, writer_id
 from .paths import newest_prefix, transactions_prefix
+from .repairing.run import Repair, Repairer
 from .restoring import Restored, plan_restore, restore
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
@@ -198,6 +200,35 @@ class Catalog:
         for name in names:
             yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
 
+    def repair(
+        self,
+        *,
+        database: str | None = None,
+        join: Collection[str] = (),
+        void: Collection[str] = (),
+        deep: bool = False,
+        writer: str | None = None,
+        dry_run: bool = True,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Repair:
+        """Mend what is wrong with a database as far as what is left allows, and say what is lost; nothing is written in a ``dry_run``.
+
+        Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
+        timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
+        voided. It is done by a maintainer, by default this machine's.
+        """
+        name = self.resolve_database(database)
+        if name not in (there := self.databases()):
+            self._require(name, there)
+        by = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
+        if not by.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {by!r} cannot repair.", next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}."
+            )
+        repairer = Repairer(self.store, self._registered, by, clock, DEFAULT_LIMITS)
+        return repairer.repair(name, join=join, void=void, deep=deep, dry_run=dry_run, tell=tell)
+
     def resolve_database(self, database: str | None) -> str:
         """The database to read: the one named, else the only one there is."""
         if database is not None:
@@ -241,7 +272,8 @@ class Catalog:
         """
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        found = Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
+        transactions = without_voided(between(later.files, since, later.cut), later.view.voids)
+        found = Changes(self.store, changed_table(later, table), list(transactions))
         refuse_reversed(found, since.cut, later.cut)
         return found
 

@@ -237,7 +237,7 @@ def _checkpoints(contents: Contents) -> pa.Table:
             "writer": c.writer,
             "revision": c.revision,
             "uuid": paths.uuid_text(c.uuid),
-            "as_of": c.cut.newest_commit_time,
+            "as_of": c.as_of,
             "created": c.created,
             "writers": len(c.cut.heads),
             "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),

@@ -7,7 +7,7 @@ a version that another process may have written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -19,7 +19,7 @@ from .checkpoint import CheckpointResult, prepare, publish
 from .codec.boundaries import Boundary
 from .codec.checkpoints import ApplicationResult
 from .codec.tags import TagEntry
-from .codec.transactions import Application, Link, Transaction, encode_transaction
+from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
 from .cut import Cut, Head
 from .database import Database
 from .drafts import Draft, Rows
@@ -28,6 +28,7 @@ from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
 from .merging import Alone, Workers
+from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
 from .tagging import Decided, Tag, given, taken_back
@@ -58,6 +59,7 @@ class WriteTransaction:
         self.metrics: dict[str, int] = {}
         self.application = application
         self.tag: TagEntry | None = None
+        self.voids: tuple[Void, ...] = ()
         self.boundary: Boundary | None = None
         self._writer = writer
         self._draft: Draft | None = None
@@ -109,10 +111,10 @@ class Writer:
     Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
     """
 
-    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.id = writer
         self._database = database
-        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits)
+        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
@@ -170,8 +172,14 @@ class Writer:
         if draft.named_after and not self._database.has_seen(draft.named_after):
             self._database.look()
         timeline.look()
+        self._learn_of_voids(timeline)
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
+
+    def _learn_of_voids(self, timeline: OwnTimeline) -> None:
+        """Look at the database where the own timeline has something in the future: a maintainer may have voided it."""
+        if timeline.is_ahead:
+            self._database.look()
 
     @contextmanager
     def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
@@ -191,6 +199,7 @@ class Writer:
         events = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, draft.named_after)
+        timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
         uuid = clock.uuid7(commit_time).bytes
         stamp = (commit_time, self.id, timeline.next_revision, uuid)
@@ -212,6 +221,7 @@ class Writer:
             tables=tuple(undefined),
             segments=events.segments,
             tags=() if tag is None else (tag,),
+            voids=tx.voids,
             boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
@@ -301,6 +311,29 @@ class Writer:
             draft.named_after = decided.after
         self.commit(tx, draft)
         return Tag.of(tx.tag)
+
+    def join(self) -> Committed:
+        """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
+        with self._turn:
+            self._open_timeline()
+            committed = self.commit(WriteTransaction(self, "join", {}, None), self.draft())
+            assert committed is not None
+            return committed
+
+    def void(self, transactions: Iterable[Void]) -> Committed:
+        """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
+        if not self.id.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot void transactions.",
+                next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}.",
+            )
+        with self._turn:
+            self._open_timeline()
+            tx = WriteTransaction(self, "void", {}, None)
+            tx.voids = tuple(transactions)
+            committed = self.commit(tx, self.draft())
+            assert committed is not None
+            return committed
 
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.

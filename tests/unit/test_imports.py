@@ -75,6 +75,7 @@ ORDER = [
     "abandoned",
     "tagging",
     "writer",
+    "repairing",
     "restoring",
     "catalog",
     "compaction",
