@@ -109,7 +109,7 @@ def plan_slices(
     pieces = []
     for keys, new in zip(ranges, _spread(events, ranges), strict=True):
         runs = [run for each in levels for run in each.lowest if not only_live or run.block_class is BlockClass.LIVE]
-        runs += [run for each in levels for run in each.over]
+        runs += [run for each in levels for run in each.over if _matters(run.block_class, only_live)]
         weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
         pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
     parts = [
@@ -189,13 +189,14 @@ def _slice(
 
     Where nothing lies over it, what is live is told by live blocks alone: then no others are looked up.
     """
-    over = [place for each in levels for run in each.over for place in run.within(keys)]
+    over = [place for each in levels for run in each.over if _matters(run.block_class, only_live) for place in run.within(keys)]
     is_tail = tail is not None and len(tail) > 0
     alone = only_live and len(levels) == 1 and not (over or events or is_tail)
     lowest = [[run for run in each.lowest if not alone or run.block_class is BlockClass.LIVE] for each in levels]
     found = [[(run.block_class, run.within(keys)) for run in runs] for runs in lowest]
     base = max(found, key=lambda runs: sum(place.header.rows for _, places in runs for place in places), default=[])
-    over += [place for runs in found if runs is not base for _, places in runs for place in places]
+    others = [run for run in found if run is not base]
+    over += [place for runs in others for kind, places in runs if _matters(kind, only_live) for place in places]
     live = [place for kind, places in base if kind is BlockClass.LIVE for place in places]
     return Slice(
         keys=keys,
@@ -205,6 +206,11 @@ def _slice(
         events=tuple(events),
         tail=tail if is_tail else None,
     )
+
+
+def _matters(kind: BlockClass, only_live: bool) -> bool:
+    """Whether a run that lies over the base can say anything: a live version has ended all that it supersedes, and what these had ended."""
+    return not (only_live and kind is BlockClass.SUPERSEDED)
 
 
 def _in_order(places: Iterable[BlockPlace]) -> tuple[BlockPlace, ...]:
