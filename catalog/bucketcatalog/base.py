@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from .codec.blocks import BlockClass, Purpose
-from .codec.segments import Run, SegmentReference, held_by_segment
+from .codec.segments import BlockPlace, Run, SegmentReference, held_by_segment
 from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters
@@ -69,7 +69,12 @@ class IndexCache:
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
         """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
         if reference.uuid not in self._filters:
-            places, filters = read_index_and_filters(self._store, self._database, reference)
+            try:
+                places, filters = read_index_and_filters(self._store, self._database, reference)
+            except (CorruptionError, UnsupportedFormat):
+                if self.losses is None:
+                    raise
+                return self.run(reference, table, block_class).holding(wanted.keys)
             self._runs[reference.uuid] = runs_by_table(places)
             self._keep(reference.uuid, filters)
         found = self._filters[reference.uuid].get((table, block_class))
@@ -148,6 +153,12 @@ class TableBase:
                 rows[run.level] += run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
+    def folded_rows(self, block_class: BlockClass) -> int | None:
+        """How many rows of a class there are, where one fold holds them all; None where something lies over it."""
+        if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
+            return None
+        return sum(run.rows for each in self._stored for _, run in each if run.block_class is block_class)
+
     @property
     def lowest_live_rows(self) -> int:
         """How many live versions the lowest level of the checkpoints holds."""
@@ -162,6 +173,20 @@ class TableBase:
             for reference, run in found
             if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
         ]
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints hold rows of the table."""
+        return sum(1 for each in self._stored if each)
+
+    def blocks_by_level(self) -> list[list[BlockPlace]]:
+        """The blocks of each level, from the lowest on, of all checkpoints together; reads the index of every segment."""
+        found: dict[int, dict[BlockPlace, None]] = {}
+        for each in self._stored:
+            for reference, run in each:
+                places = self._indexes.run(reference, self.table.name, run.block_class).places
+                found.setdefault(run.level, {}).update(dict.fromkeys(places))
+        return [list(found.get(level, {})) for level in range(max(found, default=-1) + 1)]
 
     def plan(
         self,

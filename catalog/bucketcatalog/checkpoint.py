@@ -84,7 +84,10 @@ def prepare(
     started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
     parent = newest_own(files, writer, limit, alone=note is None)
-    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None, using=parent)
+    only = writer if note is None else None
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=parent)
+    if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
+        parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
     if not view.tail and is_known and not (full and parent is not None and RUNS in parent.features):
         return None
@@ -133,7 +136,7 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
         writer=timeline.writer,
         database=files.database,
         revision=head.revision,
-        uuid=clock.uuid7(view.cut.newest_commit_time).bytes,
+        uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
         coverage=_coverages(files, view, view.observed - 2 * bound),
         created=0,
@@ -142,6 +145,7 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=kept,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        voids=tuple(view.voids.values()),
         boundaries=boundaries_of(view).entries,
         reads=_outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
@@ -213,7 +217,7 @@ def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     for writer in view.cut.heads:
         known = _known(files, view, writer)
         several = _several(known)
-        recent = [head for head in known if head.commit_time >= oldest]
+        recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
         # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
         # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
         unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
@@ -222,7 +226,7 @@ def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),
             branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
-            newest_commit_time=max(head.commit_time for head in view.cut.of_writer(writer)),
+            newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
             transactions=len(known),
         )
     return coverages

@@ -92,7 +92,7 @@ def test_verify_names_the_file(kind: str, damage: str) -> None:
         assert errors == []
     elif kind == "marker":
         codes = {f.code: f.file for f in one.world.catalog().verify()}
-        assert codes == {"UNMARKED_CHECKPOINT": one.files["checkpoint"]}
+        assert codes == {"UNMARKED_CHECKPOINT": one.files["checkpoint"], "UNREFERENCED_SEGMENT": one.files["segment"]}
     else:
         assert name in {f.file for f in errors}
         assert all(f.remedy for f in errors)

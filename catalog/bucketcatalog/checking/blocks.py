@@ -43,7 +43,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         yield unreadable(error, "BLOCK", place.name, held)
         return
     except (BucketCatalogError, pa.ArrowException, ValueError, IndexError) as error:
-        yield Finding("WRONG_BLOCK", place.name, f"Its rows are none of table {name!r}: {error}.", (held,))
+        yield Finding("WRONG_BLOCK", place.name, f"Its rows are none of table {table.name!r}: {error}.", (held,))
         return
     for problem in problems:
         yield Finding("WRONG_BLOCK", place.name, f"A block {problem}.", (held,))
