@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from .arrays import one_chunk
 from .base import TableBase
 from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from .codec.segments import SegmentReference
+from .codec.segments import BlockPlace, SegmentReference
 from .cut import Cut
 from .errors import ClosedWriter
 from .facts import Facts, Kind, concat
@@ -29,6 +29,7 @@ from .packedslices import PackedSlice, grouped
 from .planning import SLICE_ROWS
 from .reading import read_slice
 from .replay.state import Mask
+from .sampling import merge_ranges
 from .segmenting import SegmentWriter
 from .store.base import Store
 from .sums import KeptSums
@@ -107,16 +108,25 @@ def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) 
     slices = [
         (base.table, PackedSlice.of(piece, base.table, Part.EVERYTHING))
         for base in bases
-        for piece in base.plan(target=PIECE_ROWS)
+        for piece in base.plan(merge_ranges(base, PIECE_ROWS), target=PIECE_ROWS)
     ]
     weights = [piece.rows for _, piece in slices]
-    count = max(min(most, sum(weights) // FEWEST_ROWS), 1)
+    count = max(min(most, _distinct_rows(piece for _, piece in slices) // FEWEST_ROWS), 1)
     tasks = []
     for group in grouped(weights, count):
         by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
         parts = [list(of_table) for _, of_table in by_table]
         tasks.append(tuple(MergePart(part[0][0], tuple(piece for _, piece in part), part[0][0].name in lowest) for part in parts))
     return tasks
+
+
+def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
+    """The rows that slices read, where a block that lies over several counts once."""
+    tail, places = 0, dict[BlockPlace, int]()
+    for packed in slices:
+        tail += packed.tail_rows
+        places |= {place: place.header.rows for place in packed.piece.places}
+    return tail + sum(places.values())
 
 
 def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False) -> Merged:

@@ -21,6 +21,8 @@ from .runs import StoredRun, holds_one
 from .sortedfacts import SortedFacts
 
 SLICE_ROWS = 65_536
+_BYTES_A_ROW = 64
+"""Bytes of an ordinary row, compressed; wider ones weigh more."""
 _FINE = 4
 """Files whose blocks are at least this share of those of the file that has the most tell where to cut."""
 
@@ -53,8 +55,12 @@ class Slice:
     @property
     def rows(self) -> int:
         """An upper bound of the rows in the blocks and the tail."""
-        places = (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
-        return sum(place.header.rows for place in places) + (len(self.tail) if self.tail else 0)
+        return sum(place.header.rows for place in self.places) + (len(self.tail) if self.tail else 0)
+
+    @property
+    def places(self) -> tuple[BlockPlace, ...]:
+        """All of the blocks."""
+        return (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
 
     @property
     def settled(self) -> bool:
@@ -161,7 +167,7 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
     So a block that spans many others weighs in all of their ranges, and not in that of its first key alone. Of the files that hold many
     blocks the first keys tell how the keys are spread; those of single blocks would only tell where keys begin.
     """
-    if sum(place.header.rows for place in places) <= target:
+    if sum(map(_weight, places)) <= target:
         return
     blocks = Counter(place.name for place in places)
     most = max(blocks.values(), default=0)
@@ -171,7 +177,7 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
     for place in places:
         first = max(bisect_right(starts, place.header.first_key) - 1, 0)
         last = max(bisect_right(starts, place.header.last_key) - 1, 0)
-        rows = place.header.rows / (last - first + 1)
+        rows = _weight(place) / (last - first + 1)
         steps[first] += rows
         steps[last + 1] -= rows
     total = 0.0
@@ -180,6 +186,11 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
             yield start
             total = 0.0
         total += rows
+
+
+def _weight(place: BlockPlace) -> int:
+    """The rows of a block, or as many as its bytes would make of ordinary ones: what is read at once has to fit into memory."""
+    return max(place.header.rows, place.length // _BYTES_A_ROW)
 
 
 def _slice(

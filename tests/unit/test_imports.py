@@ -69,6 +69,7 @@ ORDER = [
     "drafts",
     "database",
     "tiers",
+    "sampling",
     "segmenting",
     "bulk",
     "merging",
