@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from .codec.blocks import BlockClass, Purpose
-from .codec.segments import Run, SegmentReference, held_by_segment
+from .codec.segments import BlockPlace, Run, SegmentReference, held_by_segment
 from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters
@@ -153,32 +153,57 @@ class TableBase:
                 rows[run.level] += run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
+    def folded_rows(self, block_class: BlockClass) -> int | None:
+        """How many rows of a class there are, where one fold holds them all; None where something lies over it."""
+        if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
+            return None
+        return sum(run.rows for each in self._stored for _, run in each if run.block_class is block_class)
+
     @property
     def lowest_live_rows(self) -> int:
         """How many live versions the lowest level of the checkpoints holds."""
         runs = [run for each in self._stored for _, run in each if not run.level]
         return sum(run.rows for run in runs if run.block_class is BlockClass.LIVE)
 
-    def beside(self, purpose: Purpose, name: str, shape: str) -> list[StoredRun]:
-        """The runs of that purpose and name beside the lowest level of the one checkpoint, whose blocks are of the table ``shape``.
+    def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
+        """The runs of that purpose and name beside the lowest level.
 
-        None where there are several checkpoints: their rows overlap. Nor where some of the rows may be left out for damage.
+        None where there are several checkpoints, whose rows overlap, or where rows may be left out for damage.
         """
         if self._indexes.losses is not None:
             return []
         found = [stored for each in self._runs for stored in each if not stored[1].level]
         return [
-            StoredRun(run.block_class, partial(self._indexes.run, reference, shape, run.block_class))
+            StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))
             for reference, run in found
             if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
         ]
 
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints hold rows of the table."""
+        return sum(1 for each in self._stored if each)
+
+    def blocks_by_level(self) -> list[list[BlockPlace]]:
+        """The blocks of each level, from the lowest on, of all checkpoints together; reads the index of every segment."""
+        found: dict[int, dict[BlockPlace, None]] = {}
+        for each in self._stored:
+            for reference, run in each:
+                places = self._indexes.run(reference, self.table.name, run.block_class).places
+                found.setdefault(run.level, {}).update(dict.fromkeys(places))
+        return [list(found.get(level, {})) for level in range(max(found, default=-1) + 1)]
+
     def plan(
-        self, ranges: Iterable[KeyRange] = (EVERYTHING,), *, only_live: bool = False, target: int = SLICE_ROWS
+        self,
+        ranges: Iterable[KeyRange] = (EVERYTHING,),
+        *,
+        only_live: bool = False,
+        target: int = SLICE_ROWS,
+        wanted: WantedKeys | None = None,
     ) -> list[Slice]:
-        """The slices that cover the ranges, in key order; see ``plan_slices``."""
+        """The slices that cover the ranges, or of these the ``wanted`` keys, in key order; see ``plan_slices``."""
         ranges = list(ranges)
-        levels = self.levels(ranges)
+        levels = self.levels(ranges, wanted)
         ranges = self._left(levels, ranges)
         return plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=target)
 
@@ -197,17 +222,19 @@ class TableBase:
         step = 1 if len(keys) <= _FEW_KEYS else _KEYS_OF_A_SLICE
         parts = [keys[at : at + step] for at in range(0, len(keys), step)]
         ranges = [KeyRange(part[0].as_py(), part[-1].as_py() + b"\x00") for part in parts]
-        levels = self.levels(ranges, WantedKeys(keys))
-        ranges = self._left(levels, ranges)
-        slices = plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=sys.maxsize)
-        return list(for_keys(slices, keys))
+        return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys)), keys))
 
     def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:
         """For each checkpoint the runs of the table that can hold keys of the ranges, or of these the ``wanted`` alone.
 
-        The index of a segment is read when a run in it is asked for its blocks.
+        The index of a segment is read when a run in it is asked for its blocks. Who reads on past damage reads all indexes at once, for
+        what is lost decides what can be answered, and uses no filters: every question is answered from the same rows.
         """
         ranges = list(ranges)
+        if self._indexes.losses is not None:
+            wanted = None
+            for reference, run in (s for each in self._stored for s in each if _overlaps(s, ranges)):
+                self._indexes.run(reference, self.table.name, run.block_class)
         return [
             Levels(
                 [self._run(stored, wanted) for stored in each if not stored[1].level and _overlaps(stored, ranges)],

@@ -15,6 +15,7 @@ from .codec.descriptors import core_tables, tables_of
 from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
+from .information import Information, describe
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.voids import without_voided
@@ -23,6 +24,7 @@ from .metadata import METADATA_TABLES
 from .names import MAINTAINER_PREFIX, database_name, host_writer, is_name, tag_name, writer_id
 from .paths import newest_prefix, transactions_prefix
 from .repairing.run import Repair, Repairer
+from .restoring import Restored, plan_restore, restore
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
@@ -123,6 +125,10 @@ class Catalog:
             self._require(name)
         return snapshot
 
+    def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
+        """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""
+        return describe(self.snapshot(database=database), self.url, progress or (lambda _: None))
+
     def tag(
         self,
         name: str,
@@ -147,12 +153,38 @@ class Catalog:
         with self._maintainer(database, writer) as held:
             return held.drop_tag(name)
 
+    def restore(
+        self,
+        table: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        dry_run: bool = False,
+        skip_collected: bool = False,
+    ) -> Restored:
+        """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
+
+        It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
+        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended.
+        """
+        if dry_run:
+            return plan_restore(self._existing(database), table, timestamp, version)
+        with self._maintainer(database, writer) as held:
+            return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
+
     def _maintainer(self, database: str | None, writer: str | None) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""
+        name = self._existing(database).name
+        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name)
+
+    def _existing(self, database: str | None) -> Database:
+        """A database that is there."""
         name = self.resolve_database(database)
         if database is not None and not self.database(name).view().cut.heads:
             self._require(name)
-        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name)
+        return self.database(name)
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None

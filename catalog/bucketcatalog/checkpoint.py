@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .codec.blocks import BlockClass, Purpose
+from .codec.blocks import BlockClass
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.seal import RUNS
 from .codec.segments import SegmentReference
@@ -204,7 +204,7 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     """How many rows of each sort the segments hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
     for segment in segments:
-        for run in (run for run in segment.runs if run.purpose is Purpose.ROWS):
+        for run in segment.rows_runs:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
     return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
 

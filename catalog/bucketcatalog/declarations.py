@@ -13,11 +13,14 @@ _DEFAULT_TYPES = {
 }
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
+_BESIDE = "#"
 _END_TIME = "deleted_at"
 
 
 def problems(table: Table) -> Iterator[str]:
     """What contradicts itself in a declaration, each as the end of a sentence about the table."""
+    if _BESIDE in table.name:
+        yield f"its name holds a {_BESIDE!r}, which stands between a table and the name of what is kept beside it"
     if not table.key:
         yield "it has no key"
     if len(set(table.key)) < len(table.key):

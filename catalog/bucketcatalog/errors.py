@@ -33,6 +33,8 @@
     │   └── MissingObject              a file that another one names is gone
     ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
+    ├── DataCollected                  rows that cannot be restored: their data may be gone
+    ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
 
@@ -249,6 +251,18 @@ class TagExists(BucketCatalogError):
     """A tag of that name is given to another cut, or was before it was dropped."""
 
     code = "TAG_EXISTS"
+
+
+class DataCollected(BucketCatalogError):
+    """Rows that are to be put again name data that may be gone."""
+
+    code = "DATA_COLLECTED"
+
+
+class ParentEnded(BucketCatalogError):
+    """Rows that are to be put again belong to rows of another table that have ended."""
+
+    code = "PARENT_ENDED"
 
 
 class ForkDetected(BucketCatalogError):

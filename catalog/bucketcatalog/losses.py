@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .codec.blocks import Purpose
 from .codec.segments import BlockPlace, SegmentReference
 from .errors import BucketCatalogError
 from .keys import KeyRange
@@ -45,7 +44,7 @@ def held_in_block(place: BlockPlace) -> Held:
 
 def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:
     """What a segment holds, as whoever refers to it says."""
-    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.runs if run.purpose is Purpose.ROWS)
+    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.rows_runs)
 
 
 def revision(writer: str, last: int, first: int | None = None) -> Held:
@@ -97,9 +96,7 @@ class Losses:
         """Note that the index of a segment could not be read: the key ranges of its runs are left out of every answer."""
         if self.add(file, error, held_in_segment(reference)) is not None:
             with self._adding:
-                for run in reference.runs:
-                    if run.purpose is not Purpose.ROWS:
-                        continue
+                for run in reference.rows_runs:
                     self._withheld.setdefault(run.table, []).append(KeyRange(run.first_key, run.last_key + b"\x00"))
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:

@@ -161,6 +161,8 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
     So a block that spans many others weighs in all of their ranges, and not in that of its first key alone. Of the files that hold many
     blocks the first keys tell how the keys are spread; those of single blocks would only tell where keys begin.
     """
+    if sum(place.header.rows for place in places) <= target:
+        return
     blocks = Counter(place.name for place in places)
     most = max(blocks.values(), default=0)
     firsts = (place.header.first_key for place in places if blocks[place.name] * _FINE >= most)

@@ -1,4 +1,5 @@
-"""Writing segments: blocks in, segments in the store out, each put when it is full. Nothing refers to them before a checkpoint does."""
+"""Writing segments: blocks in, segments in the store out, each put when it is full. Nothing refers to them before a checkpoint or a
+transaction does."""
 
 from __future__ import annotations
 
@@ -20,12 +21,19 @@ PATIENCE = 60.0
 class SegmentWriter:
     """Collects blocks into a writer's segments, and puts each when it is full; holds one segment at a time.
 
-    The segments' uuids hold ``began``, the store's time before the work began: whoever finds one that nothing refers to knows how old the
-    work is that may still be about to refer to it.
+    ``cut`` is what the rows cover, None for a transaction's events. The segments' uuids hold ``began``, the store's time before the work
+    began: whoever finds one that nothing refers to knows how old the work is that may still be about to refer to it.
     """
 
     def __init__(
-        self, store: Store, writer: str, database: str, *, cut: Cut, began: int, stopped: Callable[[], bool] = lambda: False
+        self,
+        store: Store,
+        writer: str,
+        database: str,
+        *,
+        cut: Cut | None,
+        began: int,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.written: list[SegmentReference] = []
         self._store = store

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from .arrays import hexadecimal, one_chunk
 from .base import TableBase
 from .codec.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_blocks
+from .codec.segments import beside
 from .facts import NO_TRANSACTIONS, Facts
 from .fetch import read_block
 from .keys import encode_keys
@@ -126,19 +127,24 @@ def can_be_kept(table: Table, total: Sum) -> bool:
 def _shape(table: Table, total: Sum) -> Table:
     """The table that a sum's groups make."""
     columns = (*(table.by_name[name] for name in total.group), _ROWS, _VALUE)
-    return Table(f"{table.name}#{run_name(table, total)}", columns, total.group)
+    return Table(beside(table.name, run_name(table, total)), columns, total.group)
 
 
-def shapes_beside(table: Table) -> dict[str, Table]:
-    """The tables that the blocks of kept sums are of, by name."""
-    shapes = [_shape(table, total) for total in table.sums if can_be_kept(table, total)]
-    return {shape.name: shape for shape in shapes}
+def shape_of_blocks(table: Table, block_table: str) -> Table | None:
+    """The table of blocks that keep sums of ``table`` as it is declared now; None where they keep others."""
+    shapes = (_shape(table, total) for total in table.sums if can_be_kept(table, total))
+    return next((shape for shape in shapes if shape.name == block_table), None)
 
 
 def _kept(base: TableBase, total: Sum) -> pa.Table | None:
-    """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows."""
+    """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows.
+
+    Who reads on past damage sums up the rows that can be read.
+    """
+    if base.blocks.losses is not None:
+        return None
     shape = _shape(base.table, total)
-    runs = base.beside(Purpose.SUMS, run_name(base.table, total), shape.name)
+    runs = base.beside(Purpose.SUMS, run_name(base.table, total))
     parts = [read_block(base.blocks.store, place, shape).rows for run in runs for place in run.places]
     rows = pa.concat_tables(parts) if parts else None
     if rows is None or pc.sum(rows[_ROWS.field_name]).as_py() != base.lowest_live_rows:

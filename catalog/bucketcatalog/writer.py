@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from . import clock
+from .bulk import BulkEvents
 from .checkpoint import CheckpointResult, prepare, publish
 from .codec.boundaries import Boundary
 from .codec.checkpoints import ApplicationResult
@@ -147,7 +148,7 @@ class Writer:
         """An empty draft of a transaction."""
         return Draft(self._database.definition, self._database.look)
 
-    def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
+    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
         """Publish a transaction; see ``WriteTransaction``."""
         with self._turn:
             timeline = self._open_timeline()
@@ -159,7 +160,7 @@ class Writer:
                 is_repeated = tx.application is not None and tx.application.version == done.version
                 return self._committed(done.link, done.commit_time) if is_repeated else None
 
-    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> ApplicationResult | None:
+    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents) -> ApplicationResult | None:
         """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
 
         It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
@@ -191,9 +192,11 @@ class Writer:
                 self._end(why)
             raise
 
-    def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft, gives_up: Callable[[], bool]) -> Committed:
+    def _publish(
+        self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents, gives_up: Callable[[], bool]
+    ) -> Committed:
         seen = self._database.seen
-        actions, blocks = draft.encoded()
+        events = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, draft.named_after)
         timeline.pardon(self._database.voids)
@@ -216,11 +219,12 @@ class Writer:
             application=tx.application,
             reads=others.changed_since(self._read),
             tables=tuple(undefined),
+            segments=events.segments,
             tags=() if tag is None else (tag,),
             voids=tx.voids,
             boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
-        committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
+        committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
         tx.tag = tag
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}

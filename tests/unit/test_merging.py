@@ -72,7 +72,7 @@ def filled(world: World, writer: Writer, many: int = 40_000) -> None:
 
 def answers(world: World) -> list[Any]:
     snapshot = world.snapshot()
-    return [rows(snapshot, name) for name in ("objects", "deleted_objects", "buckets", "conflicts")]
+    return [rows(snapshot, name) for name in ("objects", "deleted_objects", "buckets", "conflicts", "sums")]
 
 
 def contents(world: World) -> Contents:

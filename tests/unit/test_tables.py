@@ -138,6 +138,7 @@ REFUSED = {
         string k = 1; repeated int64 n = 2; }""",
     "sum by fractions": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" group: "n"} };
         string k = 1; double n = 2; }""",
+    "name of what lies beside a table": 'message Row { option (table) = { name: "x.y#z" key: "k" }; string k = 1; }',
     "two sums of a name": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s"} sums: {name: "s" group: "k"} };
         string k = 1; }""",
     "missing order field": 'message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "z"} }; string k = 1; }',

@@ -16,10 +16,10 @@ from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ..facts import Facts, Kind
 from ..fetch import read_block
 from ..keys import encode_keys
-from ..losses import Held, held_in_block
+from ..losses import held_in_block
 from ..schema import Definitions
 from ..store.base import Store
-from ..sums import shapes_beside
+from ..sums import shape_of_blocks
 from ..tables import Table
 from .findings import Finding, unreadable
 
@@ -27,25 +27,15 @@ from .findings import Finding, unreadable
 def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
     """Read a block and compare its rows with what its header says of them."""
     name, held = place.header.table, held_in_block(place)
-    owner, beside, _ = name.partition("#")
-    if beside:
-        shape = (
-            shapes_beside(definitions[owner]).get(name)
-            if owner in definitions and definitions.contradiction(owner) is None
-            else None
-        )
-        if shape is not None:
-            yield from _check_rows(store, place, shape, held)
-        return
-    if name not in definitions:
+    owner, is_beside, _ = name.partition("#")
+    if owner not in definitions:
         yield Finding("UNDEFINED_TABLE", place.name, f"It holds rows of table {name!r}, which nothing defines.", (held,))
         return
-    if definitions.contradiction(name) is not None:
+    if definitions.contradiction(owner) is not None:
         return  # which is a finding of its own
-    yield from _check_rows(store, place, definitions[name], held)
-
-
-def _check_rows(store: Store, place: BlockPlace, table: Table, held: Held) -> Iterator[Finding]:
+    table = shape_of_blocks(definitions[owner], name) if is_beside else definitions[owner]
+    if table is None:
+        return  # sums that nobody declares any more, and nobody reads
     try:
         facts = read_block(store, place, table)
         problems = list(_problems(facts, place, table))

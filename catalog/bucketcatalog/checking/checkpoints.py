@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .. import paths
-from ..codec.blocks import Purpose
 from ..codec.checkpoints import Checkpoint, Coverage
 from ..codec.seal import RUNS
 from ..codec.segments import BlockPlace, SegmentReference, runs_of
@@ -76,9 +75,8 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
     defined = {definition.table.name for definition in checkpoint.definitions}
     rows: Counter[str] = Counter()
     for segment in checkpoint.segments:
-        for run in segment.runs:
-            rows[run.table] += run.rows if run.purpose is Purpose.ROWS else 0
-    rows = +rows
+        for run in segment.rows_runs:
+            rows[run.table] += run.rows
     for table, totals in checkpoint.totals.items():
         if rows.pop(table, 0) != totals.live + totals.tombstones + totals.stubs:
             yield f"Its totals of table {table!r} are not those of its segments"
@@ -120,10 +118,9 @@ def check_segment(
 
 def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...], name: str) -> Iterator[Finding]:
     """What somebody who refers to a segment says of it that its index denies."""
-    there = {(run.table, run.block_class): run for run in runs_of([(place.header, None) for place in places])}
+    there = {(run.table, run.block_class): run for run in runs_of((place.header, None) for place in places)}
     for run in reference.runs:
-        shape = run.table if run.purpose is Purpose.ROWS else f"{run.table}#{run.name}"
-        own = there.get((shape, run.block_class))
+        own = there.get((run.block_table, run.block_class))
         said = (run.rows, run.blocks, run.first_key, run.last_key, run.oldest, run.newest)
         if own is None or said != (own.rows, own.blocks, own.first_key, own.last_key, own.oldest, own.newest):
             held = Held(run.table, run.rows, run.first_key, run.last_key)

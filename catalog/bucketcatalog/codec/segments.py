@@ -7,7 +7,7 @@ names the checksum of each block and of the filters, so one digest in the referr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -43,6 +43,11 @@ class Run:
     purpose: Purpose = Purpose.ROWS
     name: str = ""
 
+    @property
+    def block_table(self) -> str:
+        """What the headers of the run's blocks have as their table."""
+        return self.table if self.purpose is Purpose.ROWS else beside(self.table, self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentReference:
@@ -57,6 +62,11 @@ class SegmentReference:
     runs: tuple[Run, ...]
     filters_offset: int = 0
     filters_length: int = 0
+
+    @property
+    def rows_runs(self) -> tuple[Run, ...]:
+        """The runs of rows, without those that lie beside them."""
+        return tuple(run for run in self.runs if run.purpose is Purpose.ROWS)
 
     def with_levels(self, levels: Mapping[str, int]) -> SegmentReference:
         """The same with each table's runs at a level."""
@@ -76,6 +86,11 @@ class BlockPlace:
     length: int
     checksum: int
     header: BlockHeader
+
+
+def beside(table: str, name: str) -> str:
+    """What blocks of a run of that name beside a table's rows have as their table."""
+    return f"{table}#{name}"
 
 
 class SegmentBuilder:
@@ -133,8 +148,8 @@ class SegmentBuilder:
         return data, reference
 
 
-def runs_of(blocks: Sequence[tuple[BlockHeader, Side | None]]) -> tuple[Run, ...]:
-    """The blocks in sum, by table and class."""
+def runs_of(blocks: Iterable[tuple[BlockHeader, Side | None]]) -> tuple[Run, ...]:
+    """The blocks with these headers in sum, by table and class."""
     runs: dict[tuple[str, BlockClass], Run] = {}
     for header, side in blocks:
         key = (header.table, header.block_class)
