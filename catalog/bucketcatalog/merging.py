@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from .base import TableBase
 from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from .codec.segments import SegmentReference
+from .codec.segments import Origin, SegmentReference
 from .cut import Cut
 from .errors import ClosedWriter
 from .facts import Facts, Kind, concat
@@ -50,7 +50,8 @@ class MergePart:
 class MergeTask:
     """A part of a merge that is done in one place: picklable. Tasks of one merge share no key of a table.
 
-    ``writer`` is whose segments they become, ``cut`` what they cover, ``began`` the store's time before the work began.
+    ``writer`` is whose segments they become, ``cut`` what they cover, ``began`` the store's time before the work began, ``origin`` for
+    which checkpoint.
     """
 
     writer: str
@@ -58,6 +59,7 @@ class MergeTask:
     cut: Cut
     began: int
     parts: tuple[MergePart, ...]
+    origin: Origin
 
     @property
     def rows(self) -> int:
@@ -117,7 +119,9 @@ def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) 
 
 def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False) -> Merged:
     """Merge what a task is about and put its segments; ``ClosedWriter`` once ``stopped`` says so."""
-    segments = SegmentWriter(store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped)
+    segments = SegmentWriter(
+        store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped, origin=task.origin
+    )
     blocks = Blocks(store)
     for part in task.parts:
         for block in _merged_blocks(blocks, part, stopped):

@@ -37,10 +37,12 @@ def test_every_command_of_this_release_is_there() -> None:
         "info",
         "log",
         "ls",
+        "repair",
         "restore",
         "stat",
         "tables",
         "tag",
+        "verify",
         "writers",
     ]
 
