@@ -204,18 +204,9 @@ class TableBase:
         """The slices that cover the ranges, or of these the ``wanted`` keys, in key order; see ``plan_slices``."""
         ranges = list(ranges)
         levels = self.levels(ranges, wanted)
-        ranges = self._left(levels, ranges)
+        if self._indexes.losses is not None:
+            ranges = self._indexes.losses.without_withheld(self.table.name, ranges)
         return plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=target)
-
-    def _left(self, levels: Iterable[Levels], ranges: list[KeyRange]) -> list[KeyRange]:
-        """The parts of the ranges that can be answered for: where losses are noted, those whose indexes can all be read."""
-        losses = self._indexes.losses
-        if losses is None:
-            return ranges
-        for each in levels:
-            for run in (*each.lowest, *each.over):
-                _ = run.places  # which notes what cannot be read
-        return losses.without_withheld(self.table.name, ranges)
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""

@@ -22,7 +22,7 @@ _LAST_SEQUENCE = (1 << 31) - 1
 
 
 class BulkEvents:
-    """Events of one table, given in the order of their keys. ``began`` is the store's time before the work began.
+    """Events of one table, given in the order of their keys. ``began`` is the store's time before the work, and what it has read, began.
 
     ``add`` puts a segment whenever one is full, ``finish`` the last one; ``encoded`` is what the transaction carries then.
     """
@@ -30,6 +30,7 @@ class BulkEvents:
     def __init__(self, files: LogFiles, writer: str, table: Table, *, began: int) -> None:
         self.tables = {table.name: table}
         self.named_after = 0
+        self.read_at: int | None = began
         self.count = 0
         self._table = table
         self._waiting: list[Facts] = []

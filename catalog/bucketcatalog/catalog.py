@@ -12,6 +12,12 @@ from .changes import Changes, Diff, changed_table, refuse_reversed
 from .checking.findings import Finding
 from .checking.walk import verify
 from .codec.descriptors import core_tables, tables_of
+from .collection.boundary import GRACE, check_grace
+from .collection.collecting import Collected, collect, dry_run_of
+from .collection.deleters import Callback, deleter_of
+from .collection.orphans import Orphan, namer_of, orphans
+from .collection.reaping import Reaped, reap
+from .collection.templates import Place
 from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
@@ -30,7 +36,7 @@ from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
 from .tables import Table
 from .tagging import Tag
-from .times import Time
+from .times import Age, Time, age_micros
 from .versions import Version
 from .writer import Writer
 
@@ -174,10 +180,79 @@ class Catalog:
         with self._maintainer(database, writer) as held:
             return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
 
-    def _maintainer(self, database: str | None, writer: str | None) -> Writer:
+    def collect(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        deleter: Callback | None = None,
+        data_url: str | None = None,
+        data_options: Mapping[str, Any] | None = None,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+    ) -> Collected:
+        """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
+
+        A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
+        ``collection``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data is gone;
+        or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
+        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        place = Place.open(data_url, data_options, self.store) if data_url is not None else None
+        given = deleter_of(deleter, place)
+        opened = self._existing(database)
+        if dry_run:
+            return dry_run_of(opened.look(), given, grace)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return collect(opened.look, held, given, grace, force=force)
+
+    def reap(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+    ) -> Reaped:
+        """End the rows whose parent has ended, such as the objects of deleted buckets; without ``dry_run=False`` only count them."""
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        opened = self._existing(database)
+        if dry_run:
+            return reap(opened.look, None, grace)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return reap(opened.look, held, grace)
+
+    def orphans(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        data_url: str | None = None,
+        data_options: Mapping[str, Any] | None = None,
+        dry_run: bool = True,
+        force: bool = False,
+    ) -> Iterator[Orphan]:
+        """Data that no version names, at ``data_url`` or below the writers' own folders; deleted as it is found with ``dry_run=False``.
+
+        ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        place = Place.open(data_url, data_options, self.store) if data_url is not None else None
+        opened = self._existing(database)
+        return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, delete=not dry_run)
+
+    def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""
         name = self._existing(database).name
-        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name)
+        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)
 
     def _existing(self, database: str | None) -> Database:
         """A database that is there."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from . import paths
-from .codec.blocks import Purpose
 from .codec.segments import BlockPlace, SegmentReference
 from .contents import Contents
 from .errors import CorruptionError, UnsupportedFormat
@@ -50,7 +49,7 @@ def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
     for checkpoint in contents.view.checkpoints:
         for reference in checkpoint.segments:
             references[reference.uuid] = reference
-            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.runs if run.purpose is Purpose.ROWS}
+            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.rows_runs}
     for transaction in contents.view.tail:
         yield from transaction.blocks
         for reference in transaction.segments:

@@ -32,6 +32,10 @@ def problems(table: Table) -> Iterator[str]:
         column = table.by_name.get(name)
         if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
             yield f"its key field {name!r} has no order"
+    for name in table.data_reference:
+        column = table.by_name.get(name)
+        if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
+            yield f"the field {name!r} of its data reference cannot be compared"
     yield from _of_sums(table)
     for column in table.columns:
         yield from _of_column(column)

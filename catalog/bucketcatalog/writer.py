@@ -65,8 +65,14 @@ class WriteTransaction:
         self._draft: Draft | None = None
         self._begun = False
 
-    def put(self, table: str, rows: Rows, *, expect: str | None = None) -> None:
-        """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it."""
+    def put(self, table: str, rows: Rows, *, expect: str | None = None, data_of: Rows | None = None) -> None:
+        """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it.
+
+        Rows that name existing data (of a rename, a copy, a row that is put back) say so with ``data_of``: for each row the key and
+        ``_version`` of the version whose data it is. ``DataCollected`` where that data may be deleted.
+        """
+        if data_of is not None:
+            self._open_draft().share(table, rows, data_of)
         self._add(EventKind.PUT, table, rows, expect, has_expect=expect is not None)
 
     def update(self, table: str, rows: Rows) -> None:
@@ -87,11 +93,14 @@ class WriteTransaction:
     def _add(
         self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
     ) -> None:
+        self._open_draft().add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
+
+    def _open_draft(self) -> Draft:
         if self._draft is None:
             raise ClosedWriter(
                 "The transaction has ended, or has not begun.", next_step="Use it within `with writer.transaction() as tx:`."
             )
-        self._draft.add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
+        return self._draft
 
     def __enter__(self) -> Self:
         if self._begun:
@@ -201,6 +210,7 @@ class Writer:
         after = max(seen.newest_commit_time, draft.named_after)
         timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
+        timeline.refuse_stale(commit_time, draft.read_at)
         uuid = clock.uuid7(commit_time).bytes
         stamp = (commit_time, self.id, timeline.next_revision, uuid)
         tag = None if tx.tag is None else replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp)

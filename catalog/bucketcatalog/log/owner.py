@@ -13,7 +13,7 @@ from .. import clock, paths
 from ..codec.seal import digest
 from ..codec.transactions import Link, Transaction
 from ..cut import Head
-from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StoreError
+from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StaleRead, StoreError
 from ..names import COMPACTOR_PREFIX
 from ..store.persist import for_seconds, put_persistently
 from .files import LogFiles
@@ -21,6 +21,8 @@ from .files import LogFiles
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
 MAX_CLOCK_SKEW = 60 * 1_000_000
 LOOK_WITHIN = 30 * 1_000_000
+MAX_SNAPSHOT_AGE = 6 * 3_600 * 1_000_000
+"""Microseconds for which what a process has read may be used: by readers, and by writers for what they commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,17 @@ class OwnTimeline:
                 next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
             )
         return time
+
+    def refuse_stale(self, commit_time: int, read_at: int | None) -> None:
+        """``StaleRead`` where a transaction might land more than ``MAX_SNAPSHOT_AGE`` after it looked at the catalog.
+
+        What it found there may have been collected since: data that it names, or an id that it goes on using.
+        """
+        if read_at is not None and commit_time + self.limits.lateness_bound > read_at + MAX_SNAPSHOT_AGE:
+            raise StaleRead(
+                f"The transaction looked at the catalog {(commit_time - read_at) / 3.6e9:.1f} h ago, and what it found may be gone.",
+                next_step=f"Begin it again, and commit it within {MAX_SNAPSHOT_AGE / 3.6e9:.0f} h.",
+            )
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:
         """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""

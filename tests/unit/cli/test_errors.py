@@ -40,6 +40,7 @@ def test_every_command_of_this_release_is_there() -> None:
         "repair",
         "restore",
         "stat",
+        "sums",
         "tables",
         "tag",
         "verify",
