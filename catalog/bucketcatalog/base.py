@@ -166,7 +166,12 @@ class TableBase:
         return sum(run.rows for run in runs if run.block_class is BlockClass.LIVE)
 
     def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
-        """The runs of that purpose and name beside the lowest level; none where there are several checkpoints, whose rows overlap."""
+        """The runs of that purpose and name beside the lowest level.
+
+        None where there are several checkpoints, whose rows overlap, or where rows may be left out for damage.
+        """
+        if self._indexes.losses is not None:
+            return []
         found = [stored for each in self._runs for stored in each if not stored[1].level]
         return [
             StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))

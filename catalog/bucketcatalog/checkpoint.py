@@ -9,14 +9,14 @@ marker is there nothing refers to what was written before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import clock, paths
 from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.seal import RUNS
-from .codec.segments import SegmentReference
+from .codec.segments import Origin, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
 from .errors import CheckpointTooLate
@@ -74,22 +74,29 @@ class Prepared:
 
 
 def prepare(
-    files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut], Head] | None, *, full: bool = False, most: int = 1
+    files: LogFiles,
+    timeline: OwnTimeline,
+    note: Callable[[Cut], Head] | None,
+    *,
+    full: bool = False,
+    most: int = 1,
+    instead: Sequence[Checkpoint] = (),
 ) -> Prepared | None:
     """A checkpoint of the timeline, or with ``note`` of every writer's, as at most ``most`` tasks; None where there is nothing to write.
 
     ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it. With ``full`` everything is
-    merged and written again, also where nothing is new but the last checkpoint was not written so.
+    merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
+    ``instead`` of those in the store is always written.
     """
     started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    parent = newest_own(files, writer, limit, alone=note is None)
-    only = writer if note is None else None
-    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=parent)
+    parent = newest_own(files, writer, limit, alone=note is None) if not instead else None
+    only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using)
     if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
-    if not view.tail and is_known and not (full and parent is not None and RUNS in parent.features):
+    if not view.tail and is_known and not instead and not (full and parent is not None and RUNS in parent.features):
         return None
     if note is None:
         return _prepared(files, timeline, view, max(view.cut.of_writer(writer)), _Merge(parent, full, most, started))
@@ -125,6 +132,11 @@ class _Merge:
         kept = [segment.below(levels) for segment in (self.parent.segments if self.parent is not None else ())]
         return tuple(segment for segment in kept if segment.runs)
 
+    def replaced(self, levels: Mapping[str, int]) -> tuple[bytes, ...]:
+        """The segments of the parent of which runs are merged."""
+        segments = self.parent.segments if self.parent is not None else ()
+        return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
+
 
 def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, merge: _Merge) -> Prepared:
     """The checkpoint of the view's cut, beside the transaction ``head``."""
@@ -152,9 +164,11 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
     )
     bases = [contents.base(name).above(level) for name, level in levels.items()]
     lowest = {name for name, level in levels.items() if not level}
+    every = merge_parts(bases, lowest, merge.most)
+    origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
     tasks = [
-        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts)
-        for parts in merge_parts(bases, lowest, merge.most)
+        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        for number, parts in enumerate(every)
     ]
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started)
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from .arrays import one_chunk
 from .base import TableBase
 from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from .codec.segments import BlockPlace, SegmentReference
+from .codec.segments import BlockPlace, Origin, SegmentReference
 from .cut import Cut
 from .errors import ClosedWriter
 from .facts import Facts, Kind, concat
@@ -55,7 +55,8 @@ class MergePart:
 class MergeTask:
     """A part of a merge that is done in one place: picklable. Tasks of one merge share no key of a table.
 
-    ``writer`` is whose segments they become, ``cut`` what they cover, ``began`` the store's time before the work began.
+    ``writer`` is whose segments they become, ``cut`` what they cover, ``began`` the store's time before the work began, ``origin`` for
+    which checkpoint.
     """
 
     writer: str
@@ -63,6 +64,7 @@ class MergeTask:
     cut: Cut
     began: int
     parts: tuple[MergePart, ...]
+    origin: Origin
 
     @property
     def rows(self) -> int:
@@ -131,7 +133,9 @@ def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
 
 def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False) -> Merged:
     """Merge what a task is about and put its segments; ``ClosedWriter`` once ``stopped`` says so."""
-    segments = SegmentWriter(store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped)
+    segments = SegmentWriter(
+        store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped, origin=task.origin
+    )
     blocks = Blocks(store)
     for part in task.parts:
         for block in _merged_blocks(blocks, part, stopped):

@@ -7,7 +7,7 @@ a version that another process may have written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -17,7 +17,7 @@ from . import clock
 from .bulk import BulkEvents
 from .checkpoint import CheckpointResult, prepare, publish
 from .codec.boundaries import Boundary
-from .codec.checkpoints import ApplicationResult
+from .codec.checkpoints import ApplicationResult, Checkpoint
 from .codec.tags import TagEntry
 from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
 from .cut import Cut, Head
@@ -256,12 +256,18 @@ class Writer:
         return self._applications
 
     def checkpoint(
-        self, *, scope: Literal["own", "all"] = "own", full: bool = False, workers: Workers | None = None
+        self,
+        *,
+        scope: Literal["own", "all"] = "own",
+        full: bool = False,
+        workers: Workers | None = None,
+        instead: Sequence[Checkpoint] = (),
     ) -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
 
         ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
-        this process; other threads may commit meanwhile. ``ClosedWriter`` where the writer is closed before it is done.
+        this process; other threads may commit meanwhile. It starts from the checkpoints ``instead`` of those in the store, where given.
+        ``ClosedWriter`` where the writer is closed before it is done.
         """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
@@ -272,7 +278,9 @@ class Writer:
                 timeline = self._open_timeline()
                 here = Alone(files.store, lambda: self._timeline is not timeline)
                 by = here if workers is None else workers
-                prepared = prepare(files, timeline, self._note if scope == "all" else None, full=full, most=by.most)
+                prepared = prepare(
+                    files, timeline, self._note if scope == "all" else None, full=full, most=by.most, instead=instead
+                )
             if prepared is None:
                 return None
             merged = list(by.run(prepared.tasks))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, InvalidOption
+from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, InvalidOption, paths
 from bucketcatalog.checking.findings import Severity
 from bucketcatalog.codec.checkpoints import encode_checkpoint
 from bucketcatalog.repairing.run import Repair
@@ -15,7 +15,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 
 from .corrupting import DAMAGES, EVERYTHING, Specimen, specimen
-from .helpers import MINUTE, World, names, obj
+from .helpers import MINUTE, World, names, obj, rows
 from .test_verify import filled, last_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
@@ -54,6 +54,22 @@ def test_only_a_maintainer_repairs_and_only_what_is_there() -> None:
         repair(one.world, database="other")
 
 
+def pruned() -> Specimen:
+    """A specimen without the transactions that its checkpoint covers."""
+    one = specimen()
+    for kind in ("covered transaction", "columnar transaction"):
+        one.store.delete(one.files[kind])
+    return one
+
+
+def lose_what_is_covered(world: World) -> None:
+    """Delete every checkpoint, and every transaction of ``a`` and the first of ``b``, which they cover."""
+    first_of_b = next(name for name in listed(world.store) if name.startswith("b/") and name.endswith(".txn"))
+    for name in listed(world.store):
+        if name.endswith(".ckpt") or (name.startswith("a/") and name.endswith(".txn")) or name == first_of_b:
+            world.store.delete(name)
+
+
 class TestCheckpoints:
     @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "swapped", "foreign"])
     @pytest.mark.parametrize("kind", ["checkpoint", "segment"])
@@ -89,20 +105,61 @@ class TestCheckpoints:
         assert ("drop", one.files["checkpoint"]) in done(repair(one.world, dry_run=False))
         assert names(one.world.snapshot(version="w@1")) == EVERYTHING[:73] and errors(one.world) == []
 
-    @pytest.mark.parametrize("kind", ["checkpoint", "segment"])
-    def test_one_that_alone_covers_something_stays(self, kind: str) -> None:
-        one = specimen()
-        for gone in ("covered transaction", "columnar transaction"):
-            one.store.delete(one.files[gone])
-        DAMAGES["flipped"](one, one.files[kind])
+    def test_one_that_alone_covers_something_stays_where_its_segments_are_damaged_too(self) -> None:
+        one = pruned()
+        DAMAGES["flipped"](one, one.files["segment"])
         before = listed(one.store)
         made = repair(one.world, dry_run=False)
         (action,) = made.actions
         assert (action.what, action.subject, action.done) == ("drop", one.files["checkpoint"], False)
         assert "not all there" in action.obstacle and listed(one.store) == before
         held = [str(held) for finding in made.lost for held in finding.held]
-        assert one.files[kind] in {finding.file for finding in made.lost}
-        assert any("73 rows of objects" in text if kind == "segment" else "revisions 0 to 1 of w" in text for text in held)
+        assert one.files["segment"] in {finding.file for finding in made.lost}
+        assert any("73 rows of objects" in text for text in held)
+
+    @pytest.mark.parametrize("marked", [True, False])
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "foreign"])
+    def test_one_whose_transactions_are_gone_is_made_again_from_its_segments(self, damage: str, marked: bool) -> None:
+        one = pruned()
+        DAMAGES[damage](one, one.files["checkpoint"])
+        if not marked:
+            one.store.delete(one.files["marker"])
+        with pytest.raises(CorruptionError):
+            one.read()
+        before = listed(one.store)
+        made = repair(one.world)
+        assert [action.what for action in made.actions] == [*(["drop"] if marked else []), "rebuild"]
+        assert listed(one.store) == before
+        made = repair(one.world, dry_run=False)
+        assert all(action.done for action in made.actions)
+        assert one.read()[0] == EVERYTHING
+        assert {f.code for f in one.world.catalog().verify() if f.severity is Severity.ERROR} == {"MISSING_TRANSACTION"}
+        assert all("its rows are there" in finding.message for finding in made.lost)
+        with one.world.writer("w") as writer:
+            one.world.commit(writer, ("put", "objects", obj("after")), ("delete", "objects", obj("a0")))
+        assert one.read()[0] == sorted([*EVERYTHING[1:], "after"])
+
+    def test_a_stack_of_levels_is_made_again_as_one(self) -> None:
+        world = filled(World())
+        expected = {table: rows(world.snapshot(), table) for table in ("objects", "deleted_objects", "buckets")}
+        assert len({run.level for s in last_checkpoint(world)[1].segments for run in s.runs}) > 1
+        lose_what_is_covered(world)
+        with pytest.raises(CorruptionError):
+            world.snapshot()
+        made = repair(world, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
+    @pytest.mark.parametrize("number", range(2))
+    def test_with_a_segment_missing_it_is_not_made_again(self, number: int) -> None:
+        world = filled(World())
+        gone = last_checkpoint(world)[1].segments[-1 - number]
+        world.store.delete(paths.segment(gone.writer, "default", gone.uuid))
+        lose_what_is_covered(world)
+        before = listed(world.store)
+        made = repair(world, dry_run=False)
+        assert not any(action.done for action in made.actions) and made.lost
+        assert listed(world.store) == before
 
     def test_one_that_a_newer_release_has_written_stays(self) -> None:
         one = specimen()

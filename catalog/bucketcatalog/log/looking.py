@@ -6,7 +6,7 @@ the checkpoints and what no checkpoint covers, and asks once for each writer: it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -116,20 +116,19 @@ def newest_view(
     ahead_of: int | None = None,
     before: int | None = None,
     only: str | None = None,
-    using: Checkpoint | None = None,
+    using: Sequence[Checkpoint] = (),
 ) -> View:
     """The view of now, or with ``before`` that of every transaction whose commit time is at most that.
 
     With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
     each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
     view is of one writer's own timeline: closed under parents, not under reads.
-    With ``using`` no other checkpoint is looked for, unless it covers what is voided and does not know it.
+    Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided.
     """
     observed = files.store.now_us()
     avoided: frozenset[bytes] = frozenset()
     while True:
-        if using is not None and using.uuid in avoided:
-            using = None
+        using = [checkpoint for checkpoint in using if checkpoint.uuid not in avoided]
         gathering = _gathered(files, everything, ahead_of, before, only, using, avoided)
         unaware = {checkpoint.uuid for checkpoint in gathering.covered.unaware(gathering.voids())}
         if not unaware:
@@ -143,18 +142,18 @@ def _gathered(
     ahead_of: int | None,
     before: int | None,
     only: str | None,
-    using: Checkpoint | None,
+    using: Sequence[Checkpoint],
     avoided: frozenset[bytes],
 ) -> Gathering:
     """What ``newest_view`` is made from where these checkpoints are avoided."""
     limit = before if before is not None else ahead_of
     writers = files.writers() if only is None else [only]
-    if using is None and only is None:
+    if not using and only is None:
         newest = partial(_newest_markers, limit=limit, usable=lambda checkpoint: checkpoint.uuid not in avoided)
         found = files.several(newest, writers)
         covered = Covered(files, choose(markers.checkpoint for markers in found if markers.checkpoint is not None))
     else:
-        covered = Covered(files, [using] if using is not None else [])
+        covered = Covered(files, using)
     gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
     everyone = sorted({*writers, *covered.writers()})
     gathering.take(_timelines(files, {writer: 0 if everything else covered.list_from(writer) for writer in everyone}))

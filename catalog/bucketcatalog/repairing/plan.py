@@ -14,6 +14,7 @@ from .. import paths
 from ..checking.checkpoints import References
 from ..checking.findings import Finding, Severity
 from ..checking.walk import Walk
+from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Link, Void
 from ..cut import Head
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
@@ -23,6 +24,7 @@ from ..log.looking import newest_view
 from ..log.owner import MAX_CLOCK_SKEW
 from ..log.view import DEFAULT_LATENESS_BOUND, View
 from ..times import parse_causal
+from .rebuild import rebuilt
 
 Ref = tuple[str, Head]
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
@@ -32,7 +34,7 @@ _OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do, ``void``, ``join``, ``drop`` or ``checkpoint``, to a file or timeline, and why; an ``obstacle`` says why not."""
+    """One thing to do to a file or timeline: void, join, drop, checkpoint or rebuild; and why. An ``obstacle`` says why not."""
 
     what: str
     subject: str
@@ -45,7 +47,8 @@ class Action:
 class Plan:
     """What to do about a database, and what is ``lost`` whatever is done.
 
-    ``broken`` are the checkpoints that are done without, ``dropped`` those of them whose markers go.
+    ``broken`` are the checkpoints that are done without, ``dropped`` those of them whose markers go. ``instead`` is
+    what the new checkpoint is made from where one is lost that nothing but its segments can replace.
     """
 
     database: str
@@ -53,6 +56,7 @@ class Plan:
     joins: tuple[str, ...]
     broken: frozenset[bytes]
     dropped: tuple[Ref, ...]
+    instead: tuple[Checkpoint, ...]
     actions: tuple[Action, ...]
     lost: tuple[Finding, ...]
 
@@ -70,6 +74,9 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
     broken = _broken_checkpoints(walk, findings)
     without = ChosenFiles(walk.files.store, walk.files.database, lambda ref: ref not in broken)
     view, obstacle = _derivable(without, walk, broken)
+    again = rebuilt(without, walk) if obstacle else None
+    if again is not None:
+        view, obstacle = newest_view(without, everything=True, using=again.parts), ""
     actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join)]
     for (writer, head), why in sorted(broken.items()):
         name = paths.checkpoint(writer, walk.files.database, head.revision, head.uuid)
@@ -79,7 +86,12 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
         for ref in sorted(broken)
         if not obstacle and not _newer(findings, _name(walk, ref)) and ref[1] in walk.found[ref[0]].markers
     )
-    if dropped:
+    if again is not None:
+        why = (
+            f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, without its tags and results."
+        )
+        actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
+    elif dropped:
         actions.append(Action("checkpoint", walk.files.database, "What they covered is written again from what is left."))
     return Plan(
         database=walk.files.database,
@@ -87,6 +99,7 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
         joins=tuple(w for w in forked if w in join and not _too_young(walk, w)),
         broken=frozenset(head.uuid for _, head in broken),
         dropped=dropped,
+        instead=() if again is None else again.parts,
         actions=tuple(actions),
         lost=tuple(_lost(walk, findings, view, {_name(walk, ref) for ref in dropped})),
     )

@@ -61,10 +61,10 @@ class Repairer:
             tell(f"joining the branches of {writer}")
             with self._open(plan, writer, joins=True) as forked:
                 forked.join()
-        if plan.dropped:
+        if plan.dropped or plan.instead:
             tell("writing a checkpoint")
             with self._open(plan, self.writer) as maintainer:
-                maintainer.checkpoint(scope="all")
+                maintainer.checkpoint(scope="all", instead=plan.instead)
         for writer, head in plan.dropped:
             self.store.delete(paths.newest_marker(writer, plan.database, head.revision, head.uuid))
 
