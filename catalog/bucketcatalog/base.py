@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import pyarrow as pa
 
 from .codec.blocks import BlockClass, Purpose
-from .codec.segments import Run, SegmentReference, held_by_segment
+from .codec.segments import BlockPlace, Run, SegmentReference, held_by_segment
 from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters
@@ -69,7 +69,12 @@ class IndexCache:
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
         """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
         if reference.uuid not in self._filters:
-            places, filters = read_index_and_filters(self._store, self._database, reference)
+            try:
+                places, filters = read_index_and_filters(self._store, self._database, reference)
+            except (CorruptionError, UnsupportedFormat):
+                if self.losses is None:
+                    raise
+                return self.run(reference, table, block_class).holding(wanted.keys)
             self._runs[reference.uuid] = runs_by_table(places)
             self._keep(reference.uuid, filters)
         found = self._filters[reference.uuid].get((table, block_class))
@@ -148,6 +153,12 @@ class TableBase:
                 rows[run.level] += run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
+    def folded_rows(self, classes: Collection[BlockClass]) -> int | None:
+        """How many rows of the classes there are, where one fold holds them all; None where something lies over it."""
+        if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
+            return None
+        return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)
+
     @property
     def lowest_live_rows(self) -> int:
         """How many live versions the lowest level of the checkpoints holds."""
@@ -155,13 +166,32 @@ class TableBase:
         return sum(run.rows for run in runs if run.block_class is BlockClass.LIVE)
 
     def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
-        """The runs of that purpose and name beside the lowest level; none where there are several checkpoints, whose rows overlap."""
+        """The runs of that purpose and name beside the lowest level.
+
+        None where there are several checkpoints, whose rows overlap, or where rows may be left out for damage.
+        """
+        if self._indexes.losses is not None:
+            return []
         found = [stored for each in self._runs for stored in each if not stored[1].level]
         return [
             StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))
             for reference, run in found
             if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
         ]
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints hold rows of the table."""
+        return sum(1 for each in self._stored if each)
+
+    def blocks_by_level(self) -> list[list[BlockPlace]]:
+        """The blocks of each level, from the lowest on, of all checkpoints together; reads the index of every segment."""
+        found: dict[int, dict[BlockPlace, None]] = {}
+        for each in self._stored:
+            for reference, run in each:
+                places = self._indexes.run(reference, self.table.name, run.block_class).places
+                found.setdefault(run.level, {}).update(dict.fromkeys(places))
+        return [list(found.get(level, {})) for level in range(max(found, default=-1) + 1)]
 
     def plan(
         self,

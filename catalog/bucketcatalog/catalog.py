@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -21,12 +21,16 @@ from .collection.templates import Place
 from .cut import Cut
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
+from .information import Information, describe
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS, Limits
+from .log.voids import without_voided
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
 from .names import MAINTAINER_PREFIX, database_name, host_writer, is_name, tag_name, writer_id
 from .paths import newest_prefix, transactions_prefix
+from .repairing.run import Repair, Repairer
+from .restoring import Restored, plan_restore, restore
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
@@ -127,6 +131,10 @@ class Catalog:
             self._require(name)
         return snapshot
 
+    def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
+        """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""
+        return describe(self.snapshot(database=database), self.url, progress or (lambda _: None))
+
     def tag(
         self,
         name: str,
@@ -150,6 +158,27 @@ class Catalog:
         tag_name(name)
         with self._maintainer(database, writer) as held:
             return held.drop_tag(name)
+
+    def restore(
+        self,
+        table: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        dry_run: bool = False,
+        skip_collected: bool = False,
+    ) -> Restored:
+        """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
+
+        It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
+        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended.
+        """
+        if dry_run:
+            return plan_restore(self._existing(database), table, timestamp, version)
+        with self._maintainer(database, writer) as held:
+            return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
 
     def collect(
         self,
@@ -177,11 +206,11 @@ class Catalog:
         check_grace(grace, force=force)
         place = Place.open(data_url, data_options, self.store) if data_url is not None else None
         given = deleter_of(deleter, place)
-        name = self._existing(database)
+        opened = self._existing(database)
         if dry_run:
-            return dry_run_of(self.database(name).look(), workers(given), grace)
-        with self._maintainer(name, writer, clock) as held:
-            return collect(self.database(name).look, held, workers(given), grace, force=force)
+            return dry_run_of(opened.look(), workers(given), grace)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return collect(opened.look, held, workers(given), grace, force=force)
 
     def reap(
         self,
@@ -200,11 +229,11 @@ class Catalog:
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        name = self._existing(database)
+        opened = self._existing(database)
         if dry_run:
-            return reap(self.database(name).look, None, grace, find)
-        with self._maintainer(name, writer, clock) as held:
-            return reap(self.database(name).look, held, grace, find)
+            return reap(opened.look, None, grace, find)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return reap(opened.look, held, grace, find)
 
     def orphans(
         self,
@@ -223,20 +252,20 @@ class Catalog:
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         place = Place.open(data_url, data_options, self.store) if data_url is not None else None
-        opened = self.database(self._existing(database))
+        opened = self._existing(database)
         return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, delete=not dry_run)
 
     def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""
-        name = self._existing(database)
+        name = self._existing(database).name
         return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)
 
-    def _existing(self, database: str | None) -> str:
-        """The name of a database that is there."""
+    def _existing(self, database: str | None) -> Database:
+        """A database that is there."""
         name = self.resolve_database(database)
         if database is not None and not self.database(name).view().cut.heads:
             self._require(name)
-        return name
+        return self.database(name)
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
@@ -251,6 +280,35 @@ class Catalog:
             self._require(database, there)
         for name in names:
             yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
+
+    def repair(
+        self,
+        *,
+        database: str | None = None,
+        join: Collection[str] = (),
+        void: Collection[str] = (),
+        deep: bool = False,
+        writer: str | None = None,
+        dry_run: bool = True,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Repair:
+        """Mend what is wrong with a database as far as what is left allows, and say what is lost; nothing is written in a ``dry_run``.
+
+        Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
+        timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
+        voided. It is done by a maintainer, by default this machine's.
+        """
+        name = self.resolve_database(database)
+        if name not in (there := self.databases()):
+            self._require(name, there)
+        by = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
+        if not by.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {by!r} cannot repair.", next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}."
+            )
+        repairer = Repairer(self.store, self._registered, by, clock, DEFAULT_LIMITS)
+        return repairer.repair(name, join=join, void=void, deep=deep, dry_run=dry_run, tell=tell)
 
     def resolve_database(self, database: str | None) -> str:
         """The database to read: the one named, else the only one there is."""
@@ -295,7 +353,8 @@ class Catalog:
         """
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
-        found = Changes(self.store, changed_table(later, table), between(later.files, since, later.cut))
+        transactions = without_voided(between(later.files, since, later.cut), later.view.voids)
+        found = Changes(self.store, changed_table(later, table), list(transactions))
         refuse_reversed(found, since.cut, later.cut)
         return found
 

@@ -9,14 +9,14 @@ marker is there nothing refers to what was written before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .codec.blocks import BlockClass
+from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.seal import RUNS
-from .codec.segments import SegmentReference
+from .codec.segments import Origin, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
 from .errors import CheckpointTooLate
@@ -74,19 +74,29 @@ class Prepared:
 
 
 def prepare(
-    files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut], Head] | None, *, full: bool = False, most: int = 1
+    files: LogFiles,
+    timeline: OwnTimeline,
+    note: Callable[[Cut], Head] | None,
+    *,
+    full: bool = False,
+    most: int = 1,
+    instead: Sequence[Checkpoint] = (),
 ) -> Prepared | None:
     """A checkpoint of the timeline, or with ``note`` of every writer's, as at most ``most`` tasks; None where there is nothing to write.
 
     ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it. With ``full`` everything is
-    merged and written again, also where nothing is new but the last checkpoint was not written so.
+    merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
+    ``instead`` of those in the store is always written.
     """
     started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    parent = newest_own(files, writer, limit, alone=note is None)
-    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None, using=parent)
+    parent = newest_own(files, writer, limit, alone=note is None) if not instead else None
+    only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using)
+    if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
+        parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
-    if not view.tail and is_known and not (full and parent is not None and RUNS in parent.features):
+    if not view.tail and is_known and not instead and not (full and parent is not None and RUNS in parent.features):
         return None
     if note is None:
         return _prepared(files, timeline, view, max(view.cut.of_writer(writer)), _Merge(parent, full, most, started))
@@ -122,6 +132,11 @@ class _Merge:
         kept = [segment.below(levels) for segment in (self.parent.segments if self.parent is not None else ())]
         return tuple(segment for segment in kept if segment.runs)
 
+    def replaced(self, levels: Mapping[str, int]) -> tuple[bytes, ...]:
+        """The segments of the parent of which runs are merged."""
+        segments = self.parent.segments if self.parent is not None else ()
+        return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
+
 
 def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, merge: _Merge) -> Prepared:
     """The checkpoint of the view's cut, beside the transaction ``head``."""
@@ -133,7 +148,7 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
         writer=timeline.writer,
         database=files.database,
         revision=head.revision,
-        uuid=clock.uuid7(view.cut.newest_commit_time).bytes,
+        uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
         coverage=_coverages(files, view, view.observed - 2 * bound),
         created=0,
@@ -142,15 +157,18 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=kept,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        voids=tuple(view.voids.values()),
         boundaries=boundaries_of(view).entries,
         reads=_outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
     bases = [contents.base(name).above(level) for name, level in levels.items()]
     lowest = {name for name, level in levels.items() if not level}
+    every = merge_parts(bases, lowest, merge.most)
+    origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
     tasks = [
-        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts)
-        for parts in merge_parts(bases, lowest, merge.most)
+        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        for number, parts in enumerate(every)
     ]
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started)
 
@@ -202,7 +220,10 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     for segment in segments:
         for run in segment.rows_runs:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
-    return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
+    return {
+        name: Totals(of[BlockClass.LIVE], sum(of[each] for each in TOMBSTONES), of[BlockClass.STUBS])
+        for name, of in counts.items()
+    }
 
 
 def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
@@ -213,7 +234,7 @@ def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     for writer in view.cut.heads:
         known = _known(files, view, writer)
         several = _several(known)
-        recent = [head for head in known if head.commit_time >= oldest]
+        recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
         # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
         # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
         unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
@@ -222,7 +243,7 @@ def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),
             branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
-            newest_commit_time=max(head.commit_time for head in view.cut.of_writer(writer)),
+            newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
             transactions=len(known),
         )
     return coverages

@@ -49,7 +49,7 @@ def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
     for checkpoint in contents.view.checkpoints:
         for reference in checkpoint.segments:
             references[reference.uuid] = reference
-            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.runs}
+            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.rows_runs}
     for transaction in contents.view.tail:
         yield from transaction.blocks
         for reference in transaction.segments:

@@ -10,13 +10,15 @@ import threading
 import warnings
 
 from .codec.descriptors import core_tables
-from .cut import Cut
+from .codec.transactions import Void
+from .cut import Cut, Head
 from .errors import CatalogWarning, ForkDetected
 from .log.files import LogFiles
 from .log.looking import Known, look
 from .log.owner import MAX_CLOCK_SKEW
 from .log.salvage import salvaged
 from .log.view import DEFAULT_LATENESS_BOUND, View
+from .names import is_data_writer
 from .schema import merge
 from .snapshot import Snapshot
 from .store.base import Store
@@ -32,6 +34,7 @@ class Database:
         self.name = name
         self.files = LogFiles(store, name)
         self.seen = Cut()
+        self.voids: dict[tuple[str, Head], Void] = {}
         self._registered = registered
         self._known = Known()
         self._looks = self._newest_look = self._reads = self._observed = 0
@@ -73,6 +76,9 @@ class Database:
         view, found = look(self.files, known)
         with self._adding:
             self._observed = max(self._observed, view.observed)
+            limit = view.observed + MAX_CLOCK_SKEW
+            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if not is_data_writer(w) for head in heads):
+                self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
             # what another thread has read since this look began may not be in it
@@ -119,6 +125,7 @@ def _warn(view: View, *, strict: bool) -> None:
         if strict:
             raise ForkDetected(text, next_step="Give each process a writer id of its own, or read without strict.")
         warnings.warn(text, CatalogWarning, stacklevel=4)
-    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > view.observed + MAX_CLOCK_SKEW for h in heads)]
+    limit = view.observed + MAX_CLOCK_SKEW
+    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > limit and (w, h) not in view.voids for h in heads)]
     if ahead:
         warnings.warn(f"Writer {ahead[0]!r} has committed with a time in the future.", CatalogWarning, stacklevel=4)

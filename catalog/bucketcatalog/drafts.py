@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .clock import uuid7_time
-from .codec.blocks import EncodedBlock
 from .errors import InvalidRows, UnknownTable
 from .events import Event, EventKind, VersionName
 from .facts import FACT_COLUMNS, End, Expects, Kind
 from .incarnations import Incarnations
 from .intake import storage_array
 from .keys import encode_keys
-from .ownevents import OwnEvents
+from .ownevents import Encoded, OwnEvents
 from .sharing import named_versions, refuse_collected, rows_as_columns
 from .snapshot import Snapshot
 from .surface import storage_row
@@ -163,7 +162,7 @@ class Draft:
             self._named(pc.unique(uuids.drop_null()).to_pylist())
         self._own.add_columns(table, facts)
 
-    def encoded(self) -> tuple[list[Any], list[EncodedBlock]]:
+    def encoded(self) -> Encoded:
         """The events as actions, or as blocks where they are more than a transaction carries one by one."""
         return self._own.encoded(self.tables)
 

@@ -35,6 +35,7 @@
     ├── DataCollected                  data that may be deleted was to be used again
     ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
+    ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
 
@@ -263,6 +264,12 @@ class TagExists(BucketCatalogError):
     """A tag of that name is given to another cut, or was before it was dropped."""
 
     code = "TAG_EXISTS"
+
+
+class ParentEnded(BucketCatalogError):
+    """Rows that are to be put again belong to rows of another table that have ended."""
+
+    code = "PARENT_ENDED"
 
 
 class ForkDetected(BucketCatalogError):

@@ -8,7 +8,17 @@ from collections.abc import Callable, Collection
 
 from .codec.blocks import BlockClass, decode_block
 from .codec.keyfilters import decode_filters
-from .codec.segments import BlockPlace, SegmentReference, check_block, decode_index, held_by_block, held_by_segment
+from .codec.segments import (
+    BlockPlace,
+    SegmentFile,
+    SegmentReference,
+    check_block,
+    decode_index,
+    decode_segment_file,
+    held_by_block,
+    held_by_segment,
+    index_place,
+)
 from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
 from .keyfilters import KeyFilter
@@ -28,6 +38,13 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
     name = segment_path(reference.writer, database, reference.uuid)
     sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: held_by_segment(reference))
     return decode_index(sealed, name, reference).places
+
+
+def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
+    """What a segment of that size says of itself, without anybody who refers to it: two range reads."""
+    offset = index_place(_range(store, name, -9, 9, lambda: "a segment"), size, name)
+    data = _range(store, name, offset, size - 9 - offset, lambda: "a segment")
+    return decode_segment_file(data, offset, size, name)
 
 
 def read_index_and_filters(store: Store, database: str, reference: SegmentReference) -> tuple[tuple[BlockPlace, ...], Filters]:

@@ -215,8 +215,8 @@ def _writers(contents: Contents) -> pa.Table:
     return _table("writers", rows)
 
 
-def _stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
-    """The checkpoints that lie within the contents's time."""
+def stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
+    """The checkpoints that lie within the contents's time, whether or not they are read from."""
     for writer in contents.cut.heads:
         for head in contents.files.checkpoints(writer):
             if head.commit_time <= contents.cut.newest_commit_time:
@@ -227,7 +227,7 @@ def _stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
 
 def _checkpoints(contents: Contents) -> pa.Table:
     used = {c.uuid for c in contents.view.checkpoints}
-    stored = list(_stored_checkpoints(contents))
+    stored = list(stored_checkpoints(contents))
     maker: dict[bytes, bytes] = {}
     for checkpoint in sorted(stored, key=lambda c: (c.created, c.uuid)):
         for segment in checkpoint.segments:
@@ -237,7 +237,7 @@ def _checkpoints(contents: Contents) -> pa.Table:
             "writer": c.writer,
             "revision": c.revision,
             "uuid": paths.uuid_text(c.uuid),
-            "as_of": c.cut.newest_commit_time,
+            "as_of": c.as_of,
             "created": c.created,
             "writers": len(c.cut.heads),
             "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),
@@ -267,7 +267,7 @@ def _segments(contents: Contents) -> pa.Table:
             "blocks": run.blocks,
             "bytes": segment.size,
         }
-        for c in _stored_checkpoints(contents)
+        for c in stored_checkpoints(contents)
         for segment in c.segments
         for run in segment.runs
     ]

@@ -7,18 +7,19 @@ a version that another process may have written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Self
 
 from . import clock
+from .bulk import BulkEvents
 from .checkpoint import CheckpointResult, prepare, publish
 from .codec.boundaries import Boundary
-from .codec.checkpoints import ApplicationResult
+from .codec.checkpoints import ApplicationResult, Checkpoint
 from .codec.tags import TagEntry
-from .codec.transactions import Application, Link, Transaction, encode_transaction
+from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
 from .cut import Cut, Head
 from .database import Database
 from .drafts import Draft, Rows
@@ -27,6 +28,7 @@ from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
 from .merging import Alone, Workers
+from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
 from .tagging import Decided, Tag, given, taken_back
@@ -57,6 +59,7 @@ class WriteTransaction:
         self.metrics: dict[str, int] = {}
         self.application = application
         self.tag: TagEntry | None = None
+        self.voids: tuple[Void, ...] = ()
         self.boundary: Boundary | None = None
         self._writer = writer
         self._draft: Draft | None = None
@@ -117,10 +120,10 @@ class Writer:
     Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
     """
 
-    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.id = writer
         self._database = database
-        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits)
+        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
@@ -154,7 +157,7 @@ class Writer:
         """An empty draft of a transaction."""
         return Draft(self._database.definition, self._database.look)
 
-    def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
+    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
         """Publish a transaction; see ``WriteTransaction``."""
         with self._turn:
             timeline = self._open_timeline()
@@ -166,7 +169,7 @@ class Writer:
                 is_repeated = tx.application is not None and tx.application.version == done.version
                 return self._committed(done.link, done.commit_time) if is_repeated else None
 
-    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> ApplicationResult | None:
+    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents) -> ApplicationResult | None:
         """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
 
         It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
@@ -178,8 +181,14 @@ class Writer:
         if draft.named_after and not self._database.has_seen(draft.named_after):
             self._database.look()
         timeline.look()
+        self._learn_of_voids(timeline)
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
+
+    def _learn_of_voids(self, timeline: OwnTimeline) -> None:
+        """Look at the database where the own timeline has something in the future: a maintainer may have voided it."""
+        if timeline.is_ahead:
+            self._database.look()
 
     @contextmanager
     def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
@@ -192,11 +201,14 @@ class Writer:
                 self._end(why)
             raise
 
-    def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft, gives_up: Callable[[], bool]) -> Committed:
+    def _publish(
+        self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents, gives_up: Callable[[], bool]
+    ) -> Committed:
         seen = self._database.seen
-        actions, blocks = draft.encoded()
+        events = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, draft.named_after)
+        timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
         timeline.refuse_stale(commit_time, draft.read_at)
         uuid = clock.uuid7(commit_time).bytes
@@ -217,10 +229,12 @@ class Writer:
             application=tx.application,
             reads=others.changed_since(self._read),
             tables=tuple(undefined),
+            segments=events.segments,
             tags=() if tag is None else (tag,),
+            voids=tx.voids,
             boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
-        committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
+        committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
         tx.tag = tag
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}
@@ -242,12 +256,18 @@ class Writer:
         return self._applications
 
     def checkpoint(
-        self, *, scope: Literal["own", "all"] = "own", full: bool = False, workers: Workers | None = None
+        self,
+        *,
+        scope: Literal["own", "all"] = "own",
+        full: bool = False,
+        workers: Workers | None = None,
+        instead: Sequence[Checkpoint] = (),
     ) -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
 
         ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
-        this process; other threads may commit meanwhile. ``ClosedWriter`` where the writer is closed before it is done.
+        this process; other threads may commit meanwhile. It starts from the checkpoints ``instead`` of those in the store, where given.
+        ``ClosedWriter`` where the writer is closed before it is done.
         """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
@@ -258,7 +278,9 @@ class Writer:
                 timeline = self._open_timeline()
                 here = Alone(files.store, lambda: self._timeline is not timeline)
                 by = here if workers is None else workers
-                prepared = prepare(files, timeline, self._note if scope == "all" else None, full=full, most=by.most)
+                prepared = prepare(
+                    files, timeline, self._note if scope == "all" else None, full=full, most=by.most, instead=instead
+                )
             if prepared is None:
                 return None
             merged = list(by.run(prepared.tasks))
@@ -307,6 +329,29 @@ class Writer:
             draft.named_after = decided.after
         self.commit(tx, draft)
         return Tag.of(tx.tag)
+
+    def join(self) -> Committed:
+        """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
+        with self._turn:
+            self._open_timeline()
+            committed = self.commit(WriteTransaction(self, "join", {}, None), self.draft())
+            assert committed is not None
+            return committed
+
+    def void(self, transactions: Iterable[Void]) -> Committed:
+        """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
+        if not self.id.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot void transactions.",
+                next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}.",
+            )
+        with self._turn:
+            self._open_timeline()
+            tx = WriteTransaction(self, "void", {}, None)
+            tx.voids = tuple(transactions)
+            committed = self.commit(tx, self.draft())
+            assert committed is not None
+            return committed
 
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import Catalog, InvalidOption, restoring
 from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
@@ -139,6 +139,17 @@ class EngineProcess:
             self._writer.checkpoint(scope="all" if everyone else "own")
 
         return self._attempt(checkpoint, fault, after=after)
+
+    def restore(self, table: str, version: str, *, fault: Fault, after: int) -> Outcome:
+        """Make a table what it was, but for rows whose data may be gone; the fault strikes after so many PUTs."""
+
+        def restore() -> Told | None:
+            database = self._catalog.database(DATABASE)
+            done = restoring.restore(database, self._writer, table, None, version, skip_collected=True)
+            assert done.committed is None or done.put + done.updated + done.deleted > 0
+            return None
+
+        return self._attempt(restore, fault, after=after)
 
     def _attempt(self, action: Callable[[], Told | None], fault: Fault, *, after: int = 0) -> Outcome:
         refused = stopped = lost = False

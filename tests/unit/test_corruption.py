@@ -92,7 +92,7 @@ def test_verify_names_the_file(kind: str, damage: str) -> None:
         assert errors == []
     elif kind == "marker":
         codes = {f.code: f.file for f in one.world.catalog().verify()}
-        assert codes == {"UNMARKED_CHECKPOINT": one.files["checkpoint"]}
+        assert codes == {"UNMARKED_CHECKPOINT": one.files["checkpoint"], "UNREFERENCED_SEGMENT": one.files["segment"]}
     else:
         assert name in {f.file for f in errors}
         assert all(f.remedy for f in errors)
@@ -165,6 +165,7 @@ def test_a_broken_block_of_a_delete_brings_no_row_back() -> None:
     assert salvaged.scan("objects", where=where, columns=["name"]).to_arrow()["name"].to_pylist() == ["00004", "00008"]
     page = salvaged.list("objects", owner=obj("")["owner"], bucket_id=obj("")["bucket_id"], limit=7)
     assert page.rows["name"].to_pylist() == ["00000", "00001", "00002", "00003", "00004", "00008", "00009"]
+    assert [row["value"] for row in rows(salvaged, "sums") if row["name"] == "objects"] == [5_997]
     (loss,) = salvaged.missing
     assert [(held.table, held.rows) for held in loss.held] == [("objects", 2)]
 

@@ -43,7 +43,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         yield unreadable(error, "BLOCK", place.name, held)
         return
     except (BucketCatalogError, pa.ArrowException, ValueError, IndexError) as error:
-        yield Finding("WRONG_BLOCK", place.name, f"Its rows are none of table {name!r}: {error}.", (held,))
+        yield Finding("WRONG_BLOCK", place.name, f"Its rows are none of table {table.name!r}: {error}.", (held,))
         return
     for problem in problems:
         yield Finding("WRONG_BLOCK", place.name, f"A block {problem}.", (held,))
@@ -88,6 +88,7 @@ def _strange(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
     belongs: npt.NDArray[np.bool_] = {
         BlockClass.LIVE: is_version & ~ended,
         BlockClass.ENDED: is_version & ended & ~purged,
+        BlockClass.SUPERSEDED: is_version & ended & ~purged,
         BlockClass.STUBS: ~is_version | purged,
     }[block_class]
     return ~belongs

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .. import paths
 from ..codec.checkpoints import Checkpoint, Coverage
 from ..codec.seal import RUNS
 from ..codec.segments import BlockPlace, SegmentReference, runs_of
-from ..cut import Head
 from ..errors import CorruptionError, UnsupportedFormat
 from ..fetch import read_index_and_filters
 from ..log.files import LogFiles
@@ -23,8 +22,8 @@ from .timelines import Ref
 
 
 def read_checkpoints(files: LogFiles, found: Mapping[str, Inventory]) -> Iterator[Checkpoint | Finding]:
-    """Every checkpoint that can be read, and a finding for each that cannot or that no marker leads to."""
-    refs = [(writer, head) for writer, below in sorted(found.items()) for head in sorted({*below.checkpoints, *below.markers})]
+    """Every checkpoint that a marker leads to and that can be read, and a finding for each that cannot or that no marker leads to."""
+    refs = [(writer, head) for writer, below in sorted(found.items()) for head in sorted(below.markers)]
 
     def read(ref: Ref) -> Checkpoint | Finding:
         try:
@@ -34,23 +33,23 @@ def read_checkpoints(files: LogFiles, found: Mapping[str, Inventory]) -> Iterato
             return unreadable(error, "CHECKPOINT", name, Held(writer=ref[0], last_revision=ref[1].revision))
 
     yield from in_order(read, refs, threads=files.concurrency)
-    for writer, head in refs:
-        if head not in found[writer].markers:
-            info = found[writer].checkpoints[head]
-            yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
+    for below in found.values():
+        for head in sorted(below.checkpoints.keys() - below.markers.keys()):
+            yield Finding("UNMARKED_CHECKPOINT", below.checkpoints[head].name, "No marker below newest/ leads to it.")
 
 
-def check_checkpoint(checkpoint: Checkpoint, name: str, voided: Set[Ref]) -> Iterator[Finding]:
+def check_checkpoint(checkpoint: Checkpoint, name: str) -> Iterator[Finding]:
     """Whether a checkpoint agrees with itself."""
     held = tuple(revision(w, h.revision, 0) for w, heads in checkpoint.cut.heads.items() for h in heads)
-    for problem in _problems(checkpoint, voided):
+    for problem in _problems(checkpoint):
         yield Finding("WRONG_CHECKPOINT", name, f"{problem}.", held)
 
 
-def _problems(checkpoint: Checkpoint, voided: Set[Ref]) -> Iterator[str]:
-    cut = checkpoint.cut
+def _problems(checkpoint: Checkpoint) -> Iterator[str]:
+    cut, voided = checkpoint.cut, {void.ref for void in checkpoint.voids}
     times = [head.commit_time for writer, heads in cut.heads.items() for head in heads if (writer, head) not in voided]
-    if Head(0, checkpoint.uuid).commit_time != max(times, default=0):
+    newest = max(times, default=0)
+    if checkpoint.as_of < newest or (checkpoint.as_of != newest and not voided):
         yield "Its uuid has another time than the newest transaction that it covers"
     if set(checkpoint.coverage) != set(cut.heads):
         yield "It does not say of each writer in its cut how it covers it"

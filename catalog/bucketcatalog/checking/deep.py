@@ -21,34 +21,23 @@ from ..errors import CorruptionError, IncompatibleTable, InvalidVersion, Unsuppo
 from ..facts import NO_TRANSACTIONS, Facts, concat
 from ..keys import KeyRange
 from ..log.applications import latest_results
-from ..log.files import LogFiles
+from ..log.files import ChosenFiles, LogFiles
 from ..log.tags import tags_of
 from ..log.view import View
+from ..log.voids import voids_of
 from ..log.walking import version_view
 from ..losses import Held
 from ..merge import Part
 from ..parallel import in_order
 from ..reading import empty_rows, read_slice
-from ..store.base import Store
 from .comparing import differing_keys
 from .findings import Finding
 
 
-class TrustingFiles(LogFiles):
-    """The log without its checkpoints but for those that are ``trusted``."""
-
-    def __init__(self, store: Store, database: str) -> None:
-        super().__init__(store, database)
-        self.trusted: set[tuple[str, Head]] = set()
-
-    def checkpoints(self, writer: str) -> Iterator[Head]:
-        """The writer's checkpoints that are trusted, those at the largest revision first."""
-        return (head for head in super().checkpoints(writer) if (writer, head) in self.trusted)
-
-
 def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Finding]:
     """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read."""
-    trusting = TrustingFiles(files.store, files.database)
+    trusted: set[tuple[str, Head]] = set()
+    trusting = ChosenFiles(files.store, files.database, trusted.__contains__)
     size = {c.uuid: sum(coverage.transactions for coverage in c.coverage.values()) for c in checkpoints}
     for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
         try:
@@ -56,14 +45,14 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
         except (CorruptionError, UnsupportedFormat, InvalidVersion, IncompatibleTable):
             continue  # something of it cannot be read, which is a finding of its own
         if not found:
-            trusting.trusted.add((checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)))
+            trusted.add((checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)))
         yield from found
 
 
 def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
-    view = version_view(files, checkpoint.cut)
-    alone = View(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed)
+    view = version_view(files, checkpoint.cut, closed_reads=False)
+    alone = View(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
     derived = Contents(files, view)
     stored = Contents(files, alone, derived.definitions)
     for table in sorted({*derived.names, *(run.table for s in checkpoint.segments for run in s.runs)}):
@@ -73,6 +62,7 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
             yield Finding("DIFFERENT_STATE", name, text, (Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()),))
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),
+        ("voids", view.voids == alone.voids),
         ("results of applications", latest_results(view) == latest_results(alone)),
     ):
         if not is_same:

@@ -48,7 +48,9 @@ SORTS: Mapping[str, Sort] = {
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
     "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),
-    "FUTURE_TRANSACTION": Sort(_WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG."),
+    "FUTURE_TRANSACTION": Sort(
+        _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
+    ),
     "UNMARKED_CHECKPOINT": Sort(_INFO, "None: it is not used. Its maker died, or is about to mark it."),
     "UNREFERENCED_SEGMENT": Sort(
         _INFO, "None: it is not read. A checkpoint that is being written will name it, or its maker died."

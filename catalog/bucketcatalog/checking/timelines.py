@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..codec.checkpoints import Definition
 from ..codec.segments import SegmentReference
-from ..codec.transactions import Link, Transaction
+from ..codec.transactions import Link, Transaction, Void
 from ..cut import Cut, Head
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ..log.files import LogFiles
@@ -39,6 +39,7 @@ class Seen:
     events: int
     definitions: tuple[Definition, ...]
     segments: tuple[SegmentReference, ...]
+    voids: tuple[Void, ...]
 
     @property
     def ref(self) -> Ref:
@@ -49,7 +50,7 @@ class Seen:
 def seen(t: Transaction) -> Seen:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
-    return Seen(t.writer, t.head, t.lateness_bound, t.parents, t.reads, t.digest, t.events, definitions, t.segments)
+    return Seen(t.writer, t.head, t.lateness_bound, t.parents, t.reads, t.digest, t.events, definitions, t.segments, t.voids)
 
 
 def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen | Finding]:

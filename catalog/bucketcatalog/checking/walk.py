@@ -19,6 +19,7 @@ from ..codec.transactions import event_of
 from ..cut import Head
 from ..errors import CorruptionError, UnsupportedFormat
 from ..log.files import LogFiles
+from ..log.voids import voids_of
 from ..losses import revision
 from ..parallel import in_order
 from ..replay.tail import inline_actions
@@ -98,7 +99,8 @@ class Walk:
             self.checkpoints.append(read)
             for reference in read.segments:
                 self._refer(name, reference)
-            yield from check_checkpoint(read, name, self.voided)
+            yield from check_checkpoint(read, name)
+        self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
 
     def name_of(self, checkpoint: Checkpoint) -> str:
         """The name of a checkpoint's file."""

@@ -1,8 +1,9 @@
-"""``verify``: what is wrong with a catalog."""
+"""``verify`` and ``repair``: what is wrong with a catalog, and what can be done about it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from ..checking.findings import Finding, Severity
 from ..errors import CorruptionError
 from ..losses import Held
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
-from .output import finish, number, to_json, visible, write
+from .output import finish, number, print_facts, to_json, visible, write
 from .progress import progress_line
 
 
@@ -71,4 +72,48 @@ def shown_held(held: Held) -> dict[str, Any]:
     }
 
 
-COMMANDS = {"verify": verify}
+def repair(
+    catalog: CatalogArgument,
+    join: Annotated[
+        list[str] | None,
+        typer.Option("--join", metavar="W", help="Join the branches of this writer's timeline, as that writer; repeat it."),
+    ] = None,
+    void: Annotated[
+        list[str] | None,
+        typer.Option("--void", metavar="W@N", help="Treat this commit from the future as if it were not there; repeat it."),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare what each checkpoint says with what its transactions say first.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")] = False,
+    writer: Annotated[
+        str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")
+    ] = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Mend what is wrong as far as what is left allows, and say what is lost. A dry run unless --yes.
+
+    Example: bucketcatalog repair s3://lake/inventory --yes
+    """
+    opened = open_catalog(catalog, storage_option)
+    with progress_line("repairing") as tell:
+        made = opened.repair(
+            database=database, join=join or (), void=void or (), deep=deep, writer=writer, dry_run=not yes, tell=tell
+        )
+    if as_json:
+        lost = [_facts(finding) for finding in made.lost]
+        print_facts({"database": made.database, "actions": [asdict(a) for a in made.actions], "lost": lost}, as_json=True)
+        return
+    for action in made.actions:
+        outcome = action.obstacle or ("Done." if action.done else "Would be done with --yes.")
+        write(visible(f"{action.what} {action.subject}: {action.why} {outcome}"))
+    for finding in made.lost:
+        write(visible(f"lost: {finding}"))
+    if not made.actions and not made.lost:
+        write("Nothing is wrong.")
+    finish()
+
+
+COMMANDS = {"verify": verify, "repair": repair}

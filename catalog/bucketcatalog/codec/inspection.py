@@ -27,6 +27,7 @@ from .seal import block_checksum, unseal
 KINDS: Mapping[str, Any] = {"txn": log_pb2.Transaction, "ckpt": log_pb2.Checkpoint, "seg": log_pb2.Segment}
 _HOLDS = {"txn": "a transaction", "ckpt": "a checkpoint", "seg": "a segment"}
 _TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
+_UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
 _SHOWN_ZEROS = ("revision", "sequence")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LENGTHS = {1: 8, 5: 4}
@@ -158,7 +159,7 @@ class _Looking:
         if isinstance(value, Message):
             return self.readable(value)
         if isinstance(value, bytes):
-            return uuid_text(value) if descriptor.name == "uuid" and len(value) == 16 else value.hex()
+            return uuid_text(value) if descriptor.name in _UUIDS and len(value) == 16 else value.hex()
         if descriptor.enum_type is not None:
             symbol = descriptor.enum_type.values_by_number.get(value)
             return symbol.name if symbol is not None else value
@@ -181,6 +182,9 @@ class _Looking:
     def _block(self, block: Any) -> dict[str, Any]:
         data = block.SerializeToString(deterministic=True)
         shown = {**self.readable(block.header), "bytes": len(data)}
+        owner, beside, _ = block.header.table.partition("#")
+        if beside and owner in self._tables:
+            return shown  # sums of its rows: what they are of stands in the name
         table = self._tables.get(block.header.table)
         if table is None:
             self.problem(f"A block is of table {block.header.table!r}, which nothing defines.")

@@ -20,10 +20,14 @@ from ..paths import uuid_text
 from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, Purpose, Side, header_message, header_of
+from .cuts import cut_of
+from .descriptors import parse_definition
 from .keyfilters import encode_filters
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
+from .wire import field_spans
 
 MAX_SEGMENT_BYTES = 1 << 30
+_INDEX_FIELD = log_pb2.Segment.INDEX_FIELD_NUMBER
 _BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b"\x22"
 
 
@@ -93,6 +97,33 @@ def beside(table: str, name: str) -> str:
     return f"{table}#{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """For which checkpoint, named by its uuid, a segment was written: which task's it is and its number among these.
+
+    The checkpoint also refers to the ``kept`` segments; the rows of those that it ``replaces`` went into the task's.
+    """
+
+    checkpoint: bytes
+    tasks: int = 1
+    task: int = 0
+    part: int = 0
+    last: bool = False
+    kept: tuple[bytes, ...] = ()
+    replaces: tuple[bytes, ...] = ()
+
+
+class SegmentFile(NamedTuple):
+    """What a segment says of itself, with a reference to it as its writer's checkpoint would have it, all runs at level 0."""
+
+    reference: SegmentReference
+    database: str
+    cut: Cut
+    tables: tuple[Table, ...]
+    origin: Origin | None
+    places: tuple[BlockPlace, ...]
+
+
 class SegmentBuilder:
     """Collects encoded blocks, in the order of table, class and key, into one segment's bytes."""
 
@@ -116,7 +147,14 @@ class SegmentBuilder:
         self.size = offset + len(block.data)
 
     def finish(
-        self, *, writer: str, database: str, uuid: bytes, cut: Cut | None = None, tables: Sequence[Table] = ()
+        self,
+        *,
+        writer: str,
+        database: str,
+        uuid: bytes,
+        cut: Cut | None = None,
+        tables: Sequence[Table] = (),
+        origin: Origin | None = None,
     ) -> tuple[bytes, SegmentReference]:
         """The segment's bytes, and what refers to it."""
         index = log_pb2.SegmentIndex(
@@ -126,6 +164,8 @@ class SegmentBuilder:
             index.tables.add().MergeFromString(table.definition)
         for name, heads in (cut.heads if cut else {}).items():
             index.cut.writers.add(writer=name, heads=[log_pb2.Head(revision=h.revision, uuid=h.uuid) for h in heads])
+        if origin is not None:
+            _set_origin(index, origin)
         filters = encode_filters(self._hashes) if self._hashes else b""
         index.filters_digest = digest(filters) if filters else b""
         before = _FILTERS_TAG + _varint(len(filters)) if filters else b""
@@ -200,6 +240,53 @@ def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index
         return Index(places, message.filters_digest)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+
+
+def _set_origin(index: Any, origin: Origin) -> None:
+    message = index.origin
+    message.checkpoint, message.tasks, message.task = origin.checkpoint, origin.tasks, origin.task
+    message.part, message.last = origin.part, origin.last
+    message.kept.extend(origin.kept)
+    index.replaces.extend(origin.replaces)
+
+
+def _origin_of(index: Any) -> Origin | None:
+    if not index.HasField("origin"):
+        return None
+    of = index.origin
+    return Origin(of.checkpoint, of.tasks, of.task, of.part, of.last, tuple(of.kept), tuple(index.replaces))
+
+
+def index_place(tail: bytes, size: int, name: str) -> int:
+    """Where the index field of a segment of that size begins, by its last nine bytes; ``CorruptionError`` where these are none."""
+    offset = int.from_bytes(tail[1:], "little")
+    if len(tail) != 9 or tail[:1] != _OFFSET_TAG or not 0 <= offset < size - 9:
+        raise CorruptionError(f"{name} does not end as a segment does.", next_step=_REMEDY)
+    return offset
+
+
+def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> SegmentFile:
+    """What a segment says of itself, from its index field ``data``, which begins at ``offset`` in the file ``name`` of that size."""
+    try:
+        ((start, length),) = field_spans(data, _INDEX_FIELD)
+        sealed = data[start : start + length]
+        message = log_pb2.SegmentIndex.FromString(unseal(sealed, name, "the index of a segment"))
+        check_format(message, name)
+        places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+    rows = [(place.header, None) for place in places if "#" not in place.header.table]
+    reference = SegmentReference(
+        writer=message.writer,
+        uuid=message.uuid,
+        size=size,
+        index_offset=offset + start,
+        index_length=length,
+        index_digest=digest(sealed),
+        runs=runs_of(rows),
+    )
+    return SegmentFile(reference, message.database, cut_of(message.cut.writers), tables, _origin_of(message), places)
 
 
 def check_block(data: bytes, place: BlockPlace) -> None:

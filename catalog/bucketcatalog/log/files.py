@@ -165,3 +165,15 @@ class LogFiles:
                 f"{name} holds {file.writer}/{file.database} revision {file.revision}: another file lies under this name.",
                 next_step=_RESTORE,
             )
+
+
+class ChosenFiles(LogFiles):
+    """The log with those checkpoints only that ``chosen`` says yes to."""
+
+    def __init__(self, store: Store, database: str, chosen: Callable[[tuple[str, Head]], bool]) -> None:
+        super().__init__(store, database)
+        self._chosen = chosen
+
+    def checkpoints(self, writer: str) -> Iterator[Head]:
+        """The writer's checkpoints that were chosen, those at the largest revision first."""
+        return (head for head in super().checkpoints(writer) if self._chosen((writer, head)))

@@ -6,8 +6,9 @@ the checkpoints and what no checkpoint covers, and asks once for each writer: it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
@@ -34,9 +35,13 @@ class Markers:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a look found and the next one need not ask for: markers, what no checkpoint covers, and each timeline's last revision."""
+    """What a look found and the next one need not ask for: markers, what no checkpoint covers, and each timeline's last revision.
+
+    Checkpoints in ``avoided`` cover what is voided and do not know it.
+    """
 
     markers: Mapping[str, Markers] = field(default_factory=dict)
+    avoided: frozenset[bytes] = frozenset()
     tail: Mapping[Ref, Transaction] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
 
@@ -65,9 +70,10 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     markers = {writer: known.markers[writer] for writer in writers if writer in known.markers}
     asked: set[str] = set()
     hinted = [writer for writer in writers if writer not in markers]
+    newest = partial(_newest_markers, usable=lambda checkpoint: checkpoint.uuid not in known.avoided)
     listed: Timelines = {}
     while hinted or not listed:
-        markers |= zip(hinted, files.several(_newest_markers, hinted), strict=True)
+        markers |= zip(hinted, files.several(newest, hinted), strict=True)
         asked |= set(hinted)
         covered = Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None))
         firsts = {writer: _first(covered, known, writer) for writer in sorted({*writers, *covered.writers()})}
@@ -80,9 +86,12 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     gathering = Gathering(files, covered, known=known.tail)
     gathering.take(listed)
     gathering.complete()
+    if unaware := {checkpoint.uuid for checkpoint in covered.unaware(gathering.voids())}:
+        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.uuid not in unaware}
+        return _look(files, Known(others, known.avoided | unaware, gathering.found))
     view = view_of(files, gathering, observed)
-    newest = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
-    return view, Known(markers, gathering.found, newest)
+    revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
+    return view, Known(markers, known.avoided, gathering.found, revisions)
 
 
 def _first(covered: Covered, known: Known, writer: str) -> int:
@@ -107,44 +116,69 @@ def newest_view(
     ahead_of: int | None = None,
     before: int | None = None,
     only: str | None = None,
-    using: Checkpoint | None = None,
+    using: Sequence[Checkpoint] = (),
 ) -> View:
     """The view of now, or with ``before`` that of every transaction whose commit time is at most that.
 
     With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
     each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
     view is of one writer's own timeline: closed under parents, not under reads.
-    With ``using`` no other checkpoint is looked for.
+    Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided.
     """
     observed = files.store.now_us()
+    avoided: frozenset[bytes] = frozenset()
+    while True:
+        using = [checkpoint for checkpoint in using if checkpoint.uuid not in avoided]
+        gathering = _gathered(files, everything, ahead_of, before, only, using, avoided)
+        unaware = {checkpoint.uuid for checkpoint in gathering.covered.unaware(gathering.voids())}
+        if not unaware:
+            return view_of(files, gathering, observed)
+        avoided |= unaware
+
+
+def _gathered(
+    files: LogFiles,
+    everything: bool,
+    ahead_of: int | None,
+    before: int | None,
+    only: str | None,
+    using: Sequence[Checkpoint],
+    avoided: frozenset[bytes],
+) -> Gathering:
+    """What ``newest_view`` is made from where these checkpoints are avoided."""
     limit = before if before is not None else ahead_of
     writers = files.writers() if only is None else [only]
-    if using is None and only is None:
-        found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
+    if not using and only is None:
+        newest = partial(_newest_markers, limit=limit, usable=lambda checkpoint: checkpoint.uuid not in avoided)
+        found = files.several(newest, writers)
         covered = Covered(files, choose(markers.checkpoint for markers in found if markers.checkpoint is not None))
     else:
-        covered = Covered(files, [using] if using is not None else [])
+        covered = Covered(files, using)
     gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
     everyone = sorted({*writers, *covered.writers()})
     gathering.take(_timelines(files, {writer: 0 if everything else covered.list_from(writer) for writer in everyone}))
     if ahead_of is not None:
-        _drop_unfounded(gathering, ahead_of)
+        _drop_unfounded(gathering, ahead_of, gathering.voids().keys())
     gathering.complete()
-    return view_of(files, gathering, observed)
+    return gathering
 
 
-def _drop_unfounded(gathering: Gathering, limit: int) -> None:
-    """Leave out what builds on a transaction that was left out, however far removed."""
-    while late := [ref for ref, t in gathering.found.items() if any(head.commit_time > limit for head in _builds_on(t))]:
+def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
+    """Leave out what builds on a transaction that was left out, however far removed; what is voided binds nobody."""
+
+    def is_late(transaction: Transaction) -> bool:
+        return any(ref[1].commit_time > limit and ref not in voided for ref in _builds_on(transaction))
+
+    while late := [ref for ref, t in gathering.found.items() if is_late(t)]:
         for ref in late:
             del gathering.found[ref]
         limit = min(limit, *(head.commit_time - 1 for _, head in late))
 
 
-def _builds_on(transaction: Transaction) -> Iterator[Head]:
-    yield from (Head(link.revision, link.uuid) for link in transaction.parents)
-    for heads in transaction.reads.heads.values():
-        yield from heads
+def _builds_on(transaction: Transaction) -> Iterator[Ref]:
+    yield from ((transaction.writer, Head(link.revision, link.uuid)) for link in transaction.parents)
+    for writer, heads in transaction.reads.heads.items():
+        yield from ((writer, head) for head in heads)
 
 
 def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:

@@ -6,7 +6,7 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from .. import clock, paths
@@ -55,10 +55,10 @@ class OwnTimeline:
     Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
     ``next_revision`` is larger than every revision known; commit times rise. Once a put was interrupted the timeline is ``doubtful``:
     what it put may be there, so nothing may be published behind it before it was opened again. Once it is ``closed`` no request of a
-    commit that is under way in another thread is tried again.
+    commit that is under way in another thread is tried again. One that ``joins`` is opened whatever branches it has, and follows them all.
     """
 
-    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.files = files
         self.writer = writer
         self.limits = limits
@@ -69,7 +69,8 @@ class OwnTimeline:
         self.last_commit_time = 0
         self.doubtful = False
         self.closed = False
-        self._list_from = self._first_recent_revision()
+        self._joins = joins
+        self._list_from = 0 if joins else self._first_recent_revision()
         self._open()
 
     def _first_recent_revision(self) -> int:
@@ -113,7 +114,7 @@ class OwnTimeline:
 
     def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:
         """One stray transaction of a crashed predecessor is joined; anything more is refused."""
-        if len(heads) <= 1:
+        if len(heads) <= 1 or self._joins:
             return
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         if len(heads) == 2 and any(_is_stray(stray, heads, every) for stray in heads):
@@ -121,8 +122,26 @@ class OwnTimeline:
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
             f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
-            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read.",
+            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
+            "join the branches: bucketcatalog repair CATALOG --join WRITER.",
         )
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether what the next transaction follows lies in the future, so that others must be asked whether it is voided."""
+        return self.last_commit_time > self.files.store.now_us() + self.limits.clock_skew
+
+    def pardon(self, voided: Container[tuple[str, Head]]) -> None:
+        """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them."""
+        times, pending = [0], [Head(link.revision, link.uuid) for link in self.parents]
+        while pending:
+            head = pending.pop()
+            if (self.writer, head) in voided:
+                parents = self.files.transaction(self.writer, head).parents
+                pending += [Head(link.revision, link.uuid) for link in parents]
+            else:
+                times.append(head.commit_time)
+        self.last_commit_time = max(times)
 
     def look(self, *, force: bool = False) -> None:
         """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
@@ -171,7 +190,7 @@ class OwnTimeline:
             raise ClockSkew(
                 f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
                 f"{(time - store_now) / 1e6:.1f} s in the future.",
-                next_step="Wait until then.",
+                next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
             )
         return time
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Transaction
+from ..codec.transactions import Transaction, Void
 from ..cut import Cut, Head
 from .files import LogFiles
 from .gathering import Gathering
+from .voids import emptied
 
 DEFAULT_LATENESS_BOUND = 6 * 60 * 1_000_000
 """Five minutes of commit delay and one of clock skew, in microseconds."""
@@ -29,7 +31,7 @@ class View:
     """A cut and what it is made from.
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
-    sorted by stamp. ``observed`` is the store's time before the first listing.
+    sorted by stamp; what ``voids`` names has no events there. ``observed`` is the store's time before the first listing.
     """
 
     database: str
@@ -39,6 +41,14 @@ class View:
     forks: tuple[Fork, ...]
     observed: int
     lateness_bound: int = field(default=DEFAULT_LATENESS_BOUND)
+    voids: Mapping[tuple[str, Head], Void] = field(default_factory=dict)
+
+    @property
+    def newest_commit_time(self) -> int:
+        """The largest commit time in the cut of what is not voided, 0 where there is none."""
+        heads = [head for writer, heads in self.cut.heads.items() for head in heads if (writer, head) not in self.voids]
+        below = [*(t.commit_time for t in self.tail if not t.voided), *(checkpoint.as_of for checkpoint in self.checkpoints)]
+        return max((*(head.commit_time for head in heads), *below), default=0)
 
     @property
     def watermark(self) -> int:
@@ -49,7 +59,9 @@ class View:
 def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | None = None) -> View:
     """The view of what was gathered, of exactly ``cut`` where one is given; ``CorruptionError`` where links do not fit."""
     _check_links(gathering)
-    tail = sorted(gathering.found.values(), key=lambda transaction: transaction.stamp)
+    voided = gathering.voids()
+    found = [emptied(t) if ref in voided else t for ref, t in gathering.found.items()]
+    tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
     cut = gathering.cut() if cut is None else cut
@@ -61,6 +73,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         forks=_forks(gathering, cut),
         observed=observed,
         lateness_bound=max(bounds, default=DEFAULT_LATENESS_BOUND),
+        voids=voided,
     )
 
 

@@ -15,14 +15,17 @@ from .gathering import Gathering, Ref
 from .view import View, view_of
 
 
-def version_view(files: LogFiles, cut: Cut) -> View:
-    """The view of exactly this cut; ``InvalidVersion`` where it names what is not there."""
+def version_view(files: LogFiles, cut: Cut, *, closed_reads: bool = True) -> View:
+    """The view of exactly this cut; ``InvalidVersion`` where it names what is not there.
+
+    Without ``closed_reads`` it may be one that is closed under parents only, as of one writer's checkpoint.
+    """
     observed = files.store.now_us()
     within = {writer: _checkpoints_within(files, writer, cut) for writer in files.writers()}
     newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
     while True:
-        gathering = Gathering(files, Covered(files, choose(newest.values())))
-        strange = _walk(gathering, cut)
+        gathering = Gathering(files, Covered(files, choose(newest.values())), closed_reads=closed_reads)
+        strange = _walk(gathering, cut) or gathering.covered.unaware(gathering.voids())
         if not strange:
             return view_of(files, gathering, observed, cut)
         for checkpoint in strange:

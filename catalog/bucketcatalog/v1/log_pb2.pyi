@@ -31,6 +31,7 @@ class BlockClass(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BLOCK_CLASS_LIVE: _ClassVar[BlockClass]
     BLOCK_CLASS_ENDED: _ClassVar[BlockClass]
     BLOCK_CLASS_STUBS: _ClassVar[BlockClass]
+    BLOCK_CLASS_SUPERSEDED: _ClassVar[BlockClass]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_PUT: EventKind
 EVENT_KIND_UPDATE: EventKind
@@ -46,6 +47,7 @@ BLOCK_CLASS_EVENTS: BlockClass
 BLOCK_CLASS_LIVE: BlockClass
 BLOCK_CLASS_ENDED: BlockClass
 BLOCK_CLASS_STUBS: BlockClass
+BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
     __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "checksum")
@@ -407,7 +409,7 @@ class Segment(_message.Message):
     def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., filters: _Optional[_Union[KeyFilters, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
 
 class SegmentIndex(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "origin", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -418,6 +420,7 @@ class SegmentIndex(_message.Message):
     TABLES_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FILTERS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -429,8 +432,9 @@ class SegmentIndex(_message.Message):
     tables: _containers.RepeatedCompositeFieldContainer[TableDefinition]
     entries: _containers.RepeatedCompositeFieldContainer[BlockEntry]
     filters_digest: bytes
+    origin: SegmentOrigin
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class KeyFilters(_message.Message):
     __slots__ = ("filters", "checksum")
@@ -448,6 +452,22 @@ class KeyFilter(_message.Message):
     table: str
     words: bytes
     def __init__(self, table: _Optional[str] = ..., words: _Optional[bytes] = ..., **kwargs) -> None: ...
+
+class SegmentOrigin(_message.Message):
+    __slots__ = ("checkpoint", "tasks", "task", "part", "last", "kept")
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    checkpoint: bytes
+    tasks: int
+    task: int
+    part: int
+    last: bool
+    kept: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, checkpoint: _Optional[bytes] = ..., tasks: _Optional[int] = ..., task: _Optional[int] = ..., part: _Optional[int] = ..., last: bool = ..., kept: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class BlockEntry(_message.Message):
     __slots__ = ("offset", "length", "header", "checksum")

@@ -37,9 +37,13 @@ def test_every_command_of_this_release_is_there() -> None:
         "info",
         "log",
         "ls",
+        "repair",
+        "restore",
         "stat",
+        "sums",
         "tables",
         "tag",
+        "verify",
         "writers",
     ]
 
