@@ -14,7 +14,7 @@ from bucketcatalog.collection.collecting import Collected
 from bucketcatalog.log.boundaries import boundaries_of
 from bucketcatalog.writer import Writer
 
-from .helpers import BUCKET, MINUTE, OTHER, OWNER, World, bucket, names, obj, rows, version
+from .helpers import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows, version
 
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
@@ -195,13 +195,32 @@ def test_the_data_of_external_buckets_is_never_touched_and_nobody_forgets_that_t
 
 
 def test_data_of_ours_that_an_external_bucket_names_too_stays(yard: Yard) -> None:
-    writer = yard.world.writer()
-    yard.world.commit(writer, ("put", "buckets", bucket("theirs", id=BUCKET, external=True)))
-    yard.put(writer, thing("a"))
-    yard.world.commit(writer, ("delete", "objects", obj("a")))
-    yard.world.commit(writer, ("put", "buckets", bucket("ours", id=OTHER)))
+    declared = proto(
+        """message File {
+          option (table) = {
+            name: "own.file" key: "name" data_reference: "path" parent: {table: "buckets" field: "bucket_id"}
+          };
+          string name = 1;
+          optional string path = 2;
+          optional bytes bucket_id = 3 [(column) = {type: LOGICAL_TYPE_UUID}];
+        }"""
+    )
+    catalog = yard.world.catalog()
+    catalog.register(messages(declared)["File"])
+    writer = yard.world.writer(catalog=catalog)
+    yard.world.commit(writer, ("put", "buckets", [bucket("theirs", id=OTHER, external=True), bucket("ours", id=BUCKET)]))
+    files = [("mine", "shared", BUCKET), ("hers", "shared", OTHER), ("alone", "alone", BUCKET)]
+    yard.world.commit(writer, ("put", "own.file", [{"name": n, "path": p, "bucket_id": b} for n, p, b in files]))
+    yard.world.commit(writer, ("delete", "own.file", [{"name": name} for name, *_ in files]))
     yard.world.clock.tick(25 * HOUR)
-    assert yard.collected().external == 1 and yard.has("a")
+    asked: list[str] = []
+
+    def deleter(batch: pa.Table) -> list[bool]:
+        asked.extend(batch["path"].to_pylist())
+        return [True] * len(batch)
+
+    done = yard.collected(deleter=deleter)
+    assert (done.purged, done.external, done.shared, asked) == (3, 1, 1, ["alone"])
 
 
 def test_a_row_without_a_complete_reference_is_forgotten_and_nothing_is_deleted(yard: Yard) -> None:
