@@ -13,10 +13,10 @@ from .checking.findings import Finding
 from .checking.walk import verify
 from .codec.descriptors import core_tables, tables_of
 from .collection.boundary import GRACE, check_grace
-from .collection.collecting import Collected, collect, dry_run_of
-from .collection.deleters import Callback, deleter_of
+from .collection.collecting import Collected, InProcess, Workers, collect, dry_run_of
+from .collection.deleters import Callback, Deleter, deleter_of
 from .collection.orphans import Orphan, namer_of, orphans
-from .collection.reaping import Reaped, reap
+from .collection.reaping import Find, Reaped, reap
 from .collection.templates import Place
 from .cut import Cut
 from .database import Database
@@ -192,13 +192,15 @@ class Catalog:
         force: bool = False,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
+        workers: Callable[[Deleter | None], Workers] = InProcess,
     ) -> Collected:
         """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
 
         A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
         ``collection``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data is gone;
         or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
-        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody.
+        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of a deleter
+        who does the work, by default this process.
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
@@ -206,9 +208,9 @@ class Catalog:
         given = deleter_of(deleter, place)
         opened = self._existing(database)
         if dry_run:
-            return dry_run_of(opened.look(), given, grace)
+            return dry_run_of(opened.look(), workers(given), grace)
         with self._maintainer(opened.name, writer, clock) as held:
-            return collect(opened.look, held, given, grace, force=force)
+            return collect(opened.look, held, workers(given), grace, force=force)
 
     def reap(
         self,
@@ -219,15 +221,19 @@ class Catalog:
         force: bool = False,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
+        find: Find | None = None,
     ) -> Reaped:
-        """End the rows whose parent has ended, such as the objects of deleted buckets; without ``dry_run=False`` only count them."""
+        """End the rows whose parent has ended, such as the objects of deleted buckets; without ``dry_run=False`` only count them.
+
+        ``find`` finds a table's rows of some parents, by default in this process.
+        """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         opened = self._existing(database)
         if dry_run:
-            return reap(opened.look, None, grace)
+            return reap(opened.look, None, grace, find)
         with self._maintainer(opened.name, writer, clock) as held:
-            return reap(opened.look, held, grace)
+            return reap(opened.look, held, grace, find)
 
     def orphans(
         self,
