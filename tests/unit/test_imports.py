@@ -81,6 +81,8 @@ ORDER = [
     "collection",
     "repairing",
     "restoring",
+    "opening",
+    "maintaining",
     "catalog",
     "compaction",
     "harvest",
