@@ -546,13 +546,8 @@ class SpecReader:
             facts[name].setdefault(encoded_key(tables[name], fact.row), []).append(fact)
 
         for transaction in transactions:
-            assert len(transaction.actions) <= 64
-            assert not (transaction.actions and transaction.blocks)
-            for name, fact in facts_of_actions(transaction, tables):
+            for name, fact in self._events(transaction, tables):
                 add(name, fact)
-            for block in transaction.blocks:
-                for fact in facts_of_block(block.SerializeToString(), tables[block.header.table], transaction):
-                    add(block.header.table, fact)
         for number, checkpoint in enumerate(checkpoints):  # of the first one the lowest level is the base
 
             def lies_over(header: Any, level: int, number: int = number) -> bool:
@@ -566,39 +561,57 @@ class SpecReader:
                 add(name, fact)
         return tables, facts
 
+    def _events(self, transaction: Any, tables: dict[str, Table]) -> Iterator[tuple[str, Fact]]:
+        """The facts of a transaction's events, wherever it has them (spec/transactions.md)."""
+        assert len(transaction.actions) <= 64
+        assert not (transaction.actions and (transaction.blocks or transaction.segments))
+        yield from facts_of_actions(transaction, tables)
+        blocks = [(block.header, block.SerializeToString()) for block in transaction.blocks]
+        for reference in transaction.segments:
+            assert reference.writer == transaction.writer
+            for header, run, data in self._blocks(reference, of_cut=False):
+                assert run is not None and getattr(header, "class") == EVENTS
+                blocks.append((header, data))
+        for header, data in blocks:
+            for fact in facts_of_block(data, tables[header.table], transaction):
+                yield header.table, fact
+
     def _checkpoint_facts(
         self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any, int], bool] = lambda *_: True
     ) -> Iterator[tuple[str, Fact]]:
-        """The rows of a checkpoint's segments, each block checked along the chain of digests (spec/segments.md).
-
-        ``wanted`` is asked with a block's header and its level.
-        """
+        """The rows of a checkpoint's segments. ``wanted`` is asked with a block's header and its level."""
+        shares = "runs" in checkpoint.required_features
         for reference in checkpoint.segments:
-            name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
-            data = (self.root / name).read_bytes()
-            assert len(data) == reference.size
-            assert int.from_bytes(data[-8:], "little") < reference.index_offset
-            sealed = data[reference.index_offset : reference.index_offset + reference.index_length]
-            assert sealed[-32:] == reference.index_digest
-            index = unsealed(sealed, "SegmentIndex")
-            whole = message("Segment").FromString(data)  # the file is one message, too
-            assert len(whole.blocks) == len(index.entries)
-            assert whole.filters.checksum == index.filters_digest
-            if reference.filters_length:
-                filters = data[reference.filters_offset :][: reference.filters_length]
-                assert filters[-32:] == index.filters_digest == hashlib.sha256(filters[:-35]).digest()
-            listed = {(_block_table(run), getattr(run, "class")): run for run in reference.runs}
-            counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
-            assert all(counts[name] == run.blocks for name, run in listed.items())
-            shares = "runs" in checkpoint.required_features
-            assert shares or (counts.keys() == listed.keys() and not any(run.level for run in reference.runs))
-            for entry in index.entries:
-                run = listed.get((entry.header.table, getattr(entry.header, "class")))
-                block = data[entry.offset : entry.offset + entry.length]
-                assert block[-4:] == entry.checksum.to_bytes(4, "little")
-                if run is not None and run.purpose in (0, ROWS) and wanted(entry.header, run.level):
-                    for fact in facts_of_block(block, tables[entry.header.table]):
-                        yield entry.header.table, fact
+            assert shares or not any(run.level for run in reference.runs)
+            for header, run, block in self._blocks(reference, of_cut=True):
+                assert shares or run is not None
+                if run is not None and run.purpose in (0, ROWS) and wanted(header, run.level):
+                    for fact in facts_of_block(block, tables[header.table]):
+                        yield header.table, fact
+
+    def _blocks(self, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, Any, bytes]]:
+        """Header, listed run and bytes of each block of a segment, checked along the chain of digests (spec/segments.md)."""
+        name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
+        data = (self.root / name).read_bytes()
+        assert len(data) == reference.size
+        assert int.from_bytes(data[-8:], "little") < reference.index_offset
+        sealed = data[reference.index_offset : reference.index_offset + reference.index_length]
+        assert sealed[-32:] == reference.index_digest
+        index = unsealed(sealed, "SegmentIndex")
+        assert index.HasField("cut") == of_cut
+        whole = message("Segment").FromString(data)  # the file is one message, too
+        assert len(whole.blocks) == len(index.entries)
+        assert whole.filters.checksum == index.filters_digest
+        if reference.filters_length:
+            filters = data[reference.filters_offset :][: reference.filters_length]
+            assert filters[-32:] == index.filters_digest == hashlib.sha256(filters[:-35]).digest()
+        listed = {(_block_table(run), getattr(run, "class")): run for run in reference.runs}
+        counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
+        assert all(counts[name] == run.blocks for name, run in listed.items())
+        for entry in index.entries:
+            block = data[entry.offset : entry.offset + entry.length]
+            assert block[-4:] == entry.checksum.to_bytes(4, "little")
+            yield entry.header, listed.get((entry.header.table, getattr(entry.header, "class"))), block
 
 
 def _block_table(run: Any) -> str:

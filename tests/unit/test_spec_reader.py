@@ -14,6 +14,7 @@ import pytest
 
 from bucketcatalog import Catalog, CatalogWarning
 from bucketcatalog.incarnations import NAMESPACE
+from bucketcatalog.restoring import restore
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.local import LocalStore
 from tests.docs import spec_reader
@@ -237,6 +238,25 @@ def test_columns_of_few_values_and_of_one_width_say_what_the_engine_says(tmp_pat
 
     assert compare(reader.from_checkpoints(checkpoint_of(reader, "node-1")), Catalog(tmp_path).snapshot()) >= 2_000
     assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) >= 2_000
+
+
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_a_restore_says_what_the_engine_says_also_where_its_events_lie_in_segments(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_segments: bool
+) -> None:
+    then = script.world.snapshot().version
+    script.go_on()
+    script.world.clock.tick()
+    if in_segments:
+        monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 0)
+    with Catalog(script.world.store).writer("maintainer-3", clock=script.world.clock) as held:
+        database = Catalog(script.world.store).database("default")
+        done = restore(database, held, "objects", None, then, skip_collected=False)
+    assert done.put and done.updated + done.deleted
+    reader = SpecReader(copied(script.world, tmp_path))
+
+    assert len(list(tmp_path.rglob("*.seg"))) == in_segments
+    assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) > 150
 
 
 def test_checkpoints_of_several_writers_combine(script: Script, tmp_path: Path) -> None:
