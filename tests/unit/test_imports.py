@@ -77,6 +77,7 @@ ORDER = [
     "checking",
     "abandoned",
     "tagging",
+    "writetransaction",
     "writer",
     "collection",
     "repairing",
