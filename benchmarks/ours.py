@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,8 +14,13 @@ from bucketcatalog import Catalog
 from bucketcatalog.checkpoint import CheckpointResult
 
 from . import dataset
+from .fresh import run_fresh
+
+if TYPE_CHECKING:
+    from .world import World
 
 WRITER = "bench"
+FIRST_SEED = 100
 
 
 def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
@@ -31,8 +36,40 @@ def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
 
 def build_seeded(path: str, parts: int, rows: int) -> dict[str, Any]:
     """A catalog of so many parts of the data set, each of another seed; so their rows need not be in this process."""
-    result = build(path, (dataset.objects(rows, seed=100 + seed) for seed in range(parts)))
+    result = build(path, (dataset.objects(rows, seed=FIRST_SEED + seed) for seed in range(parts)))
     return {"rows": result.rows, "bytes": result.bytes}
+
+
+def large(world: World) -> Path:
+    """A catalog of all the large parts, checkpointed; not to be written to."""
+    scale = world.scale
+    made = {"parts": scale.large_parts, "rows": scale.large_part_rows}
+    return world.once("large", lambda path: run_fresh("ours", "build_seeded", path=str(path), **made))
+
+
+def checkpoint(path: str) -> dict[str, Any]:
+    """Write a checkpoint; ``seconds`` begin after the imports, ``peak`` is the most memory in bytes that the process ever held."""
+    start = time.perf_counter()
+    with Catalog(path).writer(WRITER) as writer:
+        result = writer.checkpoint()
+    assert result is not None
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "bytes": result.bytes, "reused": result.reused_bytes, "peak": peak_memory()}
+
+
+def checkpoints(path: Path, parts: Iterator[pa.Table]) -> dict[str, Any]:
+    """A checkpoint after each of the parts, by one writer that is held open: their bytes, and how it ended."""
+    written, spent = [], 0.0
+    with Catalog(path).writer(WRITER) as writer:
+        for rows in parts:
+            with writer.transaction() as tx:
+                tx.put("objects", rows)
+            start = time.perf_counter()
+            result = writer.checkpoint()
+            spent += time.perf_counter() - start
+            assert result is not None
+            written.append(result.bytes)
+    return {"bytes": written, "seconds": round(spent, 1), "levels": len(Catalog(path).snapshot().base("objects").level_rows)}
 
 
 def read(path: str, columns: list[str] | None, repeats: int = 1) -> dict[str, Any]:

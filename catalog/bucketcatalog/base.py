@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -153,11 +153,11 @@ class TableBase:
                 rows[run.level] += run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
-    def folded_rows(self, block_class: BlockClass) -> int | None:
-        """How many rows of a class there are, where one fold holds them all; None where something lies over it."""
+    def folded_rows(self, classes: Collection[BlockClass]) -> int | None:
+        """How many rows of the classes there are, where one fold holds them all; None where something lies over it."""
         if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
             return None
-        return sum(run.rows for each in self._stored for _, run in each if run.block_class is block_class)
+        return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)
 
     @property
     def lowest_live_rows(self) -> int:

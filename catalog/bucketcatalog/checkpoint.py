@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .codec.blocks import BlockClass
+from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
 from .codec.seal import RUNS
 from .codec.segments import Origin, SegmentReference
@@ -220,7 +220,10 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     for segment in segments:
         for run in segment.rows_runs:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
-    return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
+    return {
+        name: Totals(of[BlockClass.LIVE], sum(of[each] for each in TOMBSTONES), of[BlockClass.STUBS])
+        for name, of in counts.items()
+    }
 
 
 def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from .codec.blocks import BlockClass
+from .codec.blocks import TOMBSTONES, BlockClass
 from .log.boundaries import boundaries_of
 from .log.tags import tags_of
 from .metadata import stored_checkpoints
@@ -180,13 +180,13 @@ class _Counted:
         stored = sum(level.rows for level in levels) + base.new_rows
         if not stored:
             return TableInformation(table.name, 0, 0, 0, 0, ())
-        live = self._count(table, table.name, BlockClass.LIVE)
-        ended = self._count(table, f"{DELETED_PREFIX}{table.name}", BlockClass.ENDED) if table.keeps_tombstones else 0
+        live = self._count(table, table.name, frozenset({BlockClass.LIVE}))
+        ended = self._count(table, f"{DELETED_PREFIX}{table.name}", TOMBSTONES) if table.keeps_tombstones else 0
         return TableInformation(table.name, live, ended, stored, base.new_rows, levels)
 
-    def _count(self, table: Table, scanned: str, block_class: BlockClass) -> int:
+    def _count(self, table: Table, scanned: str, classes: Collection[BlockClass]) -> int:
         sums = scanned == _OBJECTS and _LENGTH in table.by_name
-        known = self._snapshot.base(table.name).folded_rows(block_class)
+        known = self._snapshot.base(table.name).folded_rows(classes)
         if known is not None and not sums:
             return known
         count = 0

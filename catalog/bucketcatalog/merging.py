@@ -13,18 +13,23 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from .arrays import one_chunk
 from .base import TableBase
 from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from .codec.segments import Origin, SegmentReference
+from .codec.segments import BlockPlace, Origin, SegmentReference
 from .cut import Cut
 from .errors import ClosedWriter
 from .facts import Facts, Kind, concat
 from .fetch import Blocks
+from .keys import encode_keys
 from .merge import Part
 from .packedslices import PackedSlice, grouped
 from .planning import SLICE_ROWS
 from .reading import read_slice
+from .replay.state import Mask
+from .sampling import merge_ranges
 from .segmenting import SegmentWriter
 from .store.base import Store
 from .sums import KeptSums
@@ -34,7 +39,7 @@ PIECE_ROWS = SLICE_ROWS
 """About the most rows that are merged at once."""
 FEWEST_ROWS = 1 << 18
 """Rows below which a further task costs more, in its start and in a segment of its own, than it saves."""
-_CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.STUBS)
+_CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED, BlockClass.STUBS)
 
 
 @dataclass(frozen=True)
@@ -105,16 +110,25 @@ def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) 
     slices = [
         (base.table, PackedSlice.of(piece, base.table, Part.EVERYTHING))
         for base in bases
-        for piece in base.plan(target=PIECE_ROWS)
+        for piece in base.plan(merge_ranges(base, PIECE_ROWS), target=PIECE_ROWS)
     ]
     weights = [piece.rows for _, piece in slices]
-    count = max(min(most, sum(weights) // FEWEST_ROWS), 1)
+    count = max(min(most, _distinct_rows(piece for _, piece in slices) // FEWEST_ROWS), 1)
     tasks = []
     for group in grouped(weights, count):
         by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
         parts = [list(of_table) for _, of_table in by_table]
         tasks.append(tuple(MergePart(part[0][0], tuple(piece for _, piece in part), part[0][0].name in lowest) for part in parts))
     return tasks
+
+
+def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
+    """The rows that slices read, where a block that lies over several counts once."""
+    tail, places = 0, dict[BlockPlace, int]()
+    for packed in slices:
+        tail += packed.tail_rows
+        places |= {place: place.header.rows for place in packed.piece.places}
+    return tail + sum(places.values())
 
 
 def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False) -> Merged:
@@ -140,7 +154,7 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
                 "The writer was closed while it wrote a checkpoint.", next_step="Open it again, and write another."
             )
         state = read_slice(blocks, part.table, piece.unpacked(part.table), Part.EVERYTHING)
-        for kind, rows in _by_class(state):
+        for kind, rows in _by_class(state, part.table):
             yield from _full_blocks(waiting[kind], rows, part.table, kind)
             if part.lowest and kind is BlockClass.LIVE:
                 sums.add(rows)
@@ -162,15 +176,27 @@ def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockCla
     waiting[:] = [joined.take(pa.array(np.arange(whole, len(joined))))] if whole < len(joined) else []
 
 
-def _by_class(state: Facts) -> Iterator[tuple[BlockClass, Facts]]:
+def _by_class(state: Facts, table: Table) -> Iterator[tuple[BlockClass, Facts]]:
     is_version = state.numbers("_kind") == Kind.VERSION
     ended = state.numbers("_end_kind") > 0
     purged = ended & (state.numbers("_purged") > 0)
+    live, tombstones = is_version & ~ended, is_version & ended & ~purged
+    superseded = tombstones & _of_live_keys(state, table, live, tombstones)
     masks = {
-        BlockClass.LIVE: is_version & ~ended,
-        BlockClass.ENDED: is_version & ended & ~purged,
+        BlockClass.LIVE: live,
+        BlockClass.ENDED: tombstones & ~superseded,
+        BlockClass.SUPERSEDED: superseded,
         BlockClass.STUBS: ~is_version | purged,
     }
     for kind, mask in masks.items():
         if np.any(mask):
             yield kind, state.filter(pa.array(mask))
+
+
+def _of_live_keys(state: Facts, table: Table, live: Mask, asked: Mask) -> Mask:
+    """Which of the rows asked for have a key that has a live version too."""
+    found = np.zeros(len(state), dtype=bool)
+    if live.any() and asked.any():
+        keys, alive = (one_chunk(encode_keys(table, state.filter(pa.array(mask)).rows)) for mask in (asked, live))
+        found[asked] = np.asarray(pc.is_in(keys, value_set=alive))
+    return found

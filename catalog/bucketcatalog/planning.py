@@ -21,6 +21,8 @@ from .runs import StoredRun, holds_one
 from .sortedfacts import SortedFacts
 
 SLICE_ROWS = 65_536
+_BYTES_A_ROW = 64
+"""Bytes of an ordinary row, compressed; wider ones weigh more."""
 _FINE = 4
 """Files whose blocks are at least this share of those of the file that has the most tell where to cut."""
 
@@ -53,8 +55,12 @@ class Slice:
     @property
     def rows(self) -> int:
         """An upper bound of the rows in the blocks and the tail."""
-        places = (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
-        return sum(place.header.rows for place in places) + (len(self.tail) if self.tail else 0)
+        return sum(place.header.rows for place in self.places) + (len(self.tail) if self.tail else 0)
+
+    @property
+    def places(self) -> tuple[BlockPlace, ...]:
+        """All of the blocks."""
+        return (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
 
     @property
     def settled(self) -> bool:
@@ -109,7 +115,7 @@ def plan_slices(
     pieces = []
     for keys, new in zip(ranges, _spread(events, ranges), strict=True):
         runs = [run for each in levels for run in each.lowest if not only_live or run.block_class is BlockClass.LIVE]
-        runs += [run for each in levels for run in each.over]
+        runs += [run for each in levels for run in each.over if _matters(run.block_class, only_live)]
         weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
         pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
     parts = [
@@ -161,7 +167,7 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
     So a block that spans many others weighs in all of their ranges, and not in that of its first key alone. Of the files that hold many
     blocks the first keys tell how the keys are spread; those of single blocks would only tell where keys begin.
     """
-    if sum(place.header.rows for place in places) <= target:
+    if sum(map(_weight, places)) <= target:
         return
     blocks = Counter(place.name for place in places)
     most = max(blocks.values(), default=0)
@@ -171,7 +177,7 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
     for place in places:
         first = max(bisect_right(starts, place.header.first_key) - 1, 0)
         last = max(bisect_right(starts, place.header.last_key) - 1, 0)
-        rows = place.header.rows / (last - first + 1)
+        rows = _weight(place) / (last - first + 1)
         steps[first] += rows
         steps[last + 1] -= rows
     total = 0.0
@@ -182,6 +188,11 @@ def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterat
         total += rows
 
 
+def _weight(place: BlockPlace) -> int:
+    """The rows of a block, or as many as its bytes would make of ordinary ones: what is read at once has to fit into memory."""
+    return max(place.header.rows, place.length // _BYTES_A_ROW)
+
+
 def _slice(
     keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None, *, only_live: bool
 ) -> Slice:
@@ -189,13 +200,14 @@ def _slice(
 
     Where nothing lies over it, what is live is told by live blocks alone: then no others are looked up.
     """
-    over = [place for each in levels for run in each.over for place in run.within(keys)]
+    over = [place for each in levels for run in each.over if _matters(run.block_class, only_live) for place in run.within(keys)]
     is_tail = tail is not None and len(tail) > 0
     alone = only_live and len(levels) == 1 and not (over or events or is_tail)
     lowest = [[run for run in each.lowest if not alone or run.block_class is BlockClass.LIVE] for each in levels]
     found = [[(run.block_class, run.within(keys)) for run in runs] for runs in lowest]
     base = max(found, key=lambda runs: sum(place.header.rows for _, places in runs for place in places), default=[])
-    over += [place for runs in found if runs is not base for _, places in runs for place in places]
+    others = [run for run in found if run is not base]
+    over += [place for runs in others for kind, places in runs if _matters(kind, only_live) for place in places]
     live = [place for kind, places in base if kind is BlockClass.LIVE for place in places]
     return Slice(
         keys=keys,
@@ -205,6 +217,11 @@ def _slice(
         events=tuple(events),
         tail=tail if is_tail else None,
     )
+
+
+def _matters(kind: BlockClass, only_live: bool) -> bool:
+    """Whether a run that lies over the base can say anything: a live version has ended all that it supersedes, and what these had ended."""
+    return not (only_live and kind is BlockClass.SUPERSEDED)
 
 
 def _in_order(places: Iterable[BlockPlace]) -> tuple[BlockPlace, ...]:

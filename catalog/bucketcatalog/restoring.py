@@ -20,13 +20,11 @@ from .arrays import Mask, one_chunk
 from .bulk import BulkEvents
 from .changes import changed_table, live_sides
 from .database import Database
-from .errors import CommitError, DataCollected, InvalidOption, ParentEnded
-from .facts import NO_STAMP, SEQUENCE_BITS, Facts, Kind
+from .errors import DataCollected, InvalidOption, ParentEnded
 from .keys import encode_keys
-from .log.boundaries import boundaries_of
-from .merge import Part
-from .render import output_schema, render, version_names
+from .render import output_schema, render
 from .reverting import Reverted, reverted
+from .sharing import known_versions
 from .snapshot import Snapshot
 from .surface import surface_array
 from .tables import Table
@@ -34,9 +32,6 @@ from .times import Time
 from .versions import Version
 from .writer import Writer, WriteTransaction
 
-MAX_READ_AGE = 6 * 3_600 * 1_000_000
-"""Microseconds within which a put that names existing data, or a transaction that refers to segments, has to follow the read: what deletes
-data, and what nothing refers to, waits as long."""
 _SAMPLE = 10
 
 
@@ -87,9 +82,8 @@ def restore(
     events.finish()
     if not events.count:
         return restoring.result(None)
-    restoring.refuse_old_read(database)
     # What comes after all that was read is live: a delete from the future would end it before it began.
-    events.named_after = restoring.now.cut.newest_commit_time
+    events.named_after = restoring.now.view.newest_commit_time
     tx = WriteTransaction(writer, "restore", {"table": table, "version": restoring.then.version}, None)
     tx.metrics.update(put=restoring.put, updated=restoring.updated, deleted=restoring.deleted)
     committed = writer.commit(tx, events)
@@ -134,15 +128,9 @@ class _Restoring:
             yield piece
 
     def _collected(self, piece: Reverted) -> Mask:
-        """Which of the puts name versions whose data may be gone: those that the state of now does not know any more as kept."""
+        """Which of the puts are of versions whose data may be gone."""
         keys = one_chunk(encode_keys(self.table, piece.then.rows)).take(pa.array(piece.put))
-        state = self.now.find(self.table.name, keys, Part.EVERYTHING)
-        boundary = boundaries_of(self.now.view).data
-        kept = state.filter(pa.array(has_data(state, self.table, 0 if boundary is None else boundary.data)))
-        names = (
-            version_names(kept.uuids.take(kept.column("_txn")), kept.column("_seq")) if len(kept) else pa.array([], pa.string())
-        )
-        gone: Mask = ~np.asarray(pc.is_in(piece.put_versions, value_set=names))
+        gone: Mask = np.asarray(known_versions(self.now, self.table, keys, piece.put_versions)[2])
         return gone
 
     def _look_for_parents(self, piece: Reverted) -> None:
@@ -182,16 +170,6 @@ class _Restoring:
                 next_step="Restore the other rows, with skip_collected=True (--skip-collected), or a later state.",
             )
 
-    def refuse_old_read(self, database: Database) -> None:
-        """``CommitError`` where comparing took so long that data which was there, or segments put for this, may be about to be deleted."""
-        age = database.files.store.now_us() - self.now.view.observed
-        if age > MAX_READ_AGE:
-            raise CommitError(
-                f"The restore of {self.table.name!r} took {age // 3_600_000_000} hours to compare what is with what was: "
-                "what was there then may be about to be deleted.",
-                next_step="Restore again, to a state that differs less if need be.",
-            )
-
     def result(self, committed: str | None) -> Restored:
         """What was found, and the commit that made it so."""
         return Restored(
@@ -206,20 +184,6 @@ class _Restoring:
             sample=tuple(self.sample),
             committed=committed,
         )
-
-
-def has_data(state: Facts, table: Table, boundary: int) -> Mask:
-    """Which facts of a state are versions whose data is certainly there: not purged, and not ended at or before the data boundary.
-
-    In a table that keeps no tombstones every ended version is marked as purged, and only its end tells.
-    """
-    end = state.stamps("end")
-    ended = end != NO_STAMP
-    times = np.append(np.asarray(one_chunk(state.transactions.column("commit_time"))), 0)
-    collected = ended & (times[np.where(ended, end >> SEQUENCE_BITS, -1)] <= boundary)
-    purged = (state.numbers("_purged") > 0) & table.keeps_tombstones
-    there: Mask = (state.numbers("_kind") == Kind.VERSION) & ~purged & ~collected
-    return there
 
 
 def _ids(snapshot: Snapshot, table: Table) -> pa.Array:

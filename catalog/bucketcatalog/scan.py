@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from .base import TableBase
-from .codec.blocks import BlockClass
+from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.segments import BlockPlace
 from .fetch import Blocks
 from .filters import Where, allowed_values, check, key_ranges, matching, wanted_keys
@@ -134,8 +134,8 @@ class Scan:
     def _blocks_of(self, piece: Slice) -> tuple[BlockPlace, ...]:
         """The blocks of checkpoints that a slice is read from."""
         if piece.settled:
-            wanted = BlockClass.LIVE if self.task.part is Part.LIVE else BlockClass.ENDED
-            return tuple(place for place in (*piece.live, *piece.rest) if place.header.block_class is wanted)
+            wanted = {BlockClass.LIVE} if self.task.part is Part.LIVE else TOMBSTONES
+            return tuple(place for place in (*piece.live, *piece.rest) if place.header.block_class in wanted)
         return (*piece.live, *(() if self.task.part is Part.LIVE else piece.rest), *piece.over)
 
 

@@ -69,15 +69,9 @@ def refuse_collected(snapshot: Snapshot, table: Table, keys: pa.Array, versions:
             f"{len(rows)} rows for table {table.name!r} share the data of {len(keys)} versions.",
             next_step="Give the version that each row shares its data with, in the order of the rows.",
         )
-    facts = snapshot.find(table.name, keys, Part.EVERYTHING)
-    known = facts.filter(pa.array(facts.numbers("_kind") == Kind.VERSION))
-    names = version_names(known.uuids.take(known.column("_txn")), known.column("_seq"))
-    at = pc.index_in(versions, value_set=names)
-    boundary = boundaries_of(snapshot.view).data
-    ended = (known.end_times() <= (boundary.data if boundary is not None else 0)) | (known.numbers("_purged") > 0)
-    gone = pc.or_(at.is_null(), pc.fill_null(pa.array(ended).take(at), True))
+    known, at, gone = known_versions(snapshot, table, keys, versions)
     if pc.any(gone, min_count=0).as_py():
-        raise _collected(table, versions[pc.index(gone, True).as_py()].as_py(), boundary.data if boundary is not None else 0)
+        raise _collected(table, versions[pc.index(gone, True).as_py()].as_py(), _reach(snapshot))
     same = pc.equal(references(known, table).take(at), references(Facts(NO_TRANSACTIONS, rows), table))
     wrong = pc.index(pc.fill_null(same, False), False).as_py()
     if wrong >= 0:
@@ -85,6 +79,25 @@ def refuse_collected(snapshot: Snapshot, table: Table, keys: pa.Array, versions:
             f"Row {wrong} for table {table.name!r} does not name the data of the version {versions[wrong].as_py()}.",
             next_step=f"Give it the same {', '.join(table.data_reference) or 'data'}, or put it without data_of.",
         )
+
+
+def known_versions(snapshot: Snapshot, table: Table, keys: pa.Array, versions: pa.Array) -> tuple[Facts, pa.Array, pa.Array]:
+    """The versions under these encoded keys, where among them each of the ``versions`` is, and whether the data of each may be gone.
+
+    It may be where the version is not known, is purged, or has ended in the reach of a data boundary.
+    """
+    facts = snapshot.find(table.name, keys, Part.EVERYTHING)
+    known = facts.filter(pa.array(facts.numbers("_kind") == Kind.VERSION))
+    names = version_names(known.uuids.take(known.column("_txn")), known.column("_seq"))
+    at = pc.index_in(versions, value_set=names)
+    ended = (known.end_times() <= _reach(snapshot)) | (known.numbers("_purged") > 0)
+    return known, at, pc.or_(at.is_null(), pc.fill_null(pa.array(ended).take(at), True))
+
+
+def _reach(snapshot: Snapshot) -> int:
+    """Microseconds: data of versions that ended by then may be deleted."""
+    boundary = boundaries_of(snapshot.view).data
+    return boundary.data if boundary is not None else 0
 
 
 def _collected(table: Table, version: str, boundary: int) -> DataCollected:

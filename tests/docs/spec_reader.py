@@ -26,7 +26,7 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
-EVENTS, LIVE, ENDED, STUBS = 1, 2, 3, 4
+EVENTS, LIVE, ENDED, STUBS, SUPERSEDED = 1, 2, 3, 4, 5
 ROWS = 1
 PUT, UPDATE, DELETE, PURGE = 1, 2, 3, 4
 VERSION, BLIND, NAMED = 0, 1, 2
@@ -560,14 +560,15 @@ class SpecReader:
             for block in transaction.blocks:
                 for fact in facts_of_block(block.SerializeToString(), tables[block.header.table], transaction):
                     add(block.header.table, fact)
-        first, *others = [*checkpoints, None]
-        for checkpoint in (one for one in others if one is not None):
-            for name, fact in self._checkpoint_facts(checkpoint, tables):
+        for number, checkpoint in enumerate(checkpoints):  # of the first one the lowest level is the base
+
+            def lies_over(header: Any, level: int, number: int = number) -> bool:
+                return (number > 0 or level > 0) and (classes is None or getattr(header, "class") != SUPERSEDED)
+
+            for name, fact in self._checkpoint_facts(checkpoint, tables, lies_over):
                 add(name, fact)
-        if first is not None:
-            for name, fact in self._checkpoint_facts(first, tables, lambda _, level: level > 0):
-                add(name, fact)
-            wanted = _needed(facts, classes)  # everything that lies over the base is there
+        wanted = _needed(facts, classes)  # everything that lies over the base is there
+        for first in [*checkpoints][:1]:
             for name, fact in self._checkpoint_facts(first, tables, lambda header, level: not level and wanted(header)):
                 add(name, fact)
         return tables, facts

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.collection.collecting import collect
+from bucketcatalog.collection.collecting import InProcess, collect
 from bucketcatalog.collection.deleters import Deleting
 from bucketcatalog.collection.orphans import namer_of, orphans
 from bucketcatalog.collection.reaping import reap
@@ -63,7 +63,13 @@ class Yard:
     def collect(self, store: Store, data: Store) -> None:
         catalog = self.catalog(store)
         with catalog.writer("maintainer-1", clock=self.clock) as writer:
-            collect(catalog.database("default").look, writer, Deleting(Place(data, TEMPLATE, store.url)), 24 * HOUR, force=False)
+            collect(
+                catalog.database("default").look,
+                writer,
+                InProcess(Deleting(Place(TEMPLATE, store.url, given=data))),
+                24 * HOUR,
+                force=False,
+            )
 
     def reap(self, store: Store, data: Store) -> None:
         catalog = self.catalog(store)
@@ -72,7 +78,7 @@ class Yard:
 
     def orphans(self, store: Store, data: Store) -> None:
         look = self.catalog(store).database("default").look
-        namer = namer_of(Place(data, TEMPLATE, store.url), self.catalog(store).database("default").files, look())
+        namer = namer_of(Place(TEMPLATE, store.url, given=data), self.catalog(store).database("default").files, look())
         list(orphans(look, namer, 24 * HOUR, delete=True))
 
     def names(self, table: str = "objects") -> list[str]:
@@ -172,8 +178,8 @@ def test_collections_at_once_do_the_same_work_twice_and_no_other() -> None:
         try:
             catalog = yard.catalog()
             with catalog.writer(f"maintainer-{number}", clock=yard.clock) as writer:
-                deleter = Together(Place(yard.data, TEMPLATE, yard.store.url))
-                done = collect(catalog.database("default").look, writer, deleter, 24 * HOUR, force=False)
+                deleter = Together(Place(TEMPLATE, yard.store.url, given=yard.data))
+                done = collect(catalog.database("default").look, writer, InProcess(deleter), 24 * HOUR, force=False)
             assert (done.purged, done.deleted, done.shared) == (4, 3, 1)
         except BaseException as error:
             errors.append(error)
@@ -194,7 +200,7 @@ def test_boundaries_published_at_once_make_one_wait() -> None:
     stale = yard.catalog().database("default").look()
     for number in range(2):
         with yard.catalog().writer(f"maintainer-{number}", clock=yard.clock) as writer:
-            collect(lambda: stale, writer, None, 24 * HOUR, force=False)
+            collect(lambda: stale, writer, InProcess(), 24 * HOUR, force=False)
         yard.now += 60_000_000
     found = boundaries_of(yard.catalog().snapshot().view).data
     assert found is not None and found.stamp[1] == "maintainer-1"

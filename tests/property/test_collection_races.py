@@ -22,7 +22,7 @@ import pytest
 
 from bucketcatalog import Catalog, CommitUnknown, DataCollected, OutcomeUnknown, StaleRead
 from bucketcatalog.collection.boundary import Known
-from bucketcatalog.collection.collecting import collect
+from bucketcatalog.collection.collecting import InProcess, collect
 from bucketcatalog.collection.deleters import Calling
 from bucketcatalog.collection.reaping import reap
 from bucketcatalog.log.boundaries import Boundaries
@@ -139,7 +139,7 @@ class Yard:
         self.now += 1_000_000
         catalog = Catalog(self.store if store is None else store)
         with suppress(CommitUnknown), catalog.writer("maintainer-1", clock=self.clock) as writer:
-            collect(catalog.database("default").look, writer, Calling(deleter or self.deleter), 0, force=False)
+            collect(catalog.database("default").look, writer, InProcess(Calling(deleter or self.deleter)), 0, force=False)
 
 
 # What races a collection: each actor is a list of steps, which happen in this order.

@@ -64,7 +64,7 @@ def test_data_at_a_url_is_deleted_and_what_is_not_there_is_gone(tmp_path: Path) 
 
 def test_what_a_store_does_not_delete_is_left_for_the_next_run() -> None:
     store = Failing(MemoryStore(), at=1, error=StoreUnavailable("The store is away."), methods=("delete",))
-    place = Place(store, Template.parse(f"/x/{URL}"), "memory://elsewhere")
+    place = Place(Template.parse(f"/x/{URL}"), "memory://elsewhere", given=store)
     batch = pa.table({"owner": ["o", "o", "o"], "bucket_id": ["b"] * 3, "id": ["1", "2", "3"]})
     told = Deleting(place).delete(batch)
     assert told.gone.tolist() == [True, False, True] and told.problems == ("The store is away.",)
@@ -84,9 +84,13 @@ def test_no_template_reaches_the_log_of_the_catalog(tmp_path: Path) -> None:
     assert Deleting(inside).delete(pa.table({"path": ["p/x"]})).gone.all()
 
 
-def test_a_place_pickles(tmp_path: Path) -> None:
+def test_a_place_pickles_as_what_it_was_opened_with_and_shows_no_secret(tmp_path: Path) -> None:
     place = Place.open(f"{tmp_path}/{URL}", None, MemoryStore())
-    assert pickle.loads(pickle.dumps(place)).template == place.template
+    assert place.store.url == str(tmp_path)
+    assert pickle.loads(pickle.dumps(place)) == place
+    secret = Place.open(f"s3://data/{URL}", {"key": "a-key", "secret": "the-secret"}, MemoryStore())
+    assert "the-secret" not in repr(Deleting(secret)) and pickle.loads(pickle.dumps(secret)).options["secret"] == "the-secret"
+    assert secret.store.url == pickle.loads(pickle.dumps(secret)).store.url == "s3://data"
 
 
 # Orphans.

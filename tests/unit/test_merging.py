@@ -14,14 +14,17 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError, merging, segmenting
+from bucketcatalog.codec.blocks import BlockClass, BlockHeader
 from bucketcatalog.codec.checkpoints import decode_checkpoint
 from bucketcatalog.codec.seal import RUNS
+from bucketcatalog.codec.segments import BlockPlace
 from bucketcatalog.contents import Contents
 from bucketcatalog.keys import KeyRange
 from bucketcatalog.merge import Part
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.planning import SLICE_ROWS, Slice
 from bucketcatalog.reading import read_slice
+from bucketcatalog.sampling import deepest
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.writer import Writer
@@ -396,6 +399,46 @@ def test_segments_are_cut_at_their_size(world: World, monkeypatch: pytest.Monkey
         result = writer.checkpoint()
     assert result is not None and result.segments > 3
     assert answers(world) == before
+
+
+def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty transactions from one end to the other, none covered: by first and last keys all rows would lie in one slice."""
+    monkeypatch.setattr(merging, "PIECE_ROWS", 1_000)
+    monkeypatch.setattr(merging, "FEWEST_ROWS", 4_000)
+    with world.writer() as writer:
+        for number in range(60):
+            world.commit(writer, ("put", "objects", table(range(number, 24_000, 80))))
+        before = answers(world)
+        workers = Elsewhere(world.store)
+        writer.checkpoint(workers=workers)
+
+    base = contents(world).base("objects")
+    pieces = [piece for task in workers.tasks for _, piece in ranges(task)]
+    counts = [len(read_slice(base.blocks, base.table, piece, Part.EVERYTHING)) for piece in pieces]
+    assert sum(counts) == 18_000 and max(counts) < 6_000
+    assert len(workers.tasks) == 4
+    assert answers(world) == before
+
+
+def test_the_rows_over_one_key_are_counted_where_they_are_the_most() -> None:
+    def place(first: bytes, last: bytes, rows: int) -> BlockPlace:
+        return BlockPlace("s", rows, 1, 0, BlockHeader("t", BlockClass.LIVE, rows, first, last, 0, 0))
+
+    assert deepest([]) == 0
+    assert deepest([place(b"a", b"b", 1), place(b"c", b"d", 2), place(b"e", b"f", 4)]) == 4
+    assert deepest([place(b"a", b"c", 1), place(b"c", b"e", 2), place(b"d", b"f", 4), place(b"x", b"z", 5)]) == 6
+
+
+def test_wide_rows_make_small_pieces(world: World) -> None:
+    with world.writer() as writer:
+        for start in range(0, 2_000, 500):
+            wide = [random.Random(start + n).randbytes(3_000).hex() for n in range(500)]
+            names_ = [f"{start + n:09}" for n in range(500)]
+            rows_ = pa.table({"owner": [OWNER] * 500, "bucket_id": [BUCKET] * 500, "name": names_, "etag": wide})
+            world.commit(writer, ("put", "objects", rows_))
+        writer.checkpoint()
+    for piece in contents(world).base("objects").plan(target=16_384):
+        assert sum(place.length for place in piece.places) <= 3 << 20
 
 
 def test_blocks_that_span_many_others_weigh_where_their_keys_are(world: World) -> None:

@@ -11,16 +11,17 @@ import pytest
 from bucketcatalog import (
     Catalog,
     ClockSkew,
-    CommitError,
     DatabaseNotFound,
     DataCollected,
     InvalidOption,
     InvalidVersion,
     ParentEnded,
+    StaleRead,
     UnknownTable,
 )
 from bucketcatalog.codec.boundaries import Boundary
-from bucketcatalog.restoring import MAX_READ_AGE, Restored, plan_restore
+from bucketcatalog.log.owner import MAX_SNAPSHOT_AGE
+from bucketcatalog.restoring import Restored, plan_restore
 from bucketcatalog.restoring import restore as restore_table
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
@@ -361,14 +362,14 @@ def test_a_table_without_tombstones_is_restored_as_time_travel_shows_it(world: W
 def test_a_comparison_that_took_too_long_is_not_committed(world: World, past: Committed) -> None:
     class Slow(Wrapped):
         def get_range(self, name: str, offset: int, length: int) -> bytes:
-            world.clock.tick(MAX_READ_AGE + 1)
+            world.clock.tick(MAX_SNAPSHOT_AGE + 1)
             return super().get_range(name, offset, length)
 
     with world.writer() as w:
         w.checkpoint()
     slow = World(Slow(world.store))
     slow.clock = world.clock
-    with pytest.raises(CommitError, match="hours"):
+    with pytest.raises(StaleRead):
         restore(slow, past.version)
     assert restore(world, past.version).put == 3
 

@@ -88,6 +88,7 @@ def _strange(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
     belongs: npt.NDArray[np.bool_] = {
         BlockClass.LIVE: is_version & ~ended,
         BlockClass.ENDED: is_version & ended & ~purged,
+        BlockClass.SUPERSEDED: is_version & ended & ~purged,
         BlockClass.STUBS: ~is_version | purged,
     }[block_class]
     return ~belongs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -18,12 +18,22 @@ from .options import CatalogArgument, Database, Json, StorageOption, open_catalo
 from .output import Row, finish, number, print_facts, print_rows, visible, write
 from .progress import progress_line
 
+OlderThan = Annotated[str, typer.Option("--older-than", metavar="AGE", help="Only what is older, such as 90m, 24h or 7d.")]
+DataUrl = Annotated[
+    str | None,
+    typer.Option("--data-url", metavar="TEMPLATE", help="Where data lies, such as s3://data/{owner}/{bucket_id}/{id}."),
+]
+DataOption = Annotated[
+    list[str] | None, typer.Option("--data-option", metavar="K=V", help="An option of the store that data lies in; repeat it.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
+Force = Annotated[bool, typer.Option("--force", help="Take an age that readers and writers may need, and wait for nobody.")]
+Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
+
 
 def gc(
     catalog: CatalogArgument,
-    older_than: Annotated[
-        str, typer.Option("--older-than", metavar="AGE", help="Only what is older, such as 90m, 24h or 7d.")
-    ] = "24h",
+    older_than: OlderThan = "24h",
     data: Annotated[
         bool, typer.Option("--data", help="Forget tombstones too, and delete their data where nothing needs it.")
     ] = False,
@@ -31,21 +41,11 @@ def gc(
         bool, typer.Option("--reap", help="End the rows whose parent has ended too: objects of deleted buckets.")
     ] = False,
     orphans: Annotated[bool, typer.Option("--orphans", help="Delete data that no version names too.")] = False,
-    data_url: Annotated[
-        str | None,
-        typer.Option("--data-url", metavar="TEMPLATE", help="Where data lies, such as s3://data/{owner}/{bucket_id}/{id}."),
-    ] = None,
-    data_option: Annotated[
-        list[str] | None,
-        typer.Option("--data-option", metavar="K=V", help="An option of the store that data lies in; repeat it."),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Take an age that readers and writers may need, and wait for nobody.")
-    ] = False,
-    writer: Annotated[
-        str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")
-    ] = None,
+    data_url: DataUrl = None,
+    data_option: DataOption = None,
+    yes: Yes = False,
+    force: Force = False,
+    writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -70,12 +70,11 @@ def gc(
     if data:
         with progress_line("collecting"):
             done = opened.collect(**common, **place, writer=writer)
-        _say("data", _facts(done), as_json=as_json)
+        _say("data", collected_facts(done), as_json=as_json)
         problems += done.problems
     if orphans:
         problems += _orphans(opened, {**common, **place}, older_than, as_json=as_json)
-    if problems:
-        raise StoreError(f"Some data was not deleted: {problems[0]}", next_step="Mend that and run it again; nothing is lost.")
+    refuse_problems(problems)
 
 
 def _puts(opened: Catalog, older_than: str, *, yes: bool, force: bool, as_json: bool) -> None:
@@ -115,7 +114,14 @@ def _orphans(opened: Catalog, options: dict[str, Any], older_than: str, *, as_js
     return problems[:10]
 
 
-def _facts(done: Collected) -> dict[str, Any]:
+def refuse_problems(problems: Sequence[str]) -> None:
+    """``StoreError`` where some data was not deleted."""
+    if problems:
+        raise StoreError(f"Some data was not deleted: {problems[0]}", next_step="Mend that and run it again; nothing is lost.")
+
+
+def collected_facts(done: Collected) -> dict[str, Any]:
+    """What a run did, as it is printed."""
     times = {name: shown_time(at) for name in ("boundary", "published", "usable_from") if (at := getattr(done, name))}
     return {**asdict(done), "boundary": None, "published": None, "usable_from": None, **times, "problems": list(done.problems)}
 

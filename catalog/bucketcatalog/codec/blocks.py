@@ -41,6 +41,7 @@ class BlockClass(IntEnum):
     LIVE = log_pb2.BLOCK_CLASS_LIVE
     ENDED = log_pb2.BLOCK_CLASS_ENDED
     STUBS = log_pb2.BLOCK_CLASS_STUBS
+    SUPERSEDED = log_pb2.BLOCK_CLASS_SUPERSEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,10 @@ class BlockHeader:
     same: tuple[tuple[str, str], ...] = ()
     expectations: int = 0
     late_updates: int = 0
+
+
+TOMBSTONES = frozenset({BlockClass.ENDED, BlockClass.SUPERSEDED})
+"""The classes of versions that have ended."""
 
 
 class Purpose(IntEnum):

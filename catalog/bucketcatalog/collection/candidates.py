@@ -30,12 +30,11 @@ EXTERNAL = "_external"
 
 @dataclass(frozen=True)
 class Rules:
-    """What is collected from: the tables of one cut, up to when versions must have ended, by table, and what pins them.
+    """What rows are judged by, at one cut: up to when versions must have ended, by table, and what pins them. Picklable.
 
     ``owners`` are the ids of each parent table's rows; ``children`` the tables whose rows each parent table owns.
     """
 
-    contents: Contents
     limits: Mapping[str, int]
     pins: Pins
     owners: Mapping[str, ParentIds] = field(default_factory=dict)
@@ -50,7 +49,7 @@ class Rules:
             if table.parent is not None and table.parent.table in contents.definitions:
                 children.setdefault(table.parent.table, []).append(table)
         owners = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
-        return cls(contents, limits, Pins.of(contents.view), owners, children)
+        return cls(limits, Pins.of(contents.view), owners, children)
 
     def external(self, facts: Facts, table: Table) -> Mask:
         """Which rows have an external parent."""
@@ -107,28 +106,42 @@ def needed_in(facts: Facts, table: Table, rules: Rules) -> pa.Array:
     return masked(references(facts.filter(pa.array(judged.needs)), table), np.ones(int(judged.needs.sum()), dtype=bool))
 
 
-def needed(rules: Rules, tables: Collection[Table], wanted: pa.Array) -> Mask:
+def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: pa.Array) -> Mask:
     """Which of the wanted references some version of these tables needs: the anti-join, a slice of keys after the other."""
     found = np.zeros(len(wanted), dtype=bool)
     for table in tables:
-        columns = [table.by_name[name] for name in {*table.data_reference, *([table.parent.column] if table.parent else [])}]
-        for facts in states(rules.contents.base(table.name), Part.EVERYTHING, columns):
+        for facts in states(contents.base(table.name), Part.EVERYTHING, needing_columns(table)):
             found |= np.asarray(pc.is_in(wanted, value_set=needed_in(facts, table, rules)))
     return found
 
 
-def owning(rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
+def owning(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
     """Those of the wanted ids of a parent table's rows that own rows which are not purged, while no live row carries the id."""
     ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.owners[table.name].live)))
     found = ended.slice(0, 0)
     for child in rules.children[table.name] if len(ended) else ():
-        assert child.parent is not None
-        column = child.by_name[child.parent.column]
-        for facts in states(rules.contents.base(child.name), Part.EVERYTHING, [column]):
-            there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_purged") == 0)
-            values = masked(ids(facts, column), there)
+        for facts in states(contents.base(child.name), Part.EVERYTHING, [owner_column(child)]):
+            values = owned_in(facts, child)
             found = joined(found, values.filter(pc.is_in(values, value_set=ended)))
     return found
+
+
+def owned_in(facts: Facts, child: Table) -> pa.Array:
+    """The ids of the parents of a state's rows that are not purged, each once."""
+    there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_purged") == 0)
+    return masked(ids(facts, owner_column(child)), there)
+
+
+def owner_column(child: Table) -> Column:
+    """The column that holds the id of a row's parent."""
+    assert child.parent is not None
+    return child.by_name[child.parent.column]
+
+
+def needing_columns(table: Table) -> list[Column]:
+    """The row columns that say what data a version needs."""
+    names = {*table.data_reference, *([table.parent.column] if table.parent else [])}
+    return [table.by_name[name] for name in sorted(names)]
 
 
 def batches(rows: pa.Table, size: int) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ..arrays import one_chunk
 from ..codec.boundaries import Boundary
+from ..contents import Contents
 from ..log.boundaries import boundaries_of
 from ..log.view import View
 from ..merge import Part
@@ -104,15 +105,27 @@ def reach(snapshot: Snapshot, grace: int) -> int:
     return next_boundary(snapshot.view, shortest)
 
 
-def dry_run_of(snapshot: Snapshot, deleter: Deleter | None, grace: int) -> Collected:
-    """What collection would do by the boundary that could be published now. The deleter is not asked, but taken to succeed."""
+class Workers(Protocol):
+    """Does the work of a run that grows with the tables: in this process, or on executors."""
+
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
+        """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
+        ...
+
+    def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
+        """Collect everything at a cut by these rules; without a writer nothing is done but counting."""
+        ...
+
+
+def dry_run_of(snapshot: Snapshot, workers: Workers, grace: int) -> Collected:
+    """What collection would do by the boundary that could be published now. No deleter is asked; what there is is taken to succeed."""
     known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
     rules = Rules.of(snapshot, limits_of(snapshot, grace, boundary))
     begun = Collected(snapshot.database, True, boundary=boundary, usable_from=known.usable_from if known.data else 0)
-    return _Run(rules, None, None if deleter is None else Pretending(), begun).all()
+    return workers.collect(snapshot, rules, None, begun)
 
 
-def collect(look: Callable[[], Snapshot], writer: Writer, deleter: Deleter | None, grace: int, *, force: bool) -> Collected:
+def collect(look: Callable[[], Snapshot], writer: Writer, workers: Workers, grace: int, *, force: bool) -> Collected:
     """One run; see ``Collected``. ``force`` publishes a boundary and does not wait: for where nobody else reads or writes."""
     snapshot = look()
     known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
@@ -124,8 +137,8 @@ def collect(look: Callable[[], Snapshot], writer: Writer, deleter: Deleter | Non
         done = replace(done, published=boundary)
     if force or known.is_usable(snapshot.view.observed):
         rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data))
-        done = _Run(rules, writer, deleter, replace(done, boundary=known.data)).all()
-    waiting, beyond = _waiting(snapshot, limits_of(snapshot, grace, boundary), known.data)
+        done = workers.collect(snapshot, rules, writer, replace(done, boundary=known.data))
+    waiting, beyond = workers.waiting(snapshot, limits_of(snapshot, grace, boundary), known.data)
     done = replace(done, waiting=waiting)
     if beyond and not force and (not known.data or done.boundary):
         return replace(done, published=boundary, usable_from=_publish(writer, snapshot, boundary).usable_from)
@@ -138,19 +151,31 @@ def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> Known:
     return Known(boundary, published.stamp[0])
 
 
-def _waiting(snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
-    """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
-    bases = [snapshot.base(name) for name in limits]
-    counts = [
-        waiting_in(facts, limits[base.table.name], boundary) for base in bases for facts in states(base, Part.TOMBSTONES, ())
-    ]
-    return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
+@dataclass(frozen=True)
+class InProcess:
+    """Does the work in this process, with a deleter or without."""
+
+    deleter: Deleter | None = None
+
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
+        """See ``Workers``."""
+        bases = [snapshot.base(name) for name in limits]
+        counts = [
+            waiting_in(facts, limits[base.table.name], boundary) for base in bases for facts in states(base, Part.TOMBSTONES, ())
+        ]
+        return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
+
+    def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
+        """See ``Workers``."""
+        deleter = self.deleter if writer is not None or self.deleter is None else Pretending()
+        return _Run(snapshot, rules, writer, deleter, done).all()
 
 
 @dataclass
 class _Run:
     """The work of one run by one boundary, on one cut. Without a writer nothing is done but counting."""
 
+    contents: Contents
     rules: Rules
     writer: Writer | None
     deleter: Deleter | None
@@ -158,7 +183,7 @@ class _Run:
 
     def all(self) -> Collected:
         """Collect every table."""
-        tables = [self.rules.contents.table(name) for name in self.rules.limits]
+        tables = [self.contents.table(name) for name in self.rules.limits]
         for same in by_space(tables).values():
             for held in self._held(same):
                 self._collect(same, held)
@@ -168,7 +193,7 @@ class _Run:
         """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
         held: Rows = []
         for table in tables:
-            for facts in states(self.rules.contents.base(table.name), Part.TOMBSTONES, read_columns(table)):
+            for facts in states(self.contents.base(table.name), Part.TOMBSTONES, read_columns(table)):
                 rows, tagged = candidates_in(facts, table, self.rules)
                 self.done = self.done.plus(tagged=tagged, waiting=len(rows) + tagged)
                 held += [(table, rows)] if len(rows) else []
@@ -182,7 +207,7 @@ class _Run:
         """Purge what has no data that could be deleted, then batch by batch what has, as it goes."""
         held = [(table, self._without_owners(table, rows)) for table, rows in _by_table(held)]
         wanted = _distinct(held)
-        needs = needed(self.rules, tables, wanted) if len(wanted) else np.zeros(0, dtype=bool)
+        needs = needed(self.contents, self.rules, tables, wanted) if len(wanted) else np.zeros(0, dtype=bool)
         kept, garbage = wanted.filter(pa.array(needs)), wanted.filter(pa.array(~needs))
         for table, rows in held:
             shared = pc.and_(pc.is_in(rows[REFERENCE], value_set=kept), pc.invert(rows[EXTERNAL]))
@@ -199,7 +224,7 @@ class _Run:
         """The candidates without those that still own rows: a parent is forgotten after its children."""
         if table.name not in self.rules.children:
             return rows
-        owners = owning(self.rules, table, one_chunk(rows[ID]).drop_null().unique())
+        owners = owning(self.contents, self.rules, table, one_chunk(rows[ID]).drop_null().unique())
         kept = pc.is_in(rows[ID], value_set=owners)
         self.done = self.done.plus(owners=_count(kept))
         return rows.filter(pc.invert(kept))

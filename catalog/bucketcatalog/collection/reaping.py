@@ -6,13 +6,14 @@ ended a grace period ago, and everything that could still show it to be live mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..facts import Facts
 from ..merge import Part
 from ..references import ids
 from ..render import output_schema, render
@@ -20,7 +21,7 @@ from ..snapshot import Snapshot
 from ..tables import Table
 from ..writer import Writer
 from .boundary import next_boundary
-from .candidates import VERSION, batches
+from .candidates import VERSION, batches, owner_column
 from .parents import parent_ids, states
 
 BATCH = 1 << 16
@@ -38,8 +39,15 @@ class Reaped:
     parents: int
 
 
-def reap(look: Callable[[], Snapshot], writer: Writer | None, grace: int) -> Reaped:
-    """End the rows of every table whose parents ended at least ``grace`` microseconds ago; without a writer, count them."""
+Find: TypeAlias = Callable[[Snapshot, Table, pa.Array], Iterable[pa.Table]]
+"""Finds the keys and versions of a table's live rows whose parents have these ids, so many at a time."""
+
+
+def reap(look: Callable[[], Snapshot], writer: Writer | None, grace: int, find: Find | None = None) -> Reaped:
+    """End the rows of every table whose parents ended at least ``grace`` microseconds ago; without a writer, count them.
+
+    ``find`` finds them, by default in this process.
+    """
     snapshot = look()
     limit = next_boundary(snapshot.view, grace)
     ended: dict[str, pa.Array] = {}
@@ -49,7 +57,7 @@ def reap(look: Callable[[], Snapshot], writer: Writer | None, grace: int) -> Rea
         if table.parent.table not in ended:
             ended[table.parent.table] = parent_ids(snapshot, table.parent.table, limit).ended
         rows[table.name] = 0
-        for some in orphaned(snapshot, table, ended[table.parent.table]):
+        for some in (find or orphaned)(snapshot, table, ended[table.parent.table]):
             rows[table.name] += len(some)
             if writer is not None:
                 with writer.transaction(operation=OPERATION) as tx:
@@ -64,12 +72,13 @@ def children_of(snapshot: Snapshot) -> list[Table]:
 
 def orphaned(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
     """Keys and versions of the table's live rows whose parent is one of these."""
-    assert table.parent is not None
-    column = table.by_name[table.parent.column]
-    schema = output_schema(table, columns=[*table.key, VERSION])
-    if not len(ended):
-        return
-    for facts in states(snapshot.base(table.name), Part.LIVE, [column, *table.key_columns]):
-        mask = np.asarray(pc.is_in(ids(facts, column), value_set=ended))
-        if mask.any():
-            yield from batches(render(facts.filter(pa.array(mask)), table, schema), BATCH)
+    if len(ended):
+        for facts in states(snapshot.base(table.name), Part.LIVE, [owner_column(table), *table.key_columns]):
+            found = orphaned_in(facts, table, ended)
+            yield from batches(found, BATCH)
+
+
+def orphaned_in(facts: Facts, table: Table, ended: pa.Array) -> pa.Table:
+    """Keys and versions of the live rows whose parent is one of these."""
+    mask = pc.is_in(ids(facts, owner_column(table)), value_set=ended)
+    return render(facts.filter(mask), table, output_schema(table, columns=[*table.key, VERSION]))

@@ -7,7 +7,8 @@ Values of several columns are percent-encoded, so that no two references have on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from string import Formatter
 from typing import Any
 from urllib.parse import quote
@@ -82,17 +83,30 @@ def _encoded(text: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Place:
-    """A store with data in it, and how it is named there. No object of a catalog's log is ever data, wherever the place is."""
+    """A store with data in it, and how it is named there. No object of a catalog's log is ever data, wherever the place is.
 
-    store: Store
+    It pickles as what it was opened with, and shows none of that. ``given`` is the store itself, where nobody has to open it.
+    """
+
     template: Template
     catalog_url: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    given: Store | None = None
 
     @classmethod
     def open(cls, text: str, options: Mapping[str, Any] | None, catalog: Store) -> Place:
         """The place that a template names; ``InvalidOption`` where it is none."""
         template = Template.parse(text)
-        return cls(open_store(template.root, options), template, catalog.url)
+        open_store(template.root, options)  # an error says at once what is wrong
+        return cls(template, catalog.url, dict(options or {}))
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, opened in this process."""
+        return self.given if self.given is not None else open_store(self.template.root, self.options or None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "store"}
 
     def is_data(self, name: str) -> bool:
         """Whether an object of the place can be data: what lies within the catalog is only if it lies below a folder for it."""

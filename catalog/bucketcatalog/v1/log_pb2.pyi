@@ -31,6 +31,7 @@ class BlockClass(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BLOCK_CLASS_LIVE: _ClassVar[BlockClass]
     BLOCK_CLASS_ENDED: _ClassVar[BlockClass]
     BLOCK_CLASS_STUBS: _ClassVar[BlockClass]
+    BLOCK_CLASS_SUPERSEDED: _ClassVar[BlockClass]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_PUT: EventKind
 EVENT_KIND_UPDATE: EventKind
@@ -46,6 +47,7 @@ BLOCK_CLASS_EVENTS: BlockClass
 BLOCK_CLASS_LIVE: BlockClass
 BLOCK_CLASS_ENDED: BlockClass
 BLOCK_CLASS_STUBS: BlockClass
+BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
     __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "checksum")

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .checkpointing import checkpoint
+    from .collecting import gc
+    from .reaping import reap
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "gc", "reap"]
 
 # No module here is called like a job: its import would hide the job's name.
-_HOMES = {"checkpoint": ".checkpointing"}
+_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "reap": ".reaping"}
 
 
 def __getattr__(name: str) -> Any:
