@@ -64,7 +64,7 @@ def unsealed(data: bytes, kind: str) -> Any:
     assert hashlib.sha256(body).digest() == checksum
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    known = {"Checkpoint": {"runs", "boundary"}, "Transaction": {"boundary"}}
+    known = {"Checkpoint": {"runs", "boundary", "voids"}, "Transaction": {"boundary", "voids"}}
     assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 
@@ -474,7 +474,8 @@ class SpecReader:
             assert uuid_time(parsed.uuid) == parsed.commit_time
             self._check_parents(parsed)
         else:
-            heads = [head for writer in parsed.cut.writers for head in writer.heads]
+            voided = {link.uuid for link in parsed.voids}
+            heads = [head for writer in parsed.cut.writers for head in writer.heads if head.uuid not in voided]
             assert uuid_time(parsed.uuid) == max(uuid_time(head.uuid) for head in heads)
             countdown = 10**20 - 1 - parsed.revision
             assert (self.root / match[1] / match[2] / "newest" / f"{countdown:020}-{match[4]}").read_bytes() == b""
@@ -488,10 +489,12 @@ class SpecReader:
     def from_transactions(self, until: int | None = None) -> Answer:
         """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
         wanted = {ref: t for ref, t in self.transactions.items() if until is None or t.commit_time <= until}
+        voided = _voided(wanted.values(), [])
         for ref, transaction in wanted.items():
             for other in _reads(ref, transaction):
-                assert other in wanted  # closed under parents and reads
-        return Answer(*self._facts(wanted.values(), []), _tag_entries(wanted.values(), []))
+                assert other in wanted or other in voided  # closed under parents and reads
+        said = [transaction for ref, transaction in wanted.items() if ref not in voided]
+        return Answer(*self._facts(said, []), _tag_entries(said, []))
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
         """The state that checkpoints and the transactions make that none of them covers (spec/checkpoints.md).
@@ -508,7 +511,11 @@ class SpecReader:
         for ref, transaction in tail.items():
             for other in _reads(ref, transaction):
                 assert other in tail or any(self._covers(c, other) for c in checkpoints)
-        return Answer(*self._facts(tail.values(), checkpoints, classes), _tag_entries(tail.values(), checkpoints))
+        voided = _voided(tail.values(), checkpoints)
+        for checkpoint in checkpoints:  # one that does not know of a void must not be used
+            assert all(ref in _voided([], [checkpoint]) for ref in voided if self._covers(checkpoint, ref))
+        said = [transaction for ref, transaction in tail.items() if ref not in voided]
+        return Answer(*self._facts(said, checkpoints, classes), _tag_entries(said, checkpoints))
 
     def _covers(self, checkpoint: Any, ref: Ref) -> bool:
         """Whether the checkpoint covers a transaction (spec/checkpoints.md, "Coverage")."""
@@ -623,6 +630,13 @@ def _tag_entries(tail: Iterable[Any], checkpoints: Iterable[Any]) -> list[tuple[
     """What transactions and checkpoints say of tags, each with the stamp of its transaction (spec/tags.md)."""
     entries = [(_stamp_of(transaction), entry) for transaction in tail for entry in transaction.tags]
     return entries + [(_stamp_of(entry.carried_by), entry) for checkpoint in checkpoints for entry in checkpoint.tags]
+
+
+def _voided(tail: Iterable[Any], checkpoints: Iterable[Any]) -> set[Ref]:
+    """What maintainers have voided (spec/voids.md)."""
+    links = [link for transaction in tail if transaction.writer.startswith("maintainer-") for link in transaction.voids]
+    links += [link for checkpoint in checkpoints for link in checkpoint.voids]
+    return {(link.writer, link.revision, link.uuid) for link in links}
 
 
 def _cut_text(cut: Any) -> str:
