@@ -95,6 +95,9 @@ class Writer:
 
         It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
         """
+        if timeline.is_ahead:  # which a maintainer may have voided, with what it says of applications
+            self._database.look()
+            self._applications = None
         if tx.application is not None:
             last = self._application_results().get(tx.application.id)
             if last is not None and tx.application.version <= last.version:
@@ -102,14 +105,8 @@ class Writer:
         if draft.named_after and not self._database.has_seen(draft.named_after):
             self._database.look()
         timeline.look()
-        self._learn_of_voids(timeline)
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
-
-    def _learn_of_voids(self, timeline: OwnTimeline) -> None:
-        """Look at the database where the own timeline has something in the future: a maintainer may have voided it."""
-        if timeline.is_ahead:
-            self._database.look()
 
     @contextmanager
     def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:

@@ -493,7 +493,7 @@ class SpecReader:
         for ref, transaction in wanted.items():
             for other in _reads(ref, transaction):
                 assert other in wanted or other in voided  # closed under parents and reads
-        said = [transaction for ref, transaction in wanted.items() if ref not in voided]
+        said = [_emptied(transaction) if ref in voided else transaction for ref, transaction in wanted.items()]
         return Answer(*self._facts(said, []), _tag_entries(said, []))
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
@@ -514,7 +514,7 @@ class SpecReader:
         voided = _voided(tail.values(), checkpoints)
         for checkpoint in checkpoints:  # one that does not know of a void must not be used
             assert all(ref in _voided([], [checkpoint]) for ref in voided if self._covers(checkpoint, ref))
-        said = [transaction for ref, transaction in tail.items() if ref not in voided]
+        said = [_emptied(transaction) if ref in voided else transaction for ref, transaction in tail.items()]
         return Answer(*self._facts(said, checkpoints, classes), _tag_entries(said, checkpoints))
 
     def _covers(self, checkpoint: Any, ref: Ref) -> bool:
@@ -637,6 +637,14 @@ def _voided(tail: Iterable[Any], checkpoints: Iterable[Any]) -> set[Ref]:
     links = [link for transaction in tail if transaction.writer.startswith("maintainer-") for link in transaction.voids]
     links += [link for checkpoint in checkpoints for link in checkpoint.voids]
     return {(link.writer, link.revision, link.uuid) for link in links}
+
+
+def _emptied(transaction: Any) -> Any:
+    """A voided transaction, of which only its definitions count."""
+    left = type(transaction).FromString(transaction.SerializeToString())
+    for field_name in ("actions", "blocks", "segments", "tags"):
+        left.ClearField(field_name)
+    return left
 
 
 def _cut_text(cut: Any) -> str:
