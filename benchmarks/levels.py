@@ -27,7 +27,6 @@ from .world import World, stored_bytes
 
 COLUMNS = list(dataset.COLUMNS)
 EVERY = 10
-ROUNDS = (1, 20)
 UPSERTS = 20
 KEYS = 20
 
@@ -36,7 +35,7 @@ def run(world: World) -> Group:
     """The group."""
     measures = [*_overwritten(world), *_requests(world), *_maintenance(world)]
     settings = {
-        "overwritten": f"every tenth object, by one transaction and one checkpoint a round, {ROUNDS} rounds",
+        "overwritten": f"every tenth object, by one transaction and one checkpoint a round, {world.scale.overwrites} rounds",
         "look-ups": f"{KEYS} random keys of a catalog whose last checkpoint added a level; cold: a snapshot opened just before",
         "ours, maintenance": f"{UPSERTS} transactions, then one checkpoint",
         "peer, maintenance": f"{UPSERTS} MERGEs, then optimize.compact and vacuum with no retention",
@@ -51,7 +50,7 @@ def _overwritten(world: World) -> list[Measure]:
     made = {"parts": parts, "rows": scale.large_part_rows}
     name = f"read of {parts * scale.large_part_rows:,} objects"
     measures = []
-    for rounds in ROUNDS:
+    for rounds in scale.overwrites:
         path = world.empty("overwritten")
         run_fresh("ours", "build_seeded", path=str(path), **made)
         oldest = Catalog(path).snapshot().version

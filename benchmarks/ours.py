@@ -80,11 +80,11 @@ def large(world: World) -> Path:
     return world.once("large", lambda path: run_fresh("ours", "build_seeded", path=str(path), **made))
 
 
-def checkpoint(path: str) -> dict[str, Any]:
+def checkpoint(path: str, full: bool = False) -> dict[str, Any]:
     """Write a checkpoint; ``seconds`` begin after the imports, ``peak`` is the most memory in bytes that the process ever held."""
     start = time.perf_counter()
     with Catalog(path).writer(WRITER) as writer:
-        result = writer.checkpoint()
+        result = writer.checkpoint(full=full)
     assert result is not None
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "bytes": result.bytes, "reused": result.reused_bytes, "peak": peak_memory()}
@@ -93,6 +93,7 @@ def checkpoint(path: str) -> dict[str, Any]:
 def checkpoints(path: Path, parts: Iterator[pa.Table]) -> dict[str, Any]:
     """A checkpoint after each of the parts, by one writer that is held open: their bytes, and how it ended."""
     written, spent = [], 0.0
+    before = _committed(path)
     with Catalog(path).writer(WRITER) as writer:
         for rows in parts:
             with writer.transaction() as tx:
@@ -102,7 +103,13 @@ def checkpoints(path: Path, parts: Iterator[pa.Table]) -> dict[str, Any]:
             spent += time.perf_counter() - start
             assert result is not None
             written.append(result.bytes)
-    return {"bytes": written, "seconds": round(spent, 1), "levels": len(Catalog(path).snapshot().base("objects").level_rows)}
+    levels = len(Catalog(path).snapshot().base("objects").level_rows)
+    return {"bytes": written, "committed": _committed(path) - before, "seconds": round(spent, 1), "levels": levels}
+
+
+def _committed(path: Path) -> int:
+    """Bytes of all transactions."""
+    return sum(file.stat().st_size for file in path.glob("*/*/transactions/*/*.txn"))
 
 
 def read(path: str, columns: list[str] | None, repeats: int = 1) -> dict[str, Any]:
