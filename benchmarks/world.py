@@ -40,6 +40,7 @@ class Scale:
     large_part_rows: int
     checkpoints: int
     changes: int
+    overwrites: tuple[int, int]
     s3_commits: int
     s3_seconds: float
     s3_many: int
@@ -69,6 +70,7 @@ FULL = Scale(
     large_part_rows=1_000_000,
     checkpoints=1_000,
     changes=1_000,
+    overwrites=(1, 20),
     s3_commits=100,
     s3_seconds=8.0,
     s3_many=10_000,
@@ -97,6 +99,7 @@ SMALL = Scale(
     large_part_rows=50_000,
     checkpoints=50,
     changes=500,
+    overwrites=(1, 20),
     s3_commits=30,
     s3_seconds=2.0,
     s3_many=640,

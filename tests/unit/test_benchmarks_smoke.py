@@ -43,8 +43,9 @@ TINY = replace(
     large_part_rows=3_000,
     checkpoints=3,
     changes=20,
+    overwrites=(1, 3),
 )
-MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 5}
+MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 6, "levels": 9}
 
 
 @pytest.fixture
