@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, DataCollected, InvalidOption, InvalidRows, StaleRead
+from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOption, InvalidRows, StaleRead
 from bucketcatalog.collection.collecting import Collected
 from bucketcatalog.log.boundaries import boundaries_of
 from bucketcatalog.writer import Writer
@@ -221,6 +221,21 @@ def test_data_of_ours_that_an_external_bucket_names_too_stays(yard: Yard) -> Non
 
     done = yard.collected(deleter=deleter)
     assert (done.purged, done.external, done.shared, asked) == (3, 1, 1, ["alone"])
+
+
+def test_a_table_that_cannot_be_read_stops_a_collection_for_it_may_name_any_data(yard: Yard) -> None:
+    dead(yard, "a")
+    body = 'message Own {{ option (table) = {{name: "own.t" key: "name"}}; string name = 1; optional {} x = 2; }}'
+    catalogs = [yard.world.catalog() for _ in range(2)]
+    for catalog, kind in zip(catalogs, ("string", "int64"), strict=True):
+        catalog.register(messages(proto(body.format(kind)))["Own"])
+    one, other = (yard.world.writer(f"w{number}", catalog=catalog) for number, catalog in enumerate(catalogs))
+    with other.transaction() as tx:
+        tx.put("own.t", {"name": "a", "x": 1})
+        yard.world.commit(one, ("put", "own.t", {"name": "a", "x": "1"}))
+    with pytest.raises(IncompatibleTable, match=r"own\.t"):
+        yard.collected()
+    assert yard.has("a")
 
 
 def test_a_row_without_a_complete_reference_is_forgotten_and_nothing_is_deleted(yard: Yard) -> None:

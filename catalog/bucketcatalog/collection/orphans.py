@@ -51,38 +51,36 @@ class Orphan:
 
 @dataclass(frozen=True)
 class Namer:
-    """Where data lies, and how each table's references name it: the place's template, or a path in a column of the table."""
+    """Where data lies, and what it may be called there; without a template a reference is a path from the catalog's root."""
 
     store: Store
     prefixes: tuple[str, ...]
-    templates: Mapping[str, Template]
+    template: Template | None
     may_be: Callable[[str], bool]
 
-    def names(self, facts: Facts, table: Table) -> pa.Array:
-        """The names of the data of some rows, without those that have none."""
-        template = self.templates[table.name]
-        shown = render(facts, table, output_schema(table, columns=list(template.columns))).drop_null()
-        return template.names(shown)
+    def templates(self, snapshot: Snapshot) -> dict[str, Template]:
+        """How the data of each table is named that can name any there."""
+        tables = [snapshot.table(name) for name in snapshot.names]
+        if self.template is None:
+            return {table.name: Template("", ("", ""), table.data_reference) for table in tables if _is_path(table)}
+        return {table.name: self.template for table in tables if sorted(table.data_reference) == sorted(self.template.columns)}
 
 
 def namer_of(place: Place | None, files: LogFiles, snapshot: Snapshot) -> Namer:
     """How data is named at a place, or below the writers' own folders; ``InvalidOption`` where no table could name anything there."""
-    tables = [snapshot.table(name) for name in snapshot.names]
-    if place is not None:
-        wanted = sorted(place.template.columns)
-        fitting = {table.name: table for table in tables if sorted(table.data_reference) == wanted}
-        _require(fitting, f"has the data reference {', '.join(wanted)}")
-        patterns = [re.compile(_pattern(place.template, table)) for table in fitting.values()]
+    if place is None:
+        prefixes = tuple(data_prefix(writer, files.database) for writer in files.writers())
+        namer = Namer(files.store, prefixes, None, lambda name: True)
+        _require(namer.templates(snapshot), "names data by a path in the catalog: a data reference of one string")
+        return namer
+    fitting = Namer(place.store, ("",), place.template, place.is_data).templates(snapshot)
+    _require(fitting, f"has the data reference {', '.join(sorted(place.template.columns))}")
+    patterns = [re.compile(_pattern(place.template, snapshot.table(name))) for name in fitting]
 
-        def may_be(name: str) -> bool:
-            return place.is_data(name) and any(pattern.fullmatch(name) for pattern in patterns)
+    def may_be(name: str) -> bool:
+        return place.is_data(name) and any(pattern.fullmatch(name) for pattern in patterns)
 
-        return Namer(place.store, ("",), dict.fromkeys(fitting, place.template), may_be)
-    paths = {table.name: table.data_reference for table in tables if _is_path(table)}
-    _require(paths, "names data by a path in the catalog: a data reference of one string")
-    prefixes = tuple(data_prefix(writer, files.database) for writer in files.writers())
-    templates = {name: Template("", ("", ""), tuple(columns)) for name, columns in paths.items()}
-    return Namer(files.store, prefixes, templates, lambda name: True)
+    return Namer(place.store, ("",), place.template, may_be)
 
 
 def orphans(look: Callable[[], Snapshot], namer: Namer, grace: int, *, delete: bool) -> Iterator[Orphan]:
@@ -117,15 +115,20 @@ def _named(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
     known = known_boundary(snapshot.view)
     boundary = known.data if known.is_usable(snapshot.view.observed) else 0
     pins, found = Pins.of(snapshot.view), np.zeros(len(wanted), dtype=bool)
-    for name in namer.templates:
+    for name, template in namer.templates(snapshot).items():
         table = snapshot.table(name)
         columns = [table.by_name[column] for column in table.data_reference]
         for facts in states(snapshot.base(name), Part.EVERYTHING, columns):
             versions: Mask = facts.numbers("_kind") == Kind.VERSION
             forgotten = (facts.numbers("_purged") > 0) & (facts.end_times() <= boundary) & ~pins.live(facts)
-            names = namer.names(facts.filter(pa.array(versions & ~forgotten)), table)
+            names = _names(facts.filter(pa.array(versions & ~forgotten)), table, template)
             found |= np.asarray(pc.is_in(wanted, value_set=names))
     return found
+
+
+def _names(facts: Facts, table: Table, template: Template) -> pa.Array:
+    """The names of the data of some rows, without those that have none."""
+    return template.names(render(facts, table, output_schema(table, columns=list(template.columns))).drop_null())
 
 
 def _is_path(table: Table) -> bool:
