@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WRITER = "bench"
 FIRST_SEED = 100
+_REWRITTEN_AT_ONCE = 1_000_000
 
 
 def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
@@ -38,6 +39,38 @@ def build_seeded(path: str, parts: int, rows: int) -> dict[str, Any]:
     """A catalog of so many parts of the data set, each of another seed; so their rows need not be in this process."""
     result = build(path, (dataset.objects(rows, seed=FIRST_SEED + seed) for seed in range(parts)))
     return {"rows": result.rows, "bytes": result.bytes}
+
+
+def overwrite_seeded(path: str, parts: int, rows: int, every: int, rounds: int) -> dict[str, Any]:
+    """Put each ``every``-th object of such a catalog again, a transaction and a checkpoint a round."""
+    names = [dataset.objects(rows, seed=FIRST_SEED + seed)["name"].combine_chunks()[::every] for seed in range(parts)]
+    taken = pa.concat_arrays(names)
+    with Catalog(path).writer(WRITER) as writer:
+        for number in range(rounds):
+            fresh = dataset.objects(len(taken), seed=50_000 + number)
+            with writer.transaction(operation="upsert") as tx:
+                tx.put("objects", fresh.set_column(fresh.column_names.index("name"), "name", taken))
+            writer.checkpoint()
+    return {"levels": Catalog(path).snapshot().base("objects").level_rows}
+
+
+def rewrite(path: str, target: str) -> dict[str, Any]:
+    """A catalog of the live objects of another one, and nothing else, checkpointed."""
+    batches = Catalog(path).snapshot().scan("objects", columns=list(dataset.COLUMNS)).to_batches()
+    result = build(target, _gathered(batches, _REWRITTEN_AT_ONCE))
+    return {"rows": result.rows}
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The batches as tables of at least so many rows."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(one) for one in waiting) >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def large(world: World) -> Path:

@@ -30,7 +30,8 @@ from .surface import surface_array
 from .tables import Table
 from .times import Time
 from .versions import Version
-from .writer import Writer, WriteTransaction
+from .writer import Writer
+from .writetransaction import WriteTransaction
 
 _SAMPLE = 10
 

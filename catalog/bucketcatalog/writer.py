@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self
 
@@ -18,13 +18,11 @@ from .bulk import BulkEvents
 from .checkpoint import CheckpointResult, prepare, publish
 from .codec.boundaries import Boundary
 from .codec.checkpoints import ApplicationResult, Checkpoint
-from .codec.tags import TagEntry
 from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
 from .cut import Cut, Head
 from .database import Database
-from .drafts import Draft, Rows
+from .drafts import Draft
 from .errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
-from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
 from .merging import Alone, Workers
@@ -34,84 +32,7 @@ from .store.persist import persistently
 from .tagging import Decided, Tag, given, taken_back
 from .times import Time
 from .versions import Version
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a commit made: ``version`` names the causal cut of it, ``writer@revision``."""
-
-    revision: int
-    uuid: str
-    commit_time: int
-    version: str
-
-
-class WriteTransaction:
-    """The events of one transaction; committed when its ``with`` block ends, unless that raises.
-
-    ``committed`` is set by the commit; it stays None where an application's older version made the transaction do nothing.
-    """
-
-    def __init__(self, writer: Writer, operation: str, metadata: Mapping[str, str], application: Application | None) -> None:
-        self.committed: Committed | None = None
-        self.operation = operation
-        self.metadata = dict(metadata)
-        self.metrics: dict[str, int] = {}
-        self.application = application
-        self.tag: TagEntry | None = None
-        self.voids: tuple[Void, ...] = ()
-        self.boundary: Boundary | None = None
-        self._writer = writer
-        self._draft: Draft | None = None
-        self._begun = False
-
-    def put(self, table: str, rows: Rows, *, expect: str | None = None, data_of: Rows | None = None) -> None:
-        """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it.
-
-        Rows that name existing data (of a rename, a copy, a row that is put back) say so with ``data_of``: for each row the key and
-        ``_version`` of the version whose data it is. ``DataCollected`` where that data may be deleted.
-        """
-        if data_of is not None:
-            self._open_draft().share(table, rows, data_of)
-        self._add(EventKind.PUT, table, rows, expect, has_expect=expect is not None)
-
-    def update(self, table: str, rows: Rows) -> None:
-        """Replace the whole row of the version that each row names by ``_version``, or of the live one with its id."""
-        self._add(EventKind.UPDATE, table, rows)
-
-    def delete(self, table: str, keys: Rows, *, expect: str | None = None, moved: bool = False) -> None:
-        """End the current version of each key, or the one named by ``_version`` or by the live one's id.
-
-        ``moved`` marks the naming delete as one half of a move.
-        """
-        self._add(EventKind.DELETE, table, keys, expect, has_expect=expect is not None, moved=moved)
-
-    def purge(self, table: str, versions: Rows) -> None:
-        """Forget ended versions: rows with the key columns and ``_version``."""
-        self._add(EventKind.PURGE, table, versions)
-
-    def _add(
-        self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
-    ) -> None:
-        self._open_draft().add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
-
-    def _open_draft(self) -> Draft:
-        if self._draft is None:
-            raise ClosedWriter(
-                "The transaction has ended, or has not begun.", next_step="Use it within `with writer.transaction() as tx:`."
-            )
-        return self._draft
-
-    def __enter__(self) -> Self:
-        if self._begun:
-            raise ClosedWriter("The transaction has begun already.", next_step="Begin another with writer.transaction().")
-        self._begun, self._draft = True, self._writer.draft()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        draft, self._draft = self._draft, None
-        if kind is None and draft is not None:
-            self.committed = self._writer.commit(self, draft)
+from .writetransaction import Committed, WriteTransaction, check_options
 
 
 class Writer:
@@ -145,7 +66,7 @@ class Writer:
             raise InvalidOption("app_id and app_version go together.", next_step="Give both or neither.")
         application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
         metadata = {} if metadata is None else metadata
-        _check_options(operation, metadata, app_id, app_version)
+        check_options(operation, metadata, app_id, app_version)
         return WriteTransaction(self, operation, metadata, application)
 
     @property
@@ -174,6 +95,9 @@ class Writer:
 
         It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
         """
+        if timeline.is_ahead:  # which a maintainer may have voided, with what it says of applications
+            self._database.look()
+            self._applications = None
         if tx.application is not None:
             last = self._application_results().get(tx.application.id)
             if last is not None and tx.application.version <= last.version:
@@ -181,14 +105,8 @@ class Writer:
         if draft.named_after and not self._database.has_seen(draft.named_after):
             self._database.look()
         timeline.look()
-        self._learn_of_voids(timeline)
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
-
-    def _learn_of_voids(self, timeline: OwnTimeline) -> None:
-        """Look at the database where the own timeline has something in the future: a maintainer may have voided it."""
-        if timeline.is_ahead:
-            self._database.look()
 
     @contextmanager
     def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
@@ -390,17 +308,3 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-def _check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:
-    """``InvalidOption`` where an option cannot be written down: text has a UTF-8 form, numbers have 64 bits."""
-    if not isinstance(metadata, Mapping):
-        raise InvalidOption(f"metadata cannot be {metadata!r}.", next_step="Give a mapping of text to text.")
-    words = [("operation", operation), ("app_id", "" if app_id is None else app_id)]
-    words += [("metadata", word) for pair in metadata.items() for word in pair]
-    for name, word in words:
-        if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
-            raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")
-    is_number = isinstance(app_version, int) and not isinstance(app_version, bool) and -(1 << 63) <= app_version < 1 << 63
-    if app_version is not None and not is_number:
-        raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")

@@ -127,7 +127,7 @@ def test_arrows_point_one_way() -> None:
     wrong = [f"{module} imports {other}" for module in order for other in imported(module) if order[other] >= order[module]]
 
     assert wrong == []
-    assert imported("catalog.py") >= {"database.py", "errors.py"}
+    assert imported("opening.py") >= {"database.py", "errors.py"}
     assert imported("log/view.py") >= {"log/gathering.py", "cut.py"}
     assert imported("pyspark_bucketcatalog/relation.py") >= {"cut.py", "pyspark_bucketcatalog/options.py"}
 

@@ -44,7 +44,7 @@ TINY = replace(
     checkpoints=3,
     changes=20,
 )
-MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 6}
+MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 6, "levels": 9}
 
 
 @pytest.fixture

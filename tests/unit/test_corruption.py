@@ -98,6 +98,23 @@ def test_verify_names_the_file(kind: str, damage: str) -> None:
         assert all(f.remedy for f in errors)
 
 
+@pytest.mark.parametrize(("kind", "damage"), EACH)
+def test_repair_mends_it_or_says_what_is_lost(kind: str, damage: str) -> None:
+    one, name = damaged(kind, damage)
+    one.world.clock.tick()
+    made = one.world.catalog().repair(writer="maintainer-1", clock=one.world.clock, dry_run=False)
+    if CASES[kind][2] and (kind, damage) != ("transaction", "missing"):
+        assert made.actions == () and name in {finding.file for finding in made.lost}
+        with pytest.raises((CorruptionError, UnsupportedFormat)):
+            one.read()
+    elif kind == "checkpoint" and damage == "newer":
+        assert [action.done for action in made.actions] == [False]
+    else:
+        assert all(action.done for action in made.actions)
+        assert {finding.file for finding in made.lost} <= {name}
+        assert one.read()[0] == [row for row in EVERYTHING if (kind, damage, row) != ("transaction", "missing", "c")]
+
+
 def test_a_marker_that_leads_nowhere_is_an_error_and_passed_over_by_who_reads_on() -> None:
     one = specimen()
     one.store.put("w/default/newest/99999999999999999990-00000000-0000-7000-8000-000000000000", b"")

@@ -26,7 +26,7 @@ from bucketcatalog.restoring import restore as restore_table
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.writer import Committed
+from bucketcatalog.writetransaction import Committed
 
 from .helpers import BUCKET, MINUTE, OWNER, SECOND, Clock, World, bucket, names, obj, rows, version
 

@@ -15,7 +15,7 @@ from bucketcatalog.codec.transactions import Link, Void, decode_transaction, enc
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.store.memory import MemoryStore
 
-from .helpers import MINUTE, World, bucket, names, obj, rows
+from .helpers import MINUTE, World, bucket, messages, names, obj, proto, rows
 
 HOUR = 60 * MINUTE
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
@@ -90,6 +90,24 @@ def test_its_writer_goes_on_with_times_of_now_and_links_to_it(world: World) -> N
     for options in ({"version": "w@3"}, {"timestamp": f"@{again.commit_time}"}, {"version": snapshot.version}):
         assert "future" not in names(world.snapshot(**options))
     assert errors(world) == []
+
+
+def test_the_same_process_goes_on_where_its_clock_was_wrong_for_a_while() -> None:
+    world = World()
+    catalog = world.catalog()
+    body = 'message Thing { option (table) = {name: "t.thing" key: "k"}; string k = 1; }'
+    catalog.register(messages(proto(body))["Thing"])
+    writer = world.writer("w", catalog=catalog)
+    world.commit(writer, ("put", "objects", obj("base")))
+    world.clock.tick(24 * HOUR)
+    world.commit(writer, ("put", "t.thing", {"k": "future"}), app_id="job", app_version=1)
+    world.clock.tick(-24 * HOUR)
+    voided(world)
+    world.commit(writer, ("put", "t.thing", {"k": "now"}), app_id="job", app_version=1)
+    assert [row["k"] for row in rows(world.snapshot(), "t.thing")] == ["now"]
+    world.commit(writer, ("put", "t.thing", {"k": "again"}))
+    assert writer.checkpoint() is not None
+    assert [row["k"] for row in rows(world.snapshot(), "t.thing")] == ["again", "now"] and errors(world) == []
 
 
 def test_changes_do_not_tell_of_it(world: World) -> None:

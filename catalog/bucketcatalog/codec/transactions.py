@@ -69,7 +69,7 @@ class Transaction:
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
     ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
-    ``lost`` stands in for a file that could not be read, and has only its name; of one that is ``voided`` readers keep the links alone.
+    ``lost`` stands in for a file that could not be read, and has only its name; one that is ``voided`` has no events for readers.
     """
 
     writer: str

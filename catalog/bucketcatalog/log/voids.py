@@ -1,7 +1,7 @@
 """Voided transactions: those that a maintainer has said, in a transaction of its own, every reader treats as absent.
 
 A void counts in every cut that it is in, so what was read before it stays as it was. What it names stays in its timeline and in cuts, where
-others follow it; it has no events there, defines nothing, and its commit time binds nobody.
+others follow it; it has no events there, and its commit time binds nobody.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
 
 
 def emptied(transaction: Transaction) -> Transaction:
-    """A voided transaction as readers take it: its links alone."""
-    return replace(transaction, actions=(), blocks=(), segments=(), tables=(), tags=(), application=None, voided=True)
+    """A voided transaction as readers take it: its links, and its definitions of tables, which its writer does not repeat."""
+    return replace(transaction, actions=(), blocks=(), segments=(), tags=(), application=None, voided=True)
 
 
 def without_voided(transactions: Iterable[Transaction], voids: Set[Ref] | Mapping[Ref, Void]) -> Iterator[Transaction]:
