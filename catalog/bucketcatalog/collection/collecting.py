@@ -43,7 +43,7 @@ from .deleters import Deleter, Pretending
 from .parents import states
 from .pins import Mask
 
-HELD = 1 << 20
+HELD = 1 << 19
 """Candidates that are held at a time."""
 BATCH = 1 << 14
 """References that a deleter is given at a time, and versions that a transaction purges."""
@@ -255,10 +255,11 @@ class _Run:
 
 
 def _by_table(held: Rows) -> Rows:
-    """The candidates of each table in one."""
+    """The candidates of each table in one, taken from the list."""
     found: dict[str, tuple[Table, list[pa.Table]]] = {}
     for table, rows in held:
         found.setdefault(table.name, (table, []))[1].append(rows)
+    held.clear()  # each is there once
     return [(table, pa.concat_tables(parts).combine_chunks()) for table, parts in found.values()]
 
 
