@@ -19,6 +19,8 @@ from .tables import Table
 
 MANY_EVENTS, MANY_TRANSACTIONS, MANY_BYTES = 1_000_000, 1_000, 256 << 20
 """What is not covered by a checkpoint is read by everybody: from so much on a checkpoint is worth its cost."""
+MANY_TOMBSTONES = 100_000
+"""From so many on, if they are more than the live rows, tombstones are worth collecting."""
 _OBJECTS, _LENGTH = "objects", "content_length"
 Progress = Callable[[int], None]
 
@@ -73,7 +75,7 @@ class Information:
     """A database at one cut, and its files.
 
     ``tables`` are those that have rows. ``checkpoints`` are read from, ``stored_checkpoints`` are there. ``horizon`` is the oldest version
-    whose history is still there, where the rest was pruned.
+    whose history is still there, where the rest was pruned. ``forked`` are the writers whose timelines have several ends.
     """
 
     database: str
@@ -95,6 +97,7 @@ class Information:
     horizon_time: datetime.datetime | None
     conflicts: int
     open_forks: int
+    forked: tuple[str, ...]
     to_do: tuple[Advice, ...] = ()
 
     def table(self, name: str) -> TableInformation:
@@ -136,6 +139,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         horizon_time=None if horizon is None else _time(horizon.horizon.newest_commit_time),
         conflicts=len(snapshot.scan("conflicts").to_arrow()),
         open_forks=sum(1 for fork in view.forks if fork.open),
+        forked=tuple(sorted({fork.writer for fork in view.forks if fork.open})),
     )
     return replace(found, to_do=tuple(_to_do(found, f"{shlex.quote(place)} --database {snapshot.database}")))
 
@@ -200,8 +204,8 @@ class _Counted:
 
 def _to_do(found: Information, chosen: str) -> Iterator[Advice]:
     """What needs doing; ``chosen`` names catalog and database in commands."""
-    if found.open_forks:
-        yield Advice("two processes wrote as one writer", f"bucketcatalog forks {chosen}")
+    for writer in found.forked:
+        yield Advice(f"two processes wrote as {writer}", f"bucketcatalog repair {chosen} --join {writer}")
     too_much = (
         found.uncovered_events >= MANY_EVENTS
         or found.uncovered_transactions >= MANY_TRANSACTIONS
@@ -210,6 +214,10 @@ def _to_do(found: Information, chosen: str) -> Iterator[Advice]:
     if too_much:
         waiting = f"readers replay {_several(found.uncovered_transactions, 'transaction')}"
         yield Advice(waiting, f"bucketcatalog checkpoint {chosen} --all-writers")
+    for table in found.tables:
+        if table.tombstones >= MANY_TOMBSTONES and table.tombstones > table.live:
+            ended = f"{_several(table.tombstones, 'tombstone')} of {table.table}, more than live rows"
+            yield Advice(ended, f"bucketcatalog gc {chosen} --data")
     if found.conflicts:
         yield Advice(_several(found.conflicts, "conflict"), f"bucketcatalog conflicts {chosen}")
     if errors := found.table("harvest_errors").live:

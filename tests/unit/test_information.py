@@ -50,7 +50,7 @@ def test_a_database_without_checkpoints_is_its_transactions(world: World) -> Non
     assert (found.checkpoints, found.stored_checkpoints, found.newest_checkpoint) == (0, 0, None)
     assert found.files.checkpoints == 0 and found.write_amplification == 0
     assert found.table("objects").levels == () and found.table("objects").stored == 3
-    assert (found.horizon, found.tags, found.conflicts, found.open_forks, found.to_do) == (None, 0, 0, 0, ())
+    assert (found.horizon, found.tags, found.conflicts, found.forked, found.to_do) == (None, 0, 0, (), ())
 
 
 def test_levels_tell_their_rows_blocks_and_bytes(world: World) -> None:
@@ -142,7 +142,19 @@ def test_a_fork_is_told(world: World, recwarn: Any) -> None:
     first, second = world.writer(), world.writer()
     world.commit(first, ("put", "objects", obj("a")))
     world.commit(second, ("put", "objects", obj("b")))
-    assert advice(world)[0].startswith("two processes wrote as one writer: bucketcatalog forks ")
+    assert (info(world).forked, info(world).open_forks) == (("w",), 1)
+    assert advice(world)[0] == f"two processes wrote as w: bucketcatalog repair {world.store.url} --database default --join w"
+
+
+def test_many_tombstones_are_worth_collecting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bucketcatalog.information.MANY_TOMBSTONES", 3)
+    with world.writer() as w:
+        world.commit(w, ("put", "objects", [obj(str(n)) for n in range(6)]))
+        world.commit(w, ("delete", "objects", [obj(str(n)) for n in range(3)]))
+        assert advice(world) == []
+        world.commit(w, ("delete", "objects", obj("3")))
+    (line,) = advice(world)
+    assert line == f"4 tombstones of objects, more than live rows: bucketcatalog gc {world.store.url} --database default --data"
 
 
 def test_a_place_with_a_space_is_quoted_and_progress_is_told(world: World, tmp_path: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 from bucketcatalog import DatabaseNotFound, paths
 from bucketcatalog.checking.comparing import differing_keys
 from bucketcatalog.checking.findings import SORTS, Finding, Severity
+from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
 from bucketcatalog.codec.checkpoints import Checkpoint, encode_checkpoint
 from bucketcatalog.codec.transactions import encode_transaction
 from bucketcatalog.cut import Cut, Head
@@ -120,6 +121,23 @@ def test_every_missing_file_is_found(world: World) -> None:
     assert {f.file.rpartition("/")[2] for f in found(world) if f.code == "MISSING_SEGMENT"} == {
         f"{paths.uuid_text(uuid)}.seg" for uuid in segments
     }
+
+
+def test_what_lies_within_a_published_horizon_may_be_gone(world: World) -> None:
+    _, checkpoint = last_checkpoint(world)
+    link = CheckpointLink("compactor-1", checkpoint.revision, checkpoint.uuid, checkpoint.digest)
+    gone = [n for n in names(world.store, ".txn") if n.startswith("a/")]
+    world.clock.tick()
+    with world.writer("maintainer-1") as maintainer:
+        world.snapshot()
+        maintainer.bound("prune", Boundary(horizon=checkpoint.cut, checkpoint=link))
+    for n in gone[:2]:
+        world.store.delete(n)
+    assert found(world) == []
+    world.commit(world.writer("b"), ("put", "objects", obj("newer")))
+    beyond = [n for n in names(world.store, ".txn") if n.startswith("b/")][-2]
+    world.store.delete(beyond)
+    assert {(f.code, f.file) for f in found(world)} == {("MISSING_TRANSACTION", beyond)}
 
 
 def test_a_marker_without_its_checkpoint_and_a_checkpoint_without_its_marker(world: World) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from ..codec.boundaries import Boundary
 from ..codec.checkpoints import Definition
 from ..codec.segments import SegmentReference
 from ..codec.transactions import Link, Transaction, Void
@@ -40,6 +41,7 @@ class Seen:
     definitions: tuple[Definition, ...]
     segments: tuple[SegmentReference, ...]
     voids: tuple[Void, ...]
+    boundary: Boundary | None
 
     @property
     def ref(self) -> Ref:
@@ -50,7 +52,9 @@ class Seen:
 def seen(t: Transaction) -> Seen:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
-    return Seen(t.writer, t.head, t.lateness_bound, t.parents, t.reads, t.digest, t.events, definitions, t.segments, t.voids)
+    return Seen(
+        t.writer, t.head, t.lateness_bound, t.parents, t.reads, t.digest, t.events, definitions, t.segments, t.voids, t.boundary
+    )
 
 
 def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen | Finding]:

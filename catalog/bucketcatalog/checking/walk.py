@@ -16,8 +16,9 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.descriptors import core_tables
 from ..codec.segments import BlockPlace, SegmentReference
 from ..codec.transactions import event_of
-from ..cut import Head
+from ..cut import Cut, Head
 from ..errors import CorruptionError, UnsupportedFormat
+from ..log.boundaries import newest_of
 from ..log.files import LogFiles
 from ..log.voids import voids_of
 from ..losses import revision
@@ -53,11 +54,12 @@ class Walk:
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
         self.voided: frozenset[Ref] = frozenset()
+        self.horizon = Cut()
         self._tell = tell
 
     def should_exist(self, writer: str, head: Head) -> bool:
-        """Whether a transaction that is referred to has to be there."""
-        return True
+        """Whether a transaction that is referred to has to be there: one within a published horizon may have been deleted."""
+        return head.revision > self.horizon.newest_revision(writer)
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong or worth knowing."""
@@ -101,6 +103,9 @@ class Walk:
                 self._refer(name, reference)
             yield from check_checkpoint(read, name)
         self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
+        published = [t.boundary for t in self.log.values() if t.boundary is not None]
+        newest = newest_of([*published, *(boundary for c in self.checkpoints for boundary in c.boundaries)])
+        self.horizon = newest.history.horizon if newest.history is not None else Cut()
 
     def name_of(self, checkpoint: Checkpoint) -> str:
         """The name of a checkpoint's file."""

@@ -60,6 +60,7 @@ def _document(found: Information) -> dict[str, Any]:
         "harvest_errors": found.table("harvest_errors").live,
         "conflicts": found.conflicts,
         "open_forks": found.open_forks,
+        "forked": list(found.forked),
         "tags": found.tags,
         "horizon": found.horizon,
         "horizon_time": _iso(found.horizon_time),

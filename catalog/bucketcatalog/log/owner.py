@@ -129,7 +129,7 @@ class OwnTimeline:
     @property
     def is_ahead(self) -> bool:
         """Whether what the next transaction follows lies in the future, so that others must be asked whether it is voided."""
-        return self.last_commit_time > self.files.store.now_us() + self.limits.clock_skew
+        return self.last_commit_time > self._now() + self.limits.clock_skew  # by this machine's clock: no commit asks for it
 
     def pardon(self, voided: Container[tuple[str, Head]]) -> None:
         """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them."""
