@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -16,14 +17,16 @@ from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, Invali
 from .log.owner import DEFAULT_LIMITS, Limits
 from .log.walking import between, version_view
 from .metadata import METADATA_TABLES
-from .names import MAINTAINER_PREFIX, database_name, host_writer, is_name, tag_name, writer_id
+from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, is_name, tag_name, writer_id
 from .paths import newest_prefix, transactions_prefix
+from .pruning import PruneResult, Pruning
+from .retention import Retention
 from .schema import merge
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
 from .tables import Table
 from .tagging import Tag
-from .times import Time
+from .times import Age, Time, parse_age
 from .versions import Version
 from .writer import Writer
 
@@ -133,6 +136,35 @@ class Catalog:
         with self._maintainer(database, writer) as held:
             return held.drop_tag(name)
 
+    def prune(
+        self,
+        older_than: Age,
+        *,
+        keep: int = 1,
+        database: str | None = None,
+        writer: str | None = None,
+        grace: Age = "24h",
+        dry_run: bool = True,
+        force: bool = False,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> PruneResult:
+        """Delete what is needed for nothing that stays: ``keep`` checkpoints, everything younger than ``older_than``, and all tags.
+
+        What may go is published first, by a maintainer, and deleted by a run after the ``grace`` period. ``InvalidOption`` for ages that
+        writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
+        """
+        policy = Retention(parse_age(older_than), keep, parse_age(grace))
+        name = self.resolve_database(database)
+        maintainer = host_writer(MAINTAINER_PREFIX) if writer is None else writer_id(writer)
+        if not is_maintainer(maintainer):
+            raise InvalidOption(
+                f"{maintainer!r} is no maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME."
+            )
+        if dry_run:
+            return Pruning(self.database(name), policy, None).run(force=force)
+        with self._maintainer(name, maintainer) as held:
+            return Pruning(self.database(name), policy, held, tell).run(force=force)
+
     def _maintainer(self, database: str | None, writer: str | None) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""
         name = self.resolve_database(database)
@@ -179,7 +211,7 @@ class Catalog:
     ) -> Changes:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
 
-        ``InvalidOption`` where the end is the earlier of the two.
+        ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted.
         """
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
@@ -197,7 +229,7 @@ class Catalog:
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""
         if start is None:
-            view = version_view(later.files, Cut())
+            view = replace(version_view(later.files, Cut()), horizon=later.view.horizon)
         else:
             view = self.snapshot(database=later.database, version=start).view
         return Snapshot(later.files, view, later.definitions)

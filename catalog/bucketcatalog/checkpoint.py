@@ -14,20 +14,24 @@ from dataclasses import dataclass, replace
 
 from . import clock, paths
 from .codec.blocks import BlockClass, EncodedBlock
-from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
+from .codec.checkpoints import Checkpoint, Totals, encode_checkpoint
 from .codec.seal import RUNS
 from .codec.segments import SegmentBuilder, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
+from .errors import HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
 from .log.coverage import Covered
+from .log.covering import coverages
 from .log.files import LogFiles
-from .log.looking import newest_own, newest_view
-from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
+from .log.horizon import Horizon
+from .log.looking import horizon_of, newest_own, newest_view
+from .log.owner import OwnTimeline
 from .log.tags import tags_of
 from .log.view import View
+from .log.walking import version_view
 from .merging import merged_blocks
 from .store.persist import for_seconds, put_persistently
 from .tiers import lowest_merged
@@ -58,34 +62,73 @@ def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut
 
     ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it.
     """
-    writer = timeline.writer
+    writer, bound = timeline.writer, timeline.limits.lateness_bound
     limit = files.store.now_us() + timeline.limits.clock_skew
-    parent = newest_own(files, writer, limit, alone=note is None)
-    view = newest_view(files, everything=True, ahead_of=limit, only=writer if note is None else None, using=parent)
+    horizon = horizon_of(files)
+    parent = _parent(files, writer, limit, horizon, alone=note is None)
+    only = writer if note is None else None
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=parent, horizon=horizon)
     if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
         return None
     if note is None:
-        return _write(files, timeline, view, max(view.cut.of_writer(writer)), parent)
+        return _written(files, _Place(writer, max(view.cut.of_writer(writer)).revision, bound), view, parent)
     followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
-    return _write(files, timeline, replace(view, cut=Cut.of([(writer, head), *kept])), head, parent)
+    return _written(files, _Place(writer, head.revision, bound), replace(view, cut=Cut.of([(writer, head), *kept])), parent)
 
 
-def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, parent: Checkpoint | None) -> CheckpointResult:
-    """The checkpoint of the view's cut, beside the transaction ``head``, from ``parent``, the one that the view was read from."""
-    writer = timeline.writer
+def write_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> CheckpointResult:
+    """A checkpoint of a past cut in the writer's namespace, which keeps the cut readable when what it is made from is pruned.
+
+    It lies at the first revision and has no marker, so that only who asks for this very cut meets it.
+    """
+    try:
+        view = version_view(files, cut, horizon)
+    except HistoryPruned:
+        view = version_view(files, cut)  # nothing that it needs may go before it has this checkpoint
+    parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
+    return _written(files, _Place(writer, 0, view.lateness_bound, marked=False), view, parent)
+
+
+def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:
+    """The checkpoint to start from: the writer's newest of its own timeline ``alone``, or of others' too.
+
+    What it does not cover has to be there: from before the horizon it is gone. Then it is one that reaches the horizon, or is its own.
+    """
+    own = newest_own(files, writer, limit, alone=alone)
+    if horizon is None:
+        return own
+    reaching = Covered(files, [own] if own is not None else [], horizon)
+    if all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer)) if alone else own and reaching.reaches(own):
+        return own
+    others = newest_own(files, writer, limit, alone=False)
+    return others if others is not None and reaching.reaches(others) else horizon.checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a checkpoint lies, the lateness bound that its maker promises, and whether a marker leads to it."""
+
+    writer: str
+    revision: int
+    lateness_bound: int
+    marked: bool = True
+
+
+def _written(files: LogFiles, place: _Place, view: View, parent: Checkpoint | None) -> CheckpointResult:
+    """Write the checkpoint of the view's cut from ``parent``, the only one that the view was read from."""
     contents = Contents(files, view)
-    kept, written = _state(files, writer, view.cut, contents, parent)
+    kept, written = _state(files, place.writer, view.cut, contents, parent)
     totals = _totals([*kept, *written])
-    bound = max(view.lateness_bound, timeline.limits.lateness_bound)
+    bound = max(view.lateness_bound, place.lateness_bound)
     checkpoint = Checkpoint(
-        writer=writer,
+        writer=place.writer,
         database=files.database,
-        revision=head.revision,
+        revision=place.revision,
         uuid=clock.uuid7(view.cut.newest_commit_time).bytes,
         cut=view.cut,
-        coverage=_coverages(files, view, view.observed - 2 * bound),
+        coverage=coverages(files, view, view.observed - 2 * bound),
         created=clock.now_us(),
         lateness_bound=bound,
         definitions=contents.definitions.given,
@@ -98,9 +141,10 @@ def _write(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, paren
         features=frozenset({RUNS} if kept else ()),
     )
     data = encode_checkpoint(checkpoint)
-    name = paths.checkpoint(writer, files.database, checkpoint.revision, checkpoint.uuid)
+    name = paths.checkpoint(place.writer, files.database, checkpoint.revision, checkpoint.uuid)
     _put(files, name, data)
-    _put(files, paths.newest_marker(writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
+    if place.marked:
+        _put(files, paths.newest_marker(place.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
     rows = sum(t.live + t.tombstones + t.stubs for t in totals.values())
     size = len(data) + sum(segment.size for segment in written)
     reused = sum(segment.size for segment in kept)
@@ -176,43 +220,6 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
         for run in segment.runs:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
     return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
-
-
-def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
-    """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
-    coverages = {}
-    long_ago = oldest - LOOK_WITHIN - MAX_CLOCK_SKEW
-    earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago])
-    for writer in view.cut.heads:
-        known = _known(files, view, writer)
-        several = _several(known)
-        recent = [head for head in known if head.commit_time >= oldest]
-        # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
-        # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
-        unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
-        list_from = min((head.revision for head in (*recent, *unsure)), default=view.cut.newest_revision(writer) + 1)
-        coverages[writer] = Coverage(
-            list_from=list_from,
-            recent=frozenset(head for head in known if head.revision >= list_from),
-            branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
-            newest_commit_time=max(head.commit_time for head in view.cut.of_writer(writer)),
-            transactions=len(known),
-        )
-    return coverages
-
-
-def _known(files: LogFiles, view: View, writer: str) -> set[Head]:
-    """Every transaction of the writer in the view's cut."""
-    covered = Covered(files, view.checkpoints)
-    tail = {t.head for t in view.tail if t.writer == writer}
-    listed = set(files.transactions(writer))
-    covered.know(writer, listed)
-    named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
-    return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
-
-
-def _several(heads: set[Head]) -> set[int]:
-    return {revision for revision, count in Counter(head.revision for head in heads).items() if count > 1}
 
 
 def _outside_reads(files: LogFiles, view: View) -> Cut:

@@ -17,6 +17,7 @@
     │   ├── DatabaseNotFound           no such database, or several to choose from
     │   ├── SourceNotFound             a source to harvest that is not there
     │   ├── StoreNotFound              no such bucket to keep a catalog in
+    │   ├── HistoryPruned              a version or time from before the horizon
     │   └── ObjectNotFound             an object of the store
     ├── StoreError                     the store refused or failed
     │   ├── AccessDenied
@@ -152,6 +153,12 @@ class StoreNotFound(NotFound):
     """The store itself is not there: no bucket of that name."""
 
     code = "STORE_NOT_FOUND"
+
+
+class HistoryPruned(NotFound):
+    """A version or a time that lies before the horizon: what it needs was pruned, or may be from now on."""
+
+    code = "PRUNED"
 
 
 class ObjectNotFound(NotFound):

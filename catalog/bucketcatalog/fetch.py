@@ -7,13 +7,24 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 from .codec.blocks import decode_block
-from .codec.segments import BlockPlace, SegmentReference, check_block, decode_index, held_by_block, held_by_segment
-from .errors import MissingObject, ObjectNotFound
+from .codec.segments import (
+    TRAILER_BYTES,
+    BlockPlace,
+    SegmentReference,
+    check_block,
+    covers_a_cut,
+    decode_index,
+    held_by_block,
+    held_by_segment,
+    index_start,
+)
+from .errors import CorruptionError, MissingObject, ObjectNotFound
 from .facts import Facts
 from .keys import EVERYTHING, KeyRange
+from .log.lost import if_pruned
 from .paths import segment as segment_path
 from .sortedfacts import SortedFacts
-from .store.base import Store
+from .store.base import ObjectInfo, Store
 from .tables import Table
 
 _KEPT_BYTES = 64 << 20
@@ -33,6 +44,14 @@ def read_block(
     data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place))
     check_block(data, place)
     return decode_block(data, table, place.name, columns, keys)
+
+
+def is_of_checkpoint(store: Store, info: ObjectInfo) -> bool:
+    """Whether a segment that nothing refers to was written for a checkpoint; ``CorruptionError`` where it does not say."""
+    start = index_start(store.get_range(info.name, -TRAILER_BYTES, TRAILER_BYTES), info.name)
+    if not 0 <= start < info.size:
+        raise CorruptionError(f"{info.name} has no index.", next_step="Restore the file from a copy of the store.")
+    return covers_a_cut(store.get_range(info.name, start, info.size - start), info.name)
 
 
 class Blocks:
@@ -79,6 +98,5 @@ def _range(store: Store, name: str, offset: int, length: int, held: Callable[[],
     try:
         return store.get_range(name, offset, length)
     except ObjectNotFound:
-        raise MissingObject(
-            f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store."
-        ) from None
+        lost = MissingObject(f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store.")
+        raise if_pruned(store, name) or lost from None

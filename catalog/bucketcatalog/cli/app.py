@@ -20,7 +20,7 @@ from .. import clock
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
 from ..store.secrets import Secrets, has_cut_password
-from . import about, files, harvesting, history, information, maintenance, objects, writing
+from . import about, files, harvesting, history, information, maintenance, objects, pruning, writing
 from .codes import INTERRUPTED
 from .output import PipeClosed, visible
 
@@ -61,7 +61,7 @@ def _root(
     """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""
 
 
-for _group in (harvesting, information, objects, about, history, writing, maintenance, files):
+for _group in (harvesting, information, objects, about, history, writing, maintenance, pruning, files):
     for _name, _command in _group.COMMANDS.items():
         app.command(_name)(_command)
 

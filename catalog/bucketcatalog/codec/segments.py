@@ -20,6 +20,7 @@ from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, header_message, header_of
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
+from .wire import field_spans
 
 MAX_SEGMENT_BYTES = 1 << 30
 _BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG = b"\x0a", b"\x12", b"\x19"
@@ -109,6 +110,25 @@ class SegmentBuilder:
         place = self.size + len(prefix)
         reference = SegmentReference(writer, uuid, len(data), place, len(sealed), digest(sealed), _runs(self._headers))
         return data, reference
+
+
+TRAILER_BYTES = len(_OFFSET_TAG) + 8
+
+
+def index_start(trailer: bytes, name: str) -> int:
+    """Where the index begins, from the last bytes of the segment ``name``; ``CorruptionError`` where they do not say."""
+    if len(trailer) != TRAILER_BYTES or trailer[:1] != _OFFSET_TAG:
+        raise CorruptionError(f"{name} does not end as a segment does.", next_step=_REMEDY)
+    return int.from_bytes(trailer[1:], "little")
+
+
+def covers_a_cut(end: bytes, name: str) -> bool:
+    """Whether the rows of the segment ``name`` cover a cut, from its bytes from the index on; else they are a transaction's events."""
+    try:
+        (span,) = field_spans(end, 2)
+        return log_pb2.SegmentIndex.FromString(unseal(end[span[0] : sum(span)], name, "the index of a segment")).HasField("cut")
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
 
 
 def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:

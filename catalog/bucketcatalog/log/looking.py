@@ -6,17 +6,20 @@ the checkpoints and what no checkpoint covers, and asks once for each writer: it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Head
 from ..errors import MissingObject
+from ..names import is_maintainer
 from ..paths import LogFile
+from .boundaries import newest_of
 from .coverage import Covered, choose
 from .files import LogFiles
 from .gathering import Gathering, Ref
+from .horizon import Horizon
 from .view import View, view_of
 
 
@@ -39,6 +42,7 @@ class Known:
     markers: Mapping[str, Markers] = field(default_factory=dict)
     tail: Mapping[Ref, Transaction] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
+    horizon: Horizon | None = None
 
 
 Timelines = dict[str, tuple[int, list[LogFile]]]
@@ -49,13 +53,11 @@ def look(files: LogFiles, known: Known) -> tuple[View, Known]:
     """The view of now, and what the next look may start from.
 
     A checkpoint appears in the listing of its timeline before its marker is there: it is a reason to ask for the markers again, and
-    used only when they name it. Where something that was known is gone, as after pruning, everything is asked for anew.
+    used only when they name it. Where something is gone, as while somebody prunes, everything is asked for anew, once.
     """
     try:
         return _look(files, known)
     except MissingObject:
-        if not known.markers:
-            raise
         return _look(files, Known())
 
 
@@ -66,23 +68,43 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     asked: set[str] = set()
     hinted = [writer for writer in writers if writer not in markers]
     listed: Timelines = {}
-    while hinted or not listed:
+    horizon, is_settled = known.horizon, False
+    gathering = Gathering(files, Covered(files, ()))
+    while hinted or not is_settled:
         markers |= zip(hinted, files.several(_newest_markers, hinted), strict=True)
         asked |= set(hinted)
-        covered = Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None))
+        candidates = [m.checkpoint for m in markers.values() if m.checkpoint is not None]
+        horizon = newest_horizon(files, horizon, candidates)
+        covered = Covered(files, choose(candidates, horizon), horizon)
         firsts = {writer: _first(covered, known, writer) for writer in sorted({*writers, *covered.writers()})}
         listed |= _timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]})
-        if not firsts:
-            break
         hinted = [
-            w for w in writers if w not in asked and any(not markers[w].tell_of(head) for head in _checkpoints(listed[w][1]))
+            w for w in writers if w not in asked and any(not markers[w].tell_of(head) for head in _checkpoints(w, listed[w][1]))
         ]
-    gathering = Gathering(files, covered, known=known.tail)
-    gathering.take(listed)
+        if not hinted:
+            gathering = Gathering(files, covered, known={**known.tail, **gathering.found})
+            gathering.take(listed)
+            horizon = newest_horizon(files, horizon, (), gathering.found.values())
+            is_settled = horizon == covered.horizon
     gathering.complete()
     view = view_of(files, gathering, observed)
     newest = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
-    return view, Known(markers, gathering.found, newest)
+    return view, Known(markers, gathering.found, newest, horizon)
+
+
+def newest_horizon(
+    files: LogFiles, known: Horizon | None, checkpoints: Iterable[Checkpoint], transactions: Iterable[Transaction] = ()
+) -> Horizon | None:
+    """The horizon that counts of the one that is known and those that checkpoints carry on or transactions have published."""
+    boundaries = [boundary for checkpoint in checkpoints for boundary in checkpoint.boundaries]
+    boundaries += [transaction.boundary for transaction in transactions if transaction.boundary is not None]
+    newest = newest_of(boundaries if known is None else [known.boundary, *boundaries]).history
+    return known if newest is None or (known is not None and newest == known.boundary) else Horizon(newest, files)
+
+
+def horizon_of(files: LogFiles) -> Horizon | None:
+    """The horizon of now. Only maintainers publish one: a database without them has none, which one request tells."""
+    return look(files, Known())[0].horizon if any(map(is_maintainer, files.writers())) else None
 
 
 def _first(covered: Covered, known: Known, writer: str) -> int:
@@ -96,8 +118,10 @@ def _timelines(files: LogFiles, firsts: Mapping[str, int]) -> Timelines:
     return {writer: (first, found) for (writer, first), found in zip(firsts.items(), listed, strict=True)}
 
 
-def _checkpoints(found: Iterable[LogFile]) -> Iterator[Head]:
-    return (Head(file.revision, file.uuid) for file in found if not file.is_transaction)
+def _checkpoints(writer: str, found: Iterable[LogFile]) -> Iterator[Head]:
+    """The checkpoints beside a timeline that have markers: those at a maintainer's first revision may be of tags, and have none."""
+    first = 1 if is_maintainer(writer) else 0
+    return (Head(file.revision, file.uuid) for file in found if not file.is_transaction and file.revision >= first)
 
 
 def newest_view(
@@ -108,25 +132,37 @@ def newest_view(
     before: int | None = None,
     only: str | None = None,
     using: Checkpoint | None = None,
+    horizon: Horizon | None = None,
+    writers: Sequence[str] | None = None,
 ) -> View:
     """The view of now, or with ``before`` that of every transaction whose commit time is at most that.
 
     With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
     each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
-    view is of one writer's own timeline: closed under parents, not under reads.
-    With ``using`` no other checkpoint is looked for.
+    view is of one writer's own timeline, beside what ``using`` covers: closed under parents, not under reads.
+    With ``using`` no other checkpoint is looked for; it reaches the ``horizon``. Of a view of an earlier time the horizon is given: it is
+    told by later transactions. ``writers`` are those that were just listed.
     """
     observed = files.store.now_us()
     limit = before if before is not None else ahead_of
-    writers = files.writers() if only is None else [only]
+    writers = ([*writers] if writers is not None else files.writers()) if only is None else [only]
+    candidates = [using] if using is not None else []
     if using is None and only is None:
         found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
-        covered = Covered(files, choose(markers.checkpoint for markers in found if markers.checkpoint is not None))
-    else:
-        covered = Covered(files, [using] if using is not None else [])
-    gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
-    everyone = sorted({*writers, *covered.writers()})
-    gathering.take(_timelines(files, {writer: 0 if everything else covered.list_from(writer) for writer in everyone}))
+        candidates = [markers.checkpoint for markers in found if markers.checkpoint is not None]
+    listed: Timelines = {}
+    while True:
+        horizon = newest_horizon(files, horizon, candidates)
+        chosen = candidates if using is not None or only is not None else choose(candidates, horizon)
+        covered = Covered(files, chosen, horizon)
+        gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
+        everyone = sorted({*writers, *(covered.writers() if only is None else ())})
+        firsts = {writer: 0 if everything else covered.list_from(writer) for writer in everyone}
+        listed |= _timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]})
+        gathering.take(listed)
+        horizon = newest_horizon(files, horizon, (), gathering.found.values())
+        if horizon == covered.horizon:
+            break
     if ahead_of is not None:
         _drop_unfounded(gathering, ahead_of)
     gathering.complete()

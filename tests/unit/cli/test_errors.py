@@ -37,6 +37,7 @@ def test_every_command_of_this_release_is_there() -> None:
         "info",
         "log",
         "ls",
+        "prune",
         "stat",
         "tables",
         "tag",
