@@ -18,11 +18,15 @@ from .errors import CorruptionError
 from .fetch import is_of_checkpoint
 from .log.coverage import Covered
 from .log.files import LogFiles
+from .log.horizon import floors_of
 from .log.tags import TagState, tags_of
 from .log.view import View
 from .names import is_maintainer
 from .paths import LogFile
 from .store.base import ObjectInfo
+
+_MARKER_DELAY = 7 * 24 * 3_600_000_000
+"""Microseconds after which no marker of a checkpoint can still arrive: who puts one gives up after a minute."""
 
 
 class Kind(Enum):
@@ -101,8 +105,11 @@ def _list_writer(
 def prunable(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> list[Prunable]:
     """The files that go when ``horizon`` is the horizon; ``view`` is of now. In the order in which they are deleted."""
     before = now - max(grace, SAFE_AGE)
-    going = {key: why for key in stored.checkpoints if (why := _why(stored, view, horizon, key, before))}
-    staying = [(key, c) for key, (c, _) in stored.checkpoints.items() if key not in going]
+    covered = Covered(stored.files, [horizon], view.horizon)
+    for writer in stored.timelines:
+        covered.know(writer, (head for head, _ in stored.transactions(writer)))
+    going = {key: why for key in stored.checkpoints if (why := _why(stored, view, covered, key, before))}
+    staying = [c for key, (c, _) in stored.checkpoints.items() if key not in going]
     found = [
         Prunable(info.name, Kind.MARKER, info.size, "leads to a checkpoint that goes")
         for writer, markers in stored.markers.items()
@@ -114,23 +121,24 @@ def prunable(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace
         for key, (_, info) in stored.checkpoints.items()
         if key in going
     ]
-    beside = {(writer, head.revision) for (writer, head), _ in staying if not stored.is_kept(writer, head)}
-    found += _transactions(stored, view, horizon, beside)
-    used = {segment.uuid for _, c in staying for segment in c.segments}
+    found += _transactions(stored, view, covered)
+    used = {segment.uuid for c in staying for segment in c.segments}
     freed = {segment.uuid for key, (c, _) in stored.checkpoints.items() if key in going for segment in c.segments} - used
     gone = {file.name for file in found}
     return [*found, *_segments(stored, used, freed, gone, before)]
 
 
-def _why(stored: Stored, view: View, horizon: Checkpoint, key: tuple[str, Head], before: int) -> str:
-    """Why a checkpoint goes; empty where it stays."""
+def _why(stored: Stored, view: View, covered: Covered, key: tuple[str, Head], before: int) -> str:
+    """Why a checkpoint goes; empty where it stays, as the horizon's own does and each that holds what that does not."""
     checkpoint, info = stored.checkpoints[key]
+    is_marked = key[1] in stored.markers.get(key[0], {})
+    if checkpoint.uuid == covered.checkpoints[0].uuid or info.modified_us > before - (0 if is_marked else _MARKER_DELAY):
+        return ""  # its marker may still be under way, which must not come to lead nowhere
     if stored.is_kept(*key):
-        is_free = info.modified_us <= before and _free_since(tags_of(view).values(), checkpoint.cut) <= before
-        return "no tag names its version any more" if is_free and checkpoint.uuid != horizon.uuid else ""
-    cut = checkpoint.cut
-    within = all(cut.newest_revision(w) <= horizon.cut.newest_revision(w) for w in cut.heads)
-    return "older than the horizon" if within and checkpoint.uuid != horizon.uuid else ""
+        is_free = _free_since(tags_of(view).values(), checkpoint.cut) <= before
+        return "no tag names its version any more" if is_free else ""
+    within = all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)
+    return "older than the horizon" if within else ""
 
 
 def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
@@ -144,19 +152,14 @@ def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
     return since
 
 
-def _transactions(stored: Stored, view: View, horizon: Checkpoint, beside: set[tuple[str, int]]) -> Iterator[Prunable]:
-    """The covered transactions before where readers list each timeline, in order of revision.
-
-    Heads stay, for they tell the next revision and what it follows, and so does what a remaining checkpoint lies beside.
-    """
-    covered = Covered(stored.files, [horizon], view.horizon)
-    for writer, coverage in horizon.coverage.items():
-        listed = list(stored.transactions(writer))
-        covered.know(writer, (head for head, _ in listed))
+def _transactions(stored: Stored, view: View, covered: Covered) -> Iterator[Prunable]:
+    """The covered transactions before the floors, in order of revision; heads stay, for they tell the next revision and what it follows."""
+    horizon = covered.checkpoints[0]
+    floors = floors_of(horizon, view.horizon.boundary.floors if view.horizon is not None else {})
+    for writer, floor in floors.items():
         heads = {*view.cut.of_writer(writer)}
-        for head, info in listed:
-            is_needed = head.revision >= coverage.list_from or head in heads or (writer, head.revision) in beside
-            if not is_needed and covered.holds(writer, head):
+        for head, info in stored.transactions(writer):
+            if head.revision < floor and head not in heads and covered.holds(writer, head):
                 why = "covered by the checkpoint of the horizon"
                 yield Prunable(info.name, Kind.TRANSACTION, info.size, why, writer, head)
 

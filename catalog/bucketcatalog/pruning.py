@@ -18,7 +18,7 @@ from .cut import Cut
 from .database import Database
 from .log.coverage import Covered
 from .log.files import LogFiles
-from .log.horizon import Horizon
+from .log.horizon import Horizon, floors_of
 from .log.tags import tags_of
 from .log.view import View
 from .log.walking import kept_checkpoint
@@ -119,7 +119,8 @@ class Pruning:
                 result, waiting=waiting, tags=tags, horizon=str(chosen.cut), horizon_time=time, published=None, due=None
             )
         link = CheckpointLink(chosen.writer, chosen.revision, chosen.uuid, chosen.digest)
-        self._writer.bound("prune", Boundary(horizon=chosen.cut, checkpoint=link, first=_first(going)))
+        floors = floors_of(chosen, view.horizon.boundary.floors if view.horizon is not None else {})
+        self._writer.bound("prune", Boundary(horizon=chosen.cut, checkpoint=link, first=_first(going), floors=floors))
         view = self._database.view()
         assert view.horizon is not None
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
@@ -135,8 +136,8 @@ class Pruning:
             is_later = chosen.cut != horizon.cut and Covered(self._files, (), horizon).reaches(chosen)
             chosen = chosen if is_later else None
         newest = next(reversed(of_everyone(checkpoints, began)), None)
-        used = {c.cut for c in (chosen, horizon) if c is not None}
-        return chosen, newest is None or newest.cut in used
+        is_used = newest is not None and newest.cut in {c.cut for c in (chosen, horizon) if c is not None}
+        return chosen, newest is None or (is_used and _is_beyond(view, newest))
 
     def _going(self, stored: Stored, view: View, horizon: Checkpoint) -> tuple[Prunable, ...]:
         now = self._files.store.now_us()
@@ -173,6 +174,13 @@ class Pruning:
             persistently(partial(files.store.delete, file.name), for_seconds(_PATIENCE))
             self._deleted += 1
             self._tell(self._deleted)
+
+
+def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:
+    """Whether anything but what is about the catalog itself has been committed after the checkpoint."""
+    newest = checkpoint.cut.newest_revision
+    by_writers = any(view.cut.newest_revision(w) > newest(w) for w in view.cut.heads if is_data_writer(w))
+    return by_writers or any(t.events for t in view.tail)
 
 
 def _in_turn(going: tuple[Prunable, ...], stored: Stored, horizon: Horizon) -> Iterator[Prunable]:

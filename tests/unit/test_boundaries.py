@@ -28,7 +28,7 @@ def horizon(world: World) -> Boundary:
     (made,) = [c for c in world.snapshot().view.checkpoints if c.writer == "compactor-2"]
     link = CheckpointLink(made.writer, made.revision, made.uuid, made.digest)
     first = Cut({"w": (Head(0, b"f" * 16), Head(0, b"g" * 16))})
-    return Boundary(made.cut, link, settled=3, first=first)
+    return Boundary(made.cut, link, settled=3, first=first, floors={"w": 1, "v": 7})
 
 
 def published(world: World, *boundaries: Boundary, writer: str = "maintainer-1") -> list[Boundary]:

@@ -6,6 +6,7 @@ is missing, so it is refused. What a maintainer's newest boundary says counts fr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +17,14 @@ from ..errors import CorruptionError, HistoryPruned
 from ..paths import checkpoint as checkpoint_path
 from ..times import shown_time
 from .files import LogFiles
+
+
+def floors_of(checkpoint: Checkpoint, earlier: Mapping[str, int]) -> dict[str, int]:
+    """The revisions before which a checkpoint as the horizon allows transactions to be deleted, or an ``earlier`` boundary did.
+
+    A checkpoint may list a timeline from an earlier revision than the one before it did, where a transaction arrived late.
+    """
+    return {writer: max(coverage.list_from, earlier.get(writer, 0)) for writer, coverage in checkpoint.coverage.items()}
 
 
 @dataclass(frozen=True)
@@ -51,9 +60,8 @@ class Horizon:
         return found
 
     def floor(self, writer: str) -> int:
-        """The writer's first revision that is kept whatever it is: only below it is anything deleted."""
-        coverage = self.checkpoint.coverage.get(writer)
-        return coverage.list_from if coverage is not None else 0
+        """The writer's first revision that was kept whatever it was by this boundary and all before it."""
+        return self.boundary.floors.get(writer, 0)
 
     def refusal(self, what: str) -> HistoryPruned:
         """The error for something that lies before the horizon."""

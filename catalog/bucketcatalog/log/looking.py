@@ -68,28 +68,54 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     asked: set[str] = set()
     hinted = [writer for writer in writers if writer not in markers]
     listed: Timelines = {}
-    horizon, is_settled = known.horizon, False
-    gathering = Gathering(files, Covered(files, ()))
-    while hinted or not is_settled:
+
+    def more(covered: Covered) -> None:
+        firsts = {writer: _first(covered, known, writer) for writer in sorted({*writers, *covered.writers()})}
+        listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
+
+    while True:
         markers |= zip(hinted, files.several(_newest_markers, hinted), strict=True)
         asked |= set(hinted)
-        candidates = [m.checkpoint for m in markers.values() if m.checkpoint is not None]
-        horizon = newest_horizon(files, horizon, candidates)
-        covered = Covered(files, choose(candidates, horizon), horizon)
-        firsts = {writer: _first(covered, known, writer) for writer in sorted({*writers, *covered.writers()})}
-        listed |= _timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]})
-        hinted = [
-            w for w in writers if w not in asked and any(not markers[w].tell_of(head) for head in _checkpoints(w, listed[w][1]))
-        ]
+        more(Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None)))
+        hinted = [w for w in writers if w not in asked and _tells_of_more(w, listed[w][1], markers[w])]
         if not hinted:
-            gathering = Gathering(files, covered, known={**known.tail, **gathering.found})
-            gathering.take(listed)
-            horizon = newest_horizon(files, horizon, (), gathering.found.values())
-            is_settled = horizon == covered.horizon
+            break
+    candidates = [m.checkpoint for m in markers.values() if m.checkpoint is not None]
+
+    def attempt(horizon: Horizon | None) -> Gathering:
+        covered = Covered(files, choose(candidates, horizon), horizon)
+        more(covered)
+        gathering = Gathering(files, covered, known=known.tail)
+        gathering.take(listed)
+        return gathering
+
+    gathering = _with_horizon(files, known.horizon, candidates, attempt)
     gathering.complete()
     view = view_of(files, gathering, observed)
     newest = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
-    return view, Known(markers, gathering.found, newest, horizon)
+    return view, Known(markers, gathering.found, newest, view.horizon)
+
+
+def _with_horizon(
+    files: LogFiles, known: Horizon | None, candidates: Sequence[Checkpoint], attempt: Callable[[Horizon | None], Gathering]
+) -> Gathering:
+    """What ``attempt`` gathers with the horizon that counts, which may be told by what is gathered.
+
+    The checkpoint of an earlier one may be gone. Then it is found without one what has been published since.
+    """
+    horizon, gone = newest_horizon(files, known, candidates), None
+    while True:
+        try:
+            gathering = attempt(horizon)
+        except MissingObject:
+            if horizon in (None, gone):
+                raise
+            gone, horizon = horizon, None
+            continue
+        newest = newest_horizon(files, horizon or gone, candidates, gathering.found.values())
+        if newest == horizon:
+            return gathering
+        horizon = newest
 
 
 def newest_horizon(
@@ -118,10 +144,14 @@ def _timelines(files: LogFiles, firsts: Mapping[str, int]) -> Timelines:
     return {writer: (first, found) for (writer, first), found in zip(firsts.items(), listed, strict=True)}
 
 
-def _checkpoints(writer: str, found: Iterable[LogFile]) -> Iterator[Head]:
-    """The checkpoints beside a timeline that have markers: those at a maintainer's first revision may be of tags, and have none."""
+def _tells_of_more(writer: str, found: Iterable[LogFile], markers: Markers) -> bool:
+    """Whether there is a checkpoint beside a timeline of which the markers told nothing.
+
+    Those at a maintainer's first revision may be of tags, and have none.
+    """
     first = 1 if is_maintainer(writer) else 0
-    return (Head(file.revision, file.uuid) for file in found if not file.is_transaction and file.revision >= first)
+    heads = (Head(file.revision, file.uuid) for file in found if not file.is_transaction and file.revision >= first)
+    return any(not markers.tell_of(head) for head in heads)
 
 
 def newest_view(
@@ -151,18 +181,18 @@ def newest_view(
         found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
         candidates = [markers.checkpoint for markers in found if markers.checkpoint is not None]
     listed: Timelines = {}
-    while True:
-        horizon = newest_horizon(files, horizon, candidates)
+
+    def attempt(horizon: Horizon | None) -> Gathering:
         chosen = candidates if using is not None or only is not None else choose(candidates, horizon)
         covered = Covered(files, chosen, horizon)
-        gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
         everyone = sorted({*writers, *(covered.writers() if only is None else ())})
         firsts = {writer: 0 if everything else covered.list_from(writer) for writer in everyone}
-        listed |= _timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]})
+        listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
+        gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
         gathering.take(listed)
-        horizon = newest_horizon(files, horizon, (), gathering.found.values())
-        if horizon == covered.horizon:
-            break
+        return gathering
+
+    gathering = _with_horizon(files, horizon, candidates, attempt)
     if ahead_of is not None:
         _drop_unfounded(gathering, ahead_of)
     gathering.complete()
