@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,8 +14,14 @@ from bucketcatalog import Catalog
 from bucketcatalog.checkpoint import CheckpointResult
 
 from . import dataset
+from .fresh import run_fresh
+
+if TYPE_CHECKING:
+    from .world import World
 
 WRITER = "bench"
+FIRST_SEED = 100
+_REWRITTEN_AT_ONCE = 1_000_000
 
 
 def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
@@ -31,8 +37,79 @@ def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
 
 def build_seeded(path: str, parts: int, rows: int) -> dict[str, Any]:
     """A catalog of so many parts of the data set, each of another seed; so their rows need not be in this process."""
-    result = build(path, (dataset.objects(rows, seed=100 + seed) for seed in range(parts)))
+    result = build(path, (dataset.objects(rows, seed=FIRST_SEED + seed) for seed in range(parts)))
     return {"rows": result.rows, "bytes": result.bytes}
+
+
+def overwrite_seeded(path: str, parts: int, rows: int, every: int, rounds: int) -> dict[str, Any]:
+    """Put each ``every``-th object of such a catalog again, a transaction and a checkpoint a round."""
+    names = [dataset.objects(rows, seed=FIRST_SEED + seed)["name"].combine_chunks()[::every] for seed in range(parts)]
+    taken = pa.concat_arrays(names)
+    with Catalog(path).writer(WRITER) as writer:
+        for number in range(rounds):
+            fresh = dataset.objects(len(taken), seed=50_000 + number)
+            with writer.transaction(operation="upsert") as tx:
+                tx.put("objects", fresh.set_column(fresh.column_names.index("name"), "name", taken))
+            writer.checkpoint()
+    return {"levels": Catalog(path).snapshot().base("objects").level_rows}
+
+
+def rewrite(path: str, target: str) -> dict[str, Any]:
+    """A catalog of the live objects of another one, and nothing else, checkpointed."""
+    batches = Catalog(path).snapshot().scan("objects", columns=list(dataset.COLUMNS)).to_batches()
+    result = build(target, _gathered(batches, _REWRITTEN_AT_ONCE))
+    return {"rows": result.rows}
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The batches as tables of at least so many rows."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(one) for one in waiting) >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def large(world: World) -> Path:
+    """A catalog of all the large parts, checkpointed; not to be written to."""
+    scale = world.scale
+    made = {"parts": scale.large_parts, "rows": scale.large_part_rows}
+    return world.once("large", lambda path: run_fresh("ours", "build_seeded", path=str(path), **made))
+
+
+def checkpoint(path: str, full: bool = False) -> dict[str, Any]:
+    """Write a checkpoint; ``seconds`` begin after the imports, ``peak`` is the most memory in bytes that the process ever held."""
+    start = time.perf_counter()
+    with Catalog(path).writer(WRITER) as writer:
+        result = writer.checkpoint(full=full)
+    assert result is not None
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "bytes": result.bytes, "reused": result.reused_bytes, "peak": peak_memory()}
+
+
+def checkpoints(path: Path, parts: Iterator[pa.Table]) -> dict[str, Any]:
+    """A checkpoint after each of the parts, by one writer that is held open: their bytes, and how it ended."""
+    written, spent = [], 0.0
+    before = _committed(path)
+    with Catalog(path).writer(WRITER) as writer:
+        for rows in parts:
+            with writer.transaction() as tx:
+                tx.put("objects", rows)
+            start = time.perf_counter()
+            result = writer.checkpoint()
+            spent += time.perf_counter() - start
+            assert result is not None
+            written.append(result.bytes)
+    levels = len(Catalog(path).snapshot().base("objects").level_rows)
+    return {"bytes": written, "committed": _committed(path) - before, "seconds": round(spent, 1), "levels": levels}
+
+
+def _committed(path: Path) -> int:
+    """Bytes of all transactions."""
+    return sum(file.stat().st_size for file in path.glob("*/*/transactions/*/*.txn"))
 
 
 def read(path: str, columns: list[str] | None, repeats: int = 1) -> dict[str, Any]:

@@ -24,6 +24,7 @@ FINDS: dict[str, Callable[[deltalake.DeltaTable, list[str]], pa.Table]] = {
         deltalake.QueryBuilder().register("t", table).execute(f"select * from t where name in ({_quoted(names)})").read_all()
     ),
 }
+_FILES_A_COMMIT = 100_000
 FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
 
 
@@ -72,6 +73,26 @@ def make_log(path: Path, depth: int) -> None:
     for number in range(depth):
         _add_file(table, number)
         table.update_incremental()
+
+
+def make_files(path: Path, count: int) -> None:
+    """A table of so many files, as their metadata says."""
+    deltalake.DeltaTable.create(path, deltalake.Schema.from_arrow(FILES))
+    for start in range(0, count, _FILES_A_COMMIT):
+        add_files(path, start, min(_FILES_A_COMMIT, count - start))
+
+
+def add_files(path: Path, first: int, count: int) -> None:
+    """A commit of so many more files."""
+    stats = '{"numRecords":1}'
+    names = (f"projects/part-{number:012}.parquet" for number in range(first, first + count))
+    actions = [AddAction(name, 1_000, {}, 1_700_000_000_000, True, stats) for name in names]
+    deltalake.DeltaTable(path).create_write_transaction(actions, "append", FILES)
+
+
+def checkpoint(path: Path) -> None:
+    """Write a checkpoint."""
+    deltalake.DeltaTable(path).create_checkpoint()
 
 
 APPENDS = ("create_write_transaction, table held open", "write_deltalake, table held open", "write_deltalake by path")

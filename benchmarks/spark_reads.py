@@ -78,15 +78,15 @@ def _files(parquet: Path) -> int:
 
 
 @contextmanager
-def spark_session(directory: Path) -> Iterator[SparkSession]:
-    """A local session on all cores."""
+def spark_session(directory: Path, threads: int | None = None) -> Iterator[SparkSession]:
+    """A local session on so many threads, by default as many as there are cores."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     java = Path(sys.prefix) / "java"
     if java.is_dir():
         os.environ["JAVA_HOME"] = str(java)
     spark = (
-        SparkSession.builder.master("local[*]")
+        SparkSession.builder.master(f"local[{threads or '*'}]")
         .appName("bucketcatalog benchmarks")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

@@ -36,6 +36,11 @@ class Scale:
     spark_objects: int
     memory_parts: int
     memory_part_rows: int
+    large_parts: int
+    large_part_rows: int
+    checkpoints: int
+    changes: int
+    overwrites: tuple[int, int]
     s3_commits: int
     s3_seconds: float
     s3_many: int
@@ -61,6 +66,11 @@ FULL = Scale(
     spark_objects=2_000_000,
     memory_parts=10,
     memory_part_rows=500_000,
+    large_parts=10,
+    large_part_rows=1_000_000,
+    checkpoints=1_000,
+    changes=1_000,
+    overwrites=(1, 20),
     s3_commits=100,
     s3_seconds=8.0,
     s3_many=10_000,
@@ -85,6 +95,11 @@ SMALL = Scale(
     spark_objects=200_000,
     memory_parts=4,
     memory_part_rows=50_000,
+    large_parts=10,
+    large_part_rows=50_000,
+    checkpoints=50,
+    changes=500,
+    overwrites=(1, 20),
     s3_commits=30,
     s3_seconds=2.0,
     s3_many=640,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Mask = npt.NDArray[np.bool_]
 Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -16,6 +19,17 @@ def one_chunk(values: Any) -> pa.Array:
     if not isinstance(values, pa.ChunkedArray):
         return values
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def hexadecimal(values: pa.Array) -> pa.Array:
+    """Binary values without nulls as text, two digits a byte."""
+    raw = values.cast(pa.binary())
+    offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32, count=len(raw) + 1, offset=4 * raw.offset)
+    digits = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+    data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]] if len(raw) else np.empty(0, np.uint8)
+    text = np.stack([digits[data >> 4], digits[data & 15]], axis=1)
+    starts = np.ascontiguousarray((offsets - offsets[0]) * 2)
+    return pa.StringArray.from_buffers(len(raw), pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(text)))
 
 
 def convert_list(values: pa.ListArray, items: Convert) -> pa.ListArray:
@@ -38,3 +52,39 @@ def _entries(values: Any, *below: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
 
 def _nulls(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
+
+
+def same_values(left: pa.Array, right: pa.Array) -> Mask:
+    """Where two arrays of one type and length hold the same value: null equals null, NaN equals NaN, lists and maps entry by entry."""
+    missing, absent = np.asarray(left.is_null()), np.asarray(right.is_null())
+    both = ~missing & ~absent
+    if pa.types.is_struct(left.type):
+        alike = np.ones(len(left), dtype=bool)
+        for place in range(left.type.num_fields):
+            alike &= same_values(left.field(place), right.field(place))
+    elif pa.types.is_list(left.type):
+        alike = _same_entries(left, right, both, (left.values, right.values))
+    elif pa.types.is_map(left.type):
+        alike = _same_entries(left, right, both, (left.keys, right.keys), (left.items, right.items))
+    else:
+        alike = np.asarray(pc.fill_null(pc.equal(left, right), False))
+        if pa.types.is_floating(left.type):
+            alike |= np.asarray(pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
+    same: Mask = np.where(both, alike, missing & absent)
+    return same
+
+
+def _same_entries(left: Any, right: Any, both: Mask, *below: tuple[pa.Array, pa.Array]) -> Mask:
+    """Where two arrays of lists or maps have as many entries and the same ones; ``below`` are the arrays that hold these."""
+    starts = np.asarray(left.offsets)[:-1].astype(np.int64), np.asarray(right.offsets)[:-1].astype(np.int64)
+    sizes = np.diff(np.asarray(left.offsets)), np.diff(np.asarray(right.offsets))
+    alike: Mask = both & (sizes[0] == sizes[1])
+    rows = np.flatnonzero(alike)
+    counts = sizes[0][rows]
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    owner = np.repeat(rows, counts)
+    places = [pa.array(start[owner] + within) for start in starts]
+    for mine, theirs in below:
+        differ = ~same_values(mine.take(places[0]), theirs.take(places[1]))
+        alike[owner[differ]] = False
+    return alike

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrays import one_chunk
+from .base import TableBase
 from .codec.transactions import Transaction
 from .cut import Cut
 from .errors import InvalidOption
@@ -21,6 +22,7 @@ from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat
 from .keys import KeyRange, encode_keys
 from .merge import Part
 from .metadata import METADATA_TABLES
+from .planning import Slice
 from .reading import empty_rows, read_slice
 from .render import output_schema, render, version_names
 from .replay.tail import every_event
@@ -160,13 +162,8 @@ class Diff:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The differences in key order; memory does not grow with the table."""
-        before, after = self.start.base(self.table.name), self.end.base(self.table.name)
-        starts = sorted({piece.keys.start for base in (before, after) for piece in base.plan(only_live=True)})
-        stops = [start for start in starts if start > b""]
-        for start, stop in zip([b"", *stops], [*stops, None], strict=True):
-            keys = KeyRange(start, stop)
-            rows = _compare(_live(self.start, self.table, keys), _live(self.end, self.table, keys), self.table)
-            yield from rows.combine_chunks().to_batches()
+        for before, after in live_sides(self.start, self.end, self.table):
+            yield from _compare(before, after, self.table).combine_chunks().to_batches()
 
     def to_arrow(self) -> pa.Table:
         """All of them as one table."""
@@ -179,10 +176,33 @@ def diff_schema(table: Table) -> pa.Schema:
     return pa.schema([_EVENT_COLUMNS[0], *table.surface_schema, *versions])
 
 
-def _live(snapshot: Snapshot, table: Table, keys: KeyRange) -> Facts:
-    base = snapshot.base(table.name)
-    pieces = [read_slice(base.blocks, table, p, Part.LIVE) for p in base.plan([keys], only_live=True)]
-    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
+def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[Facts, Facts]]:
+    """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out."""
+    before, after = start.base(table.name), end.base(table.name)
+    starts = sorted({piece.keys.start for base in (before, after) for piece in base.plan(only_live=True)})
+    stops = [start for start in starts if start > b""]
+    for first, stop in zip([b"", *stops], [*stops, None], strict=True):
+        keys = KeyRange(first, stop)
+        plans = before.plan([keys], only_live=True), after.plan([keys], only_live=True)
+        if not _same_blocks(*plans):
+            yield _live(before, plans[0]), _live(after, plans[1])
+
+
+def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
+    """Whether two plans of one range read the same blocks and nothing else, which makes their states equal."""
+    if any(piece.tail is not None for piece in (*before, *after)):
+        return False
+    return _places(before) == _places(after)
+
+
+def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
+    events = {event.place for piece in plan for event in piece.events}
+    return {(p.name, p.offset) for piece in plan for p in (*piece.live, *piece.rest, *piece.over, *events)}
+
+
+def _live(base: TableBase, plan: Sequence[Slice]) -> Facts:
+    pieces = [read_slice(base.blocks, base.table, piece, Part.LIVE) for piece in plan]
+    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
 
 
 def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:

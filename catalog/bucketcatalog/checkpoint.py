@@ -9,17 +9,17 @@ marker is there nothing refers to what was written before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .codec.blocks import BlockClass, EncodedBlock
+from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.checkpoints import Checkpoint, Totals, encode_checkpoint
 from .codec.seal import RUNS
-from .codec.segments import SegmentBuilder, SegmentReference
+from .codec.segments import Origin, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import HistoryPruned
+from .errors import CheckpointTooLate, HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
@@ -32,20 +32,22 @@ from .log.owner import OwnTimeline
 from .log.tags import tags_of
 from .log.view import View
 from .log.walking import version_view
-from .merging import merged_blocks
+from .merging import Merged, MergeTask, merge_parts
+from .segmenting import PATIENCE
 from .store.persist import for_seconds, put_persistently
 from .tiers import lowest_merged
 
-TARGET_SEGMENT_BYTES = 64 << 20
-_PATIENCE = 60.0
-"""Seconds for which a file of a checkpoint is put again; whoever has waited longer had better look at the store."""
+PUBLISH_WITHIN = 6 * 3_600 * 1_000_000
+"""Microseconds, by the store's clock, from the look to the publication. A checkpoint that refers to segments of another is, until it is
+published, a reader of that one: like any reader it has the maximum snapshot age. What it writes is referred to by nothing until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointResult:
     """What a checkpoint made: its name, the version that it covers, the rows and segments of that state, and what was written for it.
 
-    ``bytes`` were written; ``reused_bytes`` are the size of segments of the checkpoint before, referred to again.
+    ``bytes`` were written, by so many ``tasks``, in so many ``seconds`` from the look on; ``reused_bytes`` are the size of segments of the
+    checkpoint before, referred to again.
     """
 
     name: str
@@ -55,40 +57,77 @@ class CheckpointResult:
     bytes: int
     segments: int
     reused_bytes: int = 0
+    tasks: int = 1
+    seconds: float = 0.0
 
 
-def write_checkpoint(files: LogFiles, timeline: OwnTimeline, note: Callable[[Cut], Head] | None) -> CheckpointResult | None:
-    """A checkpoint of the timeline, or with ``note`` of every writer's; None where there is nothing new to cover.
+@dataclass(frozen=True)
+class Prepared:
+    """A checkpoint that is decided but for what its ``tasks`` write: ``draft`` has the segments that are used again.
 
-    ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it.
+    ``levels`` are those of each table that what they write becomes, ``began`` is the store's time before the look, ``started`` the
+    process's, and ``marked`` says whether a marker leads to it. Whoever has the results of the tasks can ``publish`` it, whatever has been
+    committed meanwhile.
     """
-    writer, bound = timeline.writer, timeline.limits.lateness_bound
+
+    draft: Checkpoint
+    levels: Mapping[str, int]
+    tasks: tuple[MergeTask, ...]
+    began: int
+    started: float
+    marked: bool = True
+
+
+def prepare(
+    files: LogFiles,
+    timeline: OwnTimeline,
+    note: Callable[[Cut], Head] | None,
+    *,
+    full: bool = False,
+    most: int = 1,
+    instead: Sequence[Checkpoint] = (),
+) -> Prepared | None:
+    """A checkpoint of the timeline, or with ``note`` of every writer's, as at most ``most`` tasks; None where there is nothing to write.
+
+    ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it. With ``full`` everything is
+    merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
+    ``instead`` of those in the store is always written.
+    """
+    started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
     horizon = horizon_of(files)
-    parent = _parent(files, writer, limit, horizon, alone=note is None)
-    only = writer if note is None else None
-    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=parent, horizon=horizon)
-    if not view.tail and (len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)):
+    parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
+    only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using, horizon=horizon)
+    if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
+        parent = None  # it covers what was voided since
+    is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
+    if not view.tail and is_known and not instead and not (full and parent is not None and RUNS in parent.features):
         return None
     if note is None:
-        return _written(files, _Place(writer, max(view.cut.of_writer(writer)).revision, bound), view, parent)
+        place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
+        return _prepared(files, place, view, _Merge(parent, full, most, started))
     followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
-    return _written(files, _Place(writer, head.revision, bound), replace(view, cut=Cut.of([(writer, head), *kept])), parent)
+    view = replace(view, cut=Cut.of([(writer, head), *kept]))
+    place = _Place(writer, head.revision, timeline.limits.lateness_bound)
+    return _prepared(files, place, view, _Merge(parent, full, most, started))
 
 
-def write_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> CheckpointResult:
+def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> Prepared:
     """A checkpoint of a past cut in the writer's namespace, which keeps the cut readable when what it is made from is pruned.
 
     It lies at the first revision and has no marker, so that only who asks for this very cut meets it.
     """
+    started = clock.monotonic()
     try:
         view = version_view(files, cut, horizon)
     except HistoryPruned:
         view = version_view(files, cut)  # nothing that it needs may go before it has this checkpoint
     parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
-    return _written(files, _Place(writer, 0, view.lateness_bound, marked=False), view, parent)
+    place = _Place(writer, 0, view.lateness_bound, marked=False)
+    return _prepared(files, place, view, _Merge(parent, False, 1, started))
 
 
 def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:
@@ -116,110 +155,124 @@ class _Place:
     marked: bool = True
 
 
-def _written(files: LogFiles, place: _Place, view: View, parent: Checkpoint | None) -> CheckpointResult:
-    """Write the checkpoint of the view's cut from ``parent``, the only one that the view was read from."""
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """How a checkpoint is to be made: from which one, all of it or as ``tiers`` says, in how many tasks, and since when."""
+
+    parent: Checkpoint | None
+    full: bool
+    most: int
+    started: float
+
+    def levels(self, contents: Contents) -> dict[str, int]:
+        """The lowest level of each table that is merged with what is new; tables that stay as they are are absent."""
+        levels: dict[str, int] = {}
+        for name in contents.names:
+            base = contents.base(name)
+            if self.parent is None or self.full:
+                levels[name] = 0
+            elif base.new_rows:
+                levels[name] = lowest_merged(base.level_rows, base.new_rows)
+        return levels
+
+    def kept(self, levels: Mapping[str, int]) -> tuple[SegmentReference, ...]:
+        """The segments of the parent, with those runs that are not merged."""
+        kept = [segment.below(levels) for segment in (self.parent.segments if self.parent is not None else ())]
+        return tuple(segment for segment in kept if segment.runs)
+
+    def replaced(self, levels: Mapping[str, int]) -> tuple[bytes, ...]:
+        """The segments of the parent of which runs are merged."""
+        segments = self.parent.segments if self.parent is not None else ()
+        return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
+
+
+def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prepared:
+    """The checkpoint of the view's cut at a place."""
     contents = Contents(files, view)
-    kept, written = _state(files, place.writer, view.cut, contents, parent)
-    totals = _totals([*kept, *written])
+    levels = merge.levels(contents)
+    kept = merge.kept(levels)
     bound = max(view.lateness_bound, place.lateness_bound)
-    checkpoint = Checkpoint(
+    draft = Checkpoint(
         writer=place.writer,
         database=files.database,
         revision=place.revision,
-        uuid=clock.uuid7(view.cut.newest_commit_time).bytes,
+        uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
         coverage=coverages(files, view, view.observed - 2 * bound),
-        created=clock.now_us(),
+        created=0,
         lateness_bound=bound,
         definitions=contents.definitions.given,
-        totals=totals,
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
-        segments=(*kept, *written),
+        segments=kept,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        voids=tuple(view.voids.values()),
         boundaries=boundaries_of(view).entries,
         reads=_outside_reads(files, view),
-        features=frozenset({RUNS} if kept else ()),
+        features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
+    bases = [contents.base(name).above(level) for name, level in levels.items()]
+    lowest = {name for name, level in levels.items() if not level}
+    every = merge_parts(bases, lowest, merge.most)
+    origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
+    tasks = [
+        MergeTask(place.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        for number, parts in enumerate(every)
+    ]
+    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked)
+
+
+def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> CheckpointResult:
+    """Put the checkpoint that refers to what its tasks wrote, one result a task.
+
+    ``CheckpointTooLate`` where that has taken so long that what it refers to may be pruned as something that nothing refers to.
+    """
+    written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
+    kept = prepared.draft.segments
+    totals = _totals([*kept, *written])
+    checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
     data = encode_checkpoint(checkpoint)
-    name = paths.checkpoint(place.writer, files.database, checkpoint.revision, checkpoint.uuid)
+    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
+    _refuse_late(files, prepared, name)
     _put(files, name, data)
-    if place.marked:
-        _put(files, paths.newest_marker(place.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
-    rows = sum(t.live + t.tombstones + t.stubs for t in totals.values())
-    size = len(data) + sum(segment.size for segment in written)
-    reused = sum(segment.size for segment in kept)
-    return CheckpointResult(name, str(view.cut), checkpoint.revision, rows, size, len(kept) + len(written), reused)
+    if prepared.marked:
+        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
+    return CheckpointResult(
+        name=name,
+        version=str(checkpoint.cut),
+        revision=checkpoint.revision,
+        rows=sum(t.live + t.tombstones + t.stubs for t in totals.values()),
+        bytes=len(data) + sum(segment.size for segment in written),
+        segments=len(kept) + len(written),
+        reused_bytes=sum(segment.size for segment in kept),
+        tasks=len(prepared.tasks),
+        seconds=round(clock.monotonic() - prepared.started, 3),
+    )
+
+
+def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
+    took = files.store.now_us() - prepared.began
+    if took > PUBLISH_WITHIN:
+        raise CheckpointTooLate(
+            f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
+            next_step=f"Merge it on more cores, in less than {PUBLISH_WITHIN / 3.6e9:g} h.",
+        )
 
 
 def _put(files: LogFiles, name: str, data: bytes) -> None:
     """Put a file of a checkpoint; a lost response is met with the same bytes again."""
-    put_persistently(files.store, name, data, for_seconds(_PATIENCE))
-
-
-class _Segments:
-    """Collects blocks into segments of a checkpoint, and puts each when it is full."""
-
-    def __init__(self, files: LogFiles, writer: str, cut: Cut, contents: Contents) -> None:
-        self.written: list[SegmentReference] = []
-        self._files = files
-        self._writer = writer
-        self._cut = cut
-        self._contents = contents
-        self._builder = SegmentBuilder()
-        self._names: set[str] = set()
-
-    def add(self, block: EncodedBlock) -> None:
-        """Add a block of a run; blocks of a run come one after the other."""
-        self._builder.add(block)
-        self._names.add(block.header.table)
-        if self._builder.size >= TARGET_SEGMENT_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Put what was collected."""
-        if self._builder.size:
-            uuid = clock.uuid7(self._cut.newest_commit_time).bytes
-            tables = [self._contents.table(name) for name in sorted(self._names)]
-            data, reference = self._builder.finish(
-                writer=self._writer, database=self._files.database, uuid=uuid, cut=self._cut, tables=tables
-            )
-            _put(self._files, paths.segment(self._writer, self._files.database, uuid), data)
-            self.written.append(reference)
-        self._builder, self._names = SegmentBuilder(), set()
-
-
-def _state(
-    files: LogFiles, writer: str, cut: Cut, contents: Contents, parent: Checkpoint | None
-) -> tuple[list[SegmentReference], list[SegmentReference]]:
-    """The segments that hold the state: those of ``parent`` that are used again, and those that were written.
-
-    Without a parent everything is written. With one a table that has nothing new stays as it is, and of the others the levels that
-    ``tiers`` says are merged with what is new.
-    """
-    segments = _Segments(files, writer, cut, contents)
-    merged: dict[str, int] = {}
-    for name in contents.names:
-        base = contents.base(name)
-        if parent is None:
-            merged[name] = 0
-        elif base.new_rows:
-            merged[name] = lowest_merged(base.level_rows, base.new_rows)
-        if name in merged:
-            for block in merged_blocks(base.above(merged[name]) if merged[name] else base):
-                segments.add(block)
-    segments.flush()
-    written = [segment.with_levels(merged) for segment in segments.written]
-    kept = [segment.below(merged) for segment in (parent.segments if parent is not None else ())]
-    return [segment for segment in kept if segment.runs], written
+    put_persistently(files.store, name, data, for_seconds(PATIENCE))
 
 
 def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     """How many rows of each sort the segments hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
     for segment in segments:
-        for run in segment.runs:
+        for run in segment.rows_runs:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
-    return {name: Totals(of[BlockClass.LIVE], of[BlockClass.ENDED], of[BlockClass.STUBS]) for name, of in counts.items()}
+    return {
+        name: Totals(of[BlockClass.LIVE], sum(of[each] for each in TOMBSTONES), of[BlockClass.STUBS])
+        for name, of in counts.items()
+    }
 
 
 def _outside_reads(files: LogFiles, view: View) -> Cut:

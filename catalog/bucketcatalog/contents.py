@@ -32,8 +32,8 @@ class Contents:
         self.files = files
         self.view = view
         self._definitions = definitions
-        self._blocks = Blocks(files.store)
-        self._indexes = IndexCache(files.store, files.database)
+        self._blocks = Blocks(files.store, files.losses)
+        self._indexes = IndexCache(files.store, files.database, files.losses)
         self._bases: dict[str, TableBase] = {}
 
     @property
@@ -78,7 +78,7 @@ class Contents:
         """The blocks and the tail of a table."""
         if name not in self._bases:
             table = self.table(name)
-            tail = inline_facts(self._actions.get(name, []), table)
+            tail = inline_facts(self._actions.get(name, []), table, self.files.losses)
             events = self._events.get(name, ())
             stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
             self._bases[name] = TableBase(self._blocks, table, stored, self._indexes, tail, events)
@@ -90,7 +90,7 @@ class Contents:
 
     @cached_property
     def _events(self) -> Mapping[str, Sequence[EventBlock]]:
-        return event_blocks(self.files.store, self.view.tail)
+        return event_blocks(self.files.store, self.view.tail, self.files.losses)
 
     def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
         """The state rows of ``part`` under these encoded keys."""

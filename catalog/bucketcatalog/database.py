@@ -10,12 +10,15 @@ import threading
 import warnings
 
 from .codec.descriptors import core_tables
-from .cut import Cut
+from .codec.transactions import Void
+from .cut import Cut, Head
 from .errors import CatalogWarning, ForkDetected
 from .log.files import LogFiles
 from .log.looking import Known, look
 from .log.owner import MAX_CLOCK_SKEW
+from .log.salvage import salvaged
 from .log.view import DEFAULT_LATENESS_BOUND, View
+from .names import is_data_writer
 from .schema import merge
 from .snapshot import Snapshot
 from .store.base import Store
@@ -31,6 +34,7 @@ class Database:
         self.name = name
         self.files = LogFiles(store, name)
         self.seen = Cut()
+        self.voids: dict[tuple[str, Head], Void] = {}
         self._registered = registered
         self._known = Known()
         self._looks = self._newest_look = self._reads = self._observed = 0
@@ -41,15 +45,28 @@ class Database:
         """A snapshot of now, also of a database that has nothing in it yet."""
         return Snapshot(self.files, self.view())
 
-    def snapshot(self, timestamp: Time | None, version: Version | None, *, strict: bool) -> Snapshot:
-        """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning."""
-        if timestamp is None and version is None:
+    def snapshot(
+        self, timestamp: Time | None, version: Version | None, *, strict: bool, ignore_corruption: bool = False
+    ) -> Snapshot:
+        """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning.
+
+        With ``ignore_corruption`` it is one of what can be read.
+        """
+        files = self.files
+        if ignore_corruption:
+            files, view = salvaged(
+                files.store,
+                self.name,
+                lambda files: find_view(files, lambda: look(files, Known())[0], timestamp, version),
+            )
+            self.remember(view.cut)
+        elif timestamp is None and version is None:
             view = self.view()
         else:
             view = find_view(self.files, self.view, timestamp, version)
             self.remember(view.cut)
         _warn(view, strict=strict)
-        return Snapshot(self.files, view)
+        return Snapshot(files, view)
 
     def view(self) -> View:
         """A view of now. What an earlier one found is not asked for again."""
@@ -59,6 +76,9 @@ class Database:
         view, found = look(self.files, known)
         with self._adding:
             self._observed = max(self._observed, view.observed)
+            limit = view.observed + MAX_CLOCK_SKEW
+            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if not is_data_writer(w) for head in heads):
+                self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
             # what another thread has read since this look began may not be in it
@@ -105,6 +125,7 @@ def _warn(view: View, *, strict: bool) -> None:
         if strict:
             raise ForkDetected(text, next_step="Give each process a writer id of its own, or read without strict.")
         warnings.warn(text, CatalogWarning, stacklevel=4)
-    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > view.observed + MAX_CLOCK_SKEW for h in heads)]
+    limit = view.observed + MAX_CLOCK_SKEW
+    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > limit and (w, h) not in view.voids for h in heads)]
     if ahead:
         warnings.warn(f"Writer {ahead[0]!r} has committed with a time in the future.", CatalogWarning, stacklevel=4)

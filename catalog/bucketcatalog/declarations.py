@@ -11,11 +11,16 @@ _DEFAULT_TYPES = {
     Default.MODIFIED: DataType.TIMESTAMP,
     Default.INCARNATION: DataType.UUID,
 }
+_INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
+_NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
+_BESIDE = "#"
 _END_TIME = "deleted_at"
 
 
 def problems(table: Table) -> Iterator[str]:
     """What contradicts itself in a declaration, each as the end of a sentence about the table."""
+    if _BESIDE in table.name:
+        yield f"its name holds a {_BESIDE!r}, which stands between a table and the name of what is kept beside it"
     if not table.key:
         yield "it has no key"
     if len(set(table.key)) < len(table.key):
@@ -27,8 +32,26 @@ def problems(table: Table) -> Iterator[str]:
         column = table.by_name.get(name)
         if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
             yield f"its key field {name!r} has no order"
+    for name in table.data_reference:
+        column = table.by_name.get(name)
+        if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
+            yield f"the field {name!r} of its data reference cannot be compared"
+    yield from _of_sums(table)
     for column in table.columns:
         yield from _of_column(column)
+
+
+def _of_sums(table: Table) -> Iterator[str]:
+    names = [total.name for total in table.sums]
+    yield from (f"it has two sums {name!r}" for name in sorted(set(names)) if names.count(name) > 1)
+    for total in table.sums:
+        column = table.by_name.get(total.column) if total.column else None
+        if column is not None and (column.type not in _INTEGERS or column.shape is not Shape.ONE):
+            yield f"its sum {total.name!r} is over the field {total.column!r}, which is no integer"
+        for name in total.group:
+            grouping = table.by_name.get(name)
+            if grouping is not None and (grouping.type in _NO_GROUPS or grouping.shape is not Shape.ONE):
+                yield f"its sum {total.name!r} is grouped by the field {name!r}, which is no single text, number, uuid or time"
 
 
 def _named(table: Table) -> Iterator[str]:

@@ -16,18 +16,18 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .clock import uuid7_time
-from .codec.blocks import EncodedBlock
 from .errors import InvalidRows, UnknownTable
 from .events import Event, EventKind, VersionName
 from .facts import FACT_COLUMNS, End, Expects, Kind
 from .incarnations import Incarnations
 from .intake import storage_array
 from .keys import encode_keys
-from .ownevents import OwnEvents
+from .ownevents import Encoded, OwnEvents
+from .sharing import named_versions, refuse_collected, rows_as_columns
 from .snapshot import Snapshot
 from .surface import storage_row
 from .tables import Table
-from .targets import Targets
+from .targets import Targets, parse_versions
 
 Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 
@@ -47,28 +47,48 @@ class Draft:
     def __len__(self) -> int:
         return self._own.count
 
+    @property
+    def read_at(self) -> int | None:
+        """The store's time in microseconds at which the transaction looked at the catalog; None where it has not."""
+        return self._snapshot.view.observed if self._snapshot is not None else None
+
     def add(
         self, kind: EventKind, name: str, rows: Rows, *, expect: str | None = None, has_expect: bool = False, moved: bool = False
     ) -> None:
         """Check rows and add an event for each. ``InvalidRows`` names row and column, and nothing is added."""
-        if not isinstance(name, str):
-            raise UnknownTable(f"{name!r} is no table's name.", next_step="Give the name of a table as text.")
-        table = self.tables.get(name) or self.find_table(name)
+        table = self._table(name)
         expects = None if expect in (None, "absent") else VersionName.parse(expect)
-        if isinstance(rows, (pa.Table, pa.RecordBatch)):
-            self._add_columns(
-                kind,
-                table,
-                pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows,
-                expects,
-                has_expect,
-                moved,
-            )
+        columns = _as_table(rows)
+        if columns is not None:
+            self._add_columns(kind, table, columns, expects, has_expect, moved)
         else:
             self._add_rows(kind, table, _as_list(table, rows), expects, has_expect, moved)
         if expects is not None:
             self._named([expects.uuid])
         self.tables[name] = table
+
+    def share(self, name: str, rows: Rows, versions: Rows) -> None:
+        """Check that rows that are to be put may name the data of these versions; ``DataCollected`` where it may be deleted."""
+        table = self._table(name)
+
+        def stored(columns: pa.Table, *, key_only: bool = True) -> pa.Table:
+            return _stored_columns(table, columns, key_only=key_only)
+
+        named = _as_table(versions)
+        keys, names = named_versions(table, _as_list(table, versions) if named is None else named, stored)
+        columns = _as_table(rows)
+        if columns is None:
+            given = [storage_row(table, row, number=number) for number, row in enumerate(_as_list(table, rows))]
+            columns = rows_as_columns(table, given)
+        else:
+            columns = stored(columns, key_only=False)
+        refuse_collected(self._now(), table, keys, names, columns)
+        self._named(pc.unique(parse_versions(names)[0]).to_pylist())
+
+    def _table(self, name: str) -> Table:
+        if not isinstance(name, str):
+            raise UnknownTable(f"{name!r} is no table's name.", next_step="Give the name of a table as text.")
+        return self.tables.get(name) or self.find_table(name)
 
     def _of(self, table: Table) -> Incarnations:
         return self._incarnations.setdefault(table.name, Incarnations(table, self._now))
@@ -142,9 +162,14 @@ class Draft:
             self._named(pc.unique(uuids.drop_null()).to_pylist())
         self._own.add_columns(table, facts)
 
-    def encoded(self) -> tuple[list[Any], list[EncodedBlock]]:
+    def encoded(self) -> Encoded:
         """The events as actions, or as blocks where they are more than a transaction carries one by one."""
         return self._own.encoded(self.tables)
+
+
+def _as_table(rows: Any) -> pa.Table | None:
+    """Arrow data as a table; None for anything else."""
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows if isinstance(rows, pa.Table) else None
 
 
 def _as_list(table: Table, rows: Any) -> list[Any]:

@@ -28,11 +28,15 @@
     ├── CommitError                    a transaction that was not published
     │   ├── ClockSkew                  the clock is too far from the store's
     │   ├── ForeignBranch              somebody else writes under this writer's id
+    │   ├── StaleRead                  what it had read is older than a commit may count on
     │   └── CommitUnknown              the outcome cannot be told; reopening resolves it
     ├── CorruptionError                a file that is not what it claims to be
     │   ├── TruncatedObject
     │   └── MissingObject              a file that another one names is gone
+    ├── DataCollected                  data that may be deleted was to be used again
+    ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
+    ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
 
@@ -221,6 +225,12 @@ class ForeignBranch(CommitError):
     code = "FOREIGN_BRANCH"
 
 
+class StaleRead(CommitError):
+    """What the transaction had looked up is too old: what has happened since may contradict it."""
+
+    code = "STALE_READ"
+
+
 class CommitUnknown(CommitError):
     """Whether the transaction was published cannot be told; reopening the writer resolves it."""
 
@@ -240,15 +250,34 @@ class TruncatedObject(CorruptionError):
 
 
 class MissingObject(CorruptionError):
-    """A file that another file names is gone."""
+    """A file that another file names is gone; ``name`` is that file's, where it is known."""
 
     code = "MISSING"
+    name = ""
+
+
+class DataCollected(BucketCatalogError):
+    """The data of a version that was to be used again may be deleted, or is."""
+
+    code = "DATA_COLLECTED"
+
+
+class CheckpointTooLate(BucketCatalogError):
+    """A checkpoint took so long that what it refers to may have been pruned: it was not published."""
+
+    code = "CHECKPOINT_TOO_LATE"
 
 
 class TagExists(BucketCatalogError):
     """A tag of that name is given to another cut, or was before it was dropped."""
 
     code = "TAG_EXISTS"
+
+
+class ParentEnded(BucketCatalogError):
+    """Rows that are to be put again belong to rows of another table that have ended."""
+
+    code = "PARENT_ENDED"
 
 
 class ForkDetected(BucketCatalogError):

@@ -37,6 +37,7 @@ from .tables import UUID_STORAGE, Table
 
 Stamps = npt.NDArray[np.int64]
 NO_STAMP = -1
+NEVER = np.iinfo(np.int64).max
 SEQUENCE_BITS = 32
 
 
@@ -132,6 +133,14 @@ class Facts:
         infix = f"{what}_" if what else ""
         position = self.numbers(f"_{infix}txn", NO_STAMP)
         return np.where(position < 0, NO_STAMP, position << SEQUENCE_BITS | self.numbers(f"_{infix}seq"))
+
+    def end_times(self) -> Stamps:
+        """The commit times of the versions' ends, in microseconds; the largest number there is for those that have none."""
+        end = self.numbers("_end_txn", NO_STAMP)
+        if not len(self.transactions):
+            return np.full(len(self), NEVER, dtype=np.int64)
+        times = np.asarray(one_chunk(self.transactions.column("commit_time")))
+        return np.where(end == NO_STAMP, NEVER, times[end])
 
     @cached_property
     def uuids(self) -> pa.Array:

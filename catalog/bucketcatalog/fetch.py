@@ -6,27 +6,30 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
-from .codec.blocks import decode_block
+from .codec.blocks import BlockClass, decode_block
+from .codec.keyfilters import decode_filters
 from .codec.segments import (
-    TRAILER_BYTES,
     BlockPlace,
+    SegmentFile,
     SegmentReference,
     check_block,
-    covers_a_cut,
     decode_index,
+    decode_segment_file,
     held_by_block,
     held_by_segment,
-    index_start,
+    index_place,
 )
-from .errors import CorruptionError, MissingObject, ObjectNotFound
+from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
+from .keyfilters import KeyFilter
 from .keys import EVERYTHING, KeyRange
-from .log.lost import if_pruned
+from .losses import Losses
 from .paths import segment as segment_path
 from .sortedfacts import SortedFacts
-from .store.base import ObjectInfo, Store
+from .store.base import Store
 from .tables import Table
 
+Filters = dict[tuple[str, BlockClass], KeyFilter]
 _KEPT_BYTES = 64 << 20
 
 
@@ -34,7 +37,25 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
     """The places of a segment's blocks: one range read, checked against the reference's digest."""
     name = segment_path(reference.writer, database, reference.uuid)
     sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: held_by_segment(reference))
-    return decode_index(sealed, name, reference)
+    return decode_index(sealed, name, reference).places
+
+
+def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
+    """What a segment of that size says of itself, without anybody who refers to it: two range reads."""
+    offset = index_place(_range(store, name, -9, 9, lambda: "a segment"), size, name)
+    data = _range(store, name, offset, size - 9 - offset, lambda: "a segment")
+    return decode_segment_file(data, offset, size, name)
+
+
+def read_index_and_filters(store: Store, database: str, reference: SegmentReference) -> tuple[tuple[BlockPlace, ...], Filters]:
+    """The places of a segment's blocks and the filters over their keys, none where it has none: one range read, checked as above."""
+    if not reference.filters_length:
+        return read_index(store, database, reference), {}
+    name = segment_path(reference.writer, database, reference.uuid)
+    start, stop = reference.filters_offset, reference.index_offset + reference.index_length
+    data = _range(store, name, start, stop - start, lambda: held_by_segment(reference))
+    index = decode_index(data[reference.index_offset - start :], name, reference)
+    return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)
 
 
 def read_block(
@@ -46,28 +67,22 @@ def read_block(
     return decode_block(data, table, place.name, columns, keys)
 
 
-def is_of_checkpoint(store: Store, info: ObjectInfo) -> bool:
-    """Whether a segment that nothing refers to was written for a checkpoint; ``CorruptionError`` where it does not say."""
-    start = index_start(store.get_range(info.name, -TRAILER_BYTES, TRAILER_BYTES), info.name)
-    if not 0 <= start < info.size:
-        raise CorruptionError(f"{info.name} has no index.", next_step="Restore the file from a copy of the store.")
-    return covers_a_cut(store.get_range(info.name, start, info.size - start), info.name)
-
-
 class Blocks:
     """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
 
-    Threads may share it; a pickle is of the store alone.
+    With ``losses`` a block that cannot be read is noted there, and who reads its slice leaves its keys out. Threads may share it; a pickle
+    is of the store and of whether losses are noted.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, losses: Losses | None = None) -> None:
         self.store = store
+        self.losses = losses
         self._kept: OrderedDict[tuple[str, int, frozenset[str] | None], SortedFacts] = OrderedDict()
         self._kept_bytes = 0
         self._keeping = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Blocks], tuple[Store]]:
-        return Blocks, (self.store,)
+    def __reduce__(self) -> tuple[type[Blocks], tuple[Store, Losses | None]]:
+        return Blocks, (self.store, self.losses)
 
     def shared(self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange) -> SortedFacts:
         """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole."""
@@ -99,4 +114,5 @@ def _range(store: Store, name: str, offset: int, length: int, held: Callable[[],
         return store.get_range(name, offset, length)
     except ObjectNotFound:
         lost = MissingObject(f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store.")
-        raise if_pruned(store, name) or lost from None
+        lost.name = name
+        raise lost from None

@@ -36,6 +36,7 @@ class Incarnations:
         self._look = look
         self._column: Column | None = next((c for c in table.columns if c.default is Default.INCARNATION), None)
         self._own: dict[bytes, tuple[bytes | None, bool]] = {}
+        self._given: dict[bytes, set[bytes]] = {}
         self._ended: set[VersionName] = set()
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -66,6 +67,7 @@ class Incarnations:
             own, is_live = self._own.get(key, (None, False))
             filled.append(id_ if id_ is not None else own if is_live and own is not None else derived[key])
             self._own[key] = (filled[-1], True)
+            self._given.setdefault(key, set()).add(filled[-1])
         return filled
 
     def end(self, stored: Mapping[str, Any], version: VersionName | None) -> None:
@@ -98,21 +100,29 @@ class Incarnations:
         """The ids of the current or next incarnations under these keys."""
         assert self._column is not None
         state = self._look().find(self._table.name, keys, Part.EVERYTHING)
-        last = _latest_by_key(state, self._table, self._column, self._ended)
+        known = _by_key(state, self._table, self._column, self._ended)
         ids = []
         for key in keys.to_pylist():
-            id_, is_live = last.get(key, (None, False))
+            id_, is_live, had = known.get(key, (None, False, frozenset()))
             if key in self._own:
                 own, is_live = self._own[key]
                 id_ = own if own is not None else id_
-            ids.append(id_ if is_live and id_ is not None else uuid5(NAMESPACE, key, id_ or b""))
+            ids.append(id_ if is_live and id_ is not None else _next_id(key, id_, had | self._given.get(key, set())))
         return ids
 
 
-def _latest_by_key(
+def _next_id(key: bytes, previous: bytes | None, had: Collection[bytes]) -> bytes:
+    """The id of the incarnation after ``previous``, which no version of the key has had: after a restore the previous one may be old."""
+    id_ = uuid5(NAMESPACE, key, previous or b"")
+    while id_ in had:
+        id_ = uuid5(NAMESPACE, key, id_)
+    return id_
+
+
+def _by_key(
     state: Facts, table: Table, column: Column, ended: Collection[VersionName]
-) -> dict[bytes, tuple[bytes | None, bool]]:
-    """For each key the id of its latest version, and whether that is live and not among ``ended``."""
+) -> dict[bytes, tuple[bytes | None, bool, frozenset[bytes]]]:
+    """For each key the id of its latest version, whether that is live and not among ``ended``, and the ids of all its versions."""
     if not len(state) or column.field_name not in state.rows.column_names:
         return {}
     versions = np.flatnonzero(state.numbers("_kind") == Kind.VERSION)
@@ -123,4 +133,8 @@ def _latest_by_key(
     uuids = chosen.uuids.take(chosen.column("_txn")).to_pylist()
     names = map(VersionName, uuids, chosen.column("_seq").to_pylist())
     live = (chosen.stamps("end") == NO_STAMP).tolist()
-    return {key: (id_, is_live and name not in ended) for key, id_, is_live, name in zip(keys, ids, live, names, strict=True)}
+    had: dict[bytes, set[bytes]] = {}
+    for key, id_ in zip(keys, ids, strict=True):
+        had.setdefault(key, set()).update(() if id_ is None else (id_,))
+    found = zip(keys, ids, live, names, strict=True)
+    return {key: (id_, is_live and name not in ended, frozenset(had[key])) for key, id_, is_live, name in found}

@@ -54,6 +54,12 @@ class KeyRange:
         stop = min(stops) if stops else None
         return None if stop is not None and start >= stop else KeyRange(start, stop)
 
+    def without(self, other: KeyRange) -> list[KeyRange]:
+        """The parts that are not in the other, in order."""
+        before = self.intersect(KeyRange(b"", other.start)) if other.start else None
+        after = self.intersect(KeyRange(other.stop, None)) if other.stop is not None else None
+        return [part for part in (before, after) if part is not None]
+
 
 EVERYTHING = KeyRange()
 

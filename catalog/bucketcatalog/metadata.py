@@ -10,6 +10,7 @@ import pyarrow as pa
 from . import paths
 from .codec.checkpoints import Checkpoint
 from .contents import Contents
+from .damage import DAMAGE, damage
 from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
 from .log.tags import tags_of
@@ -18,6 +19,7 @@ from .merge import Part
 from .names import COMPACTOR_PREFIX, is_maintainer
 from .reading import read_slice
 from .replay.conflicts import CONFLICTS, conflicts
+from .sums import SUMS, sums_of
 from .tables import TIMESTAMP, Table
 
 _MAP = pa.map_(pa.string(), pa.string())
@@ -71,6 +73,8 @@ _SCHEMAS = {
             pa.field("name", pa.string(), False),
             pa.field("table", pa.string(), False),
             pa.field("class", pa.string(), False),
+            pa.field("purpose", pa.string(), False),
+            pa.field("run", pa.string()),
             pa.field("level", pa.int64(), False),
             pa.field("rows", pa.int64(), False),
             pa.field("blocks", pa.int64(), False),
@@ -78,6 +82,7 @@ _SCHEMAS = {
         ]
     ),
     "conflicts": CONFLICTS,
+    "sums": SUMS,
     "forks": pa.schema(
         [
             pa.field("writer", pa.string(), False),
@@ -112,6 +117,7 @@ _SCHEMAS = {
             pa.field("replaced_writer", pa.string()),
         ]
     ),
+    "damage": DAMAGE,
 }
 METADATA_TABLES = frozenset(_SCHEMAS)
 
@@ -207,17 +213,19 @@ def _writers(contents: Contents) -> pa.Table:
     return _table("writers", rows)
 
 
-def _stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
-    """The checkpoints that lie within the contents's time."""
+def stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
+    """The checkpoints that lie within the contents's time, whether or not they are read from."""
     for writer in contents.cut.heads:
         for head in contents.files.checkpoints(writer):
             if head.commit_time <= contents.cut.newest_commit_time:
-                yield contents.files.checkpoint(writer, head)
+                checkpoint = contents.files.usable_checkpoint(writer, head)
+                if checkpoint is not None:
+                    yield checkpoint
 
 
 def _checkpoints(contents: Contents) -> pa.Table:
     used = {c.uuid for c in contents.view.checkpoints}
-    stored = list(_stored_checkpoints(contents))
+    stored = list(stored_checkpoints(contents))
     maker: dict[bytes, bytes] = {}
     for checkpoint in sorted(stored, key=lambda c: (c.created, c.uuid)):
         for segment in checkpoint.segments:
@@ -227,7 +235,7 @@ def _checkpoints(contents: Contents) -> pa.Table:
             "writer": c.writer,
             "revision": c.revision,
             "uuid": paths.uuid_text(c.uuid),
-            "as_of": c.cut.newest_commit_time,
+            "as_of": c.as_of,
             "created": c.created,
             "writers": len(c.cut.heads),
             "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),
@@ -250,12 +258,14 @@ def _segments(contents: Contents) -> pa.Table:
             "name": paths.segment(segment.writer, contents.database, segment.uuid),
             "table": run.table,
             "class": run.block_class.name.lower(),
+            "purpose": run.purpose.name.lower(),
+            "run": run.name or None,
             "level": run.level,
             "rows": run.rows,
             "blocks": run.blocks,
             "bytes": segment.size,
         }
-        for c in _stored_checkpoints(contents)
+        for c in stored_checkpoints(contents)
         for segment in c.segments
         for run in segment.runs
     ]
@@ -271,6 +281,12 @@ def _conflicts(contents: Contents) -> pa.Table:
             if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
                 found.append(conflicts(read_slice(base.blocks, table, piece, Part.EVERYTHING), table))
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
+
+
+def _sums(contents: Contents) -> pa.Table:
+    return pa.concat_tables(
+        [SUMS.empty_table(), *(sums_of(contents.base(table.name)) for table in contents.definitions.usable())]
+    )
 
 
 def _forks(contents: Contents) -> pa.Table:
@@ -324,7 +340,9 @@ _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "checkpoints": _checkpoints,
     "segments": _segments,
     "conflicts": _conflicts,
+    "sums": _sums,
     "forks": _forks,
     "tables": _tables,
     "tags": _tags,
+    "damage": damage,
 }

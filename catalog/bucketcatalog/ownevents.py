@@ -5,7 +5,7 @@ What a later event of the same transaction means by a row's id depends on the ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,21 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .codec.blocks import BlockClass, EncodedBlock, encode_blocks
+from .codec.segments import SegmentReference
 from .codec.transactions import MAX_ACTIONS, action_of
 from .events import Event, facts_of_events
 from .facts import NO_TRANSACTIONS, Facts, Kind, concat
 from .keys import encode_keys
 from .tables import Table
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The events of a transaction as it carries them: one by one, as blocks, or in segments that were put before."""
+
+    actions: Sequence[Any] = ()
+    blocks: Sequence[EncodedBlock] = ()
+    segments: tuple[SegmentReference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,16 +84,16 @@ class OwnEvents:
         ids = one_chunk(facts.rows.column(name)).take(last) if known else pa.nulls(len(last))
         return Left(own.take(last), pa.array(kinds == Kind.VERSION).take(last), ids)
 
-    def encoded(self, tables: Mapping[str, Table]) -> tuple[list[Any], list[EncodedBlock]]:
+    def encoded(self, tables: Mapping[str, Table]) -> Encoded:
         """The events as actions, or as blocks where they are more than a transaction carries one by one."""
         if self.count <= MAX_ACTIONS and not self._columns:
-            return [action_of(event, tables[event.table]) for _, event in self._events], []
+            return Encoded(actions=[action_of(event, tables[event.table]) for _, event in self._events])
         blocks: list[EncodedBlock] = []
         for _, table in sorted(tables.items()):
             facts = self._facts(table)
             if facts is not None:
                 blocks += encode_blocks(_by_key(facts, table), table, BlockClass.EVENTS)
-        return [], blocks
+        return Encoded(blocks=blocks)
 
     def _facts(self, table: Table) -> Facts | None:
         placed = [(0, sequence, event) for sequence, event in self._events if event.table == table.name]

@@ -6,6 +6,7 @@
     <writer>/<database>/transactions/<revision:020>/<uuid>.ckpt
     <writer>/<database>/newest/<99999999999999999999 - revision:020>-<checkpoint uuid>
     <writer>/<database>/segments/<uuid>.seg
+    <writer>/<database>/data/...
 
 Numbers are padded so that names sort as the numbers do; ``newest/`` counts down, so that the newest checkpoint sorts first. Names that
 do not parse are not the catalog's and are ignored. Source: IOx catalog persistence, 4.3, with full-width numbers and uuids.
@@ -20,11 +21,18 @@ from enum import Enum
 from .names import is_name
 
 _LAST = 10**20 - 1
-_FOLDERS = ("transactions", "newest", "segments", "data")
+DATA_FOLDER = "data"
+_FOLDERS = ("transactions", "newest", "segments", DATA_FOLDER)
 _UUID = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 _LOG_FILE = re.compile(rf"(?P<revision>[0-9]{{20}})/{_UUID}\.(?P<kind>txn|ckpt)", re.ASCII)
 _NEWEST = re.compile(rf"(?P<countdown>[0-9]{{20}})-{_UUID}", re.ASCII)
 _SEGMENT = re.compile(rf"{_UUID}\.seg", re.ASCII)
+_OF_A_LOG = re.compile(
+    rf"(?:.*/)?(?:transactions/{_LOG_FILE.pattern}|newest/{_NEWEST.pattern}|segments/{_SEGMENT.pattern})".replace(
+        "?P<uuid>", "?:"
+    ),
+    re.ASCII | re.DOTALL,
+)
 
 
 class FileKind(Enum):
@@ -99,10 +107,20 @@ def segment(writer: str, database: str, uuid: bytes) -> str:
     return f"{writer}/{database}/segments/{uuid_text(uuid)}.seg"
 
 
+def data_prefix(writer: str, database: str) -> str:
+    """The writer's data."""
+    return f"{writer}/{database}/{DATA_FOLDER}/"
+
+
 def is_of_a_catalog(name: str) -> bool:
     """Whether a name lies where a catalog puts objects: ``<writer>/<database>/`` and one of its folders."""
     parts = name.split("/")
     return len(parts) > 3 and is_name(parts[0]) and is_name(parts[1]) and parts[2] in _FOLDERS
+
+
+def is_of_a_log(name: str) -> bool:
+    """Whether a name ends as that of a transaction, checkpoint, marker or segment does, wherever it lies."""
+    return _OF_A_LOG.fullmatch(name) is not None
 
 
 def parse_log_file(prefix: str, name: str) -> LogFile | None:

@@ -7,18 +7,24 @@ on its own, by one process or on many executors.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import pyarrow as pa
 
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace
-from .keys import EVERYTHING, KeyRange, lower_bound, span
-from .runs import BlockRun
+from .keys import EVERYTHING, KeyRange, span
+from .runs import StoredRun, holds_one
 from .sortedfacts import SortedFacts
 
 SLICE_ROWS = 65_536
+_BYTES_A_ROW = 64
+"""Bytes of an ordinary row, compressed; wider ones weigh more."""
+_FINE = 4
+"""Files whose blocks are at least this share of those of the file that has the most tell where to cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,12 @@ class Slice:
     @property
     def rows(self) -> int:
         """An upper bound of the rows in the blocks and the tail."""
-        places = (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
-        return sum(place.header.rows for place in places) + (len(self.tail) if self.tail else 0)
+        return sum(place.header.rows for place in self.places) + (len(self.tail) if self.tail else 0)
+
+    @property
+    def places(self) -> tuple[BlockPlace, ...]:
+        """All of the blocks."""
+        return (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
 
     @property
     def settled(self) -> bool:
@@ -58,12 +68,34 @@ class Slice:
         return self.tail is None and not self.events and not self.over
 
 
+def narrowed(piece: Slice, keys: KeyRange) -> Slice | None:
+    """The part of a slice within a range, or None where the two have nothing in common."""
+    within = piece.keys.intersect(keys)
+    if within is None:
+        return None
+    tail = piece.tail.within(within) if piece.tail is not None else None
+    return replace(
+        piece,
+        keys=within,
+        live=_within(piece.live, within),
+        rest=_within(piece.rest, within),
+        over=_within(piece.over, within),
+        events=tuple(e for e in piece.events if within.overlaps(e.place.header.first_key, e.place.header.last_key)),
+        tail=tail if tail is not None and len(tail) else None,
+        wanted=None if piece.wanted is None else piece.wanted[slice(*span(piece.wanted, within))],
+    )
+
+
+def _within(places: Iterable[BlockPlace], keys: KeyRange) -> tuple[BlockPlace, ...]:
+    return tuple(place for place in places if keys.overlaps(place.header.first_key, place.header.last_key))
+
+
 @dataclass(frozen=True, slots=True)
 class Levels:
     """The runs of one table in a checkpoint: those of its lowest level, one folded state, and those ``over`` it."""
 
-    lowest: Sequence[BlockRun] = ()
-    over: Sequence[BlockRun] = ()
+    lowest: Sequence[StoredRun] = ()
+    over: Sequence[StoredRun] = ()
 
 
 def plan_slices(
@@ -83,10 +115,14 @@ def plan_slices(
     pieces = []
     for keys, new in zip(ranges, _spread(events, ranges), strict=True):
         runs = [run for each in levels for run in each.lowest if not only_live or run.block_class is BlockClass.LIVE]
-        runs += [run for each in levels for run in each.over]
+        runs += [run for each in levels for run in each.over if _matters(run.block_class, only_live)]
         weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
         pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
-    slices = [_slice(keys, levels, new, tail) for keys, new in zip(pieces, _spread(events, pieces), strict=True)]
+    parts = [
+        (keys, new, tail.within(keys) if tail is not None else None)
+        for keys, new in zip(pieces, _spread(events, pieces), strict=True)
+    ]
+    slices = [_slice(keys, levels, new, part, only_live=only_live) for keys, new, part in parts]
     return [s for s in slices if s.live or s.rest or s.over or s.events or s.tail is not None]
 
 
@@ -97,17 +133,12 @@ def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
         if len(wanted):
             yield replace(
                 piece,
-                live=tuple(place for place in piece.live if _holds(place, wanted)),
-                rest=tuple(place for place in piece.rest if _holds(place, wanted)),
-                over=tuple(place for place in piece.over if _holds(place, wanted)),
-                events=tuple(event for event in piece.events if _holds(event.place, wanted)),
+                live=tuple(place for place in piece.live if holds_one(place, wanted)),
+                rest=tuple(place for place in piece.rest if holds_one(place, wanted)),
+                over=tuple(place for place in piece.over if holds_one(place, wanted)),
+                events=tuple(event for event in piece.events if holds_one(event.place, wanted)),
                 wanted=wanted,
             )
-
-
-def _holds(place: BlockPlace, keys: pa.Array) -> bool:
-    at = lower_bound(keys, place.header.first_key)
-    return at < len(keys) and keys[at].as_py() <= place.header.last_key
 
 
 def _spread(events: Sequence[EventBlock], ranges: Sequence[KeyRange]) -> list[list[EventBlock]]:
@@ -123,36 +154,76 @@ def _spread(events: Sequence[EventBlock], ranges: Sequence[KeyRange]) -> list[li
 
 
 def _split(keys: KeyRange, places: Sequence[BlockPlace], tail: SortedFacts | None, target: int) -> list[KeyRange]:
-    cuts = set(_every(target, ((p.header.first_key, p.header.rows) for p in sorted(places, key=lambda p: p.header.first_key))))
+    cuts = set(_evenly(keys, places, target))
     if tail is not None:
         cuts |= {tail.keys[at].as_py() for at in range(target, len(tail), target)}
     starts = [keys.start, *sorted(cut for cut in cuts if cut > keys.start)]
     return [KeyRange(start, stop) for start, stop in zip(starts, [*starts[1:], keys.stop], strict=True)]
 
 
-def _every(target: int, weights: Iterable[tuple[bytes, int]]) -> Iterable[bytes]:
-    total = 0
-    for key, weight in weights:
+def _evenly(keys: KeyRange, places: Sequence[BlockPlace], target: int) -> Iterator[bytes]:
+    """Where to cut so that about ``target`` rows lie between: first keys of blocks, each block's rows taken for spread over its keys.
+
+    So a block that spans many others weighs in all of their ranges, and not in that of its first key alone. Of the files that hold many
+    blocks the first keys tell how the keys are spread; those of single blocks would only tell where keys begin.
+    """
+    if sum(map(_weight, places)) <= target:
+        return
+    blocks = Counter(place.name for place in places)
+    most = max(blocks.values(), default=0)
+    firsts = (place.header.first_key for place in places if blocks[place.name] * _FINE >= most)
+    starts = sorted({keys.start, *(first for first in firsts if first > keys.start)})
+    steps = [0.0] * (len(starts) + 1)
+    for place in places:
+        first = max(bisect_right(starts, place.header.first_key) - 1, 0)
+        last = max(bisect_right(starts, place.header.last_key) - 1, 0)
+        rows = _weight(place) / (last - first + 1)
+        steps[first] += rows
+        steps[last + 1] -= rows
+    total = 0.0
+    for start, rows in zip(starts, accumulate(steps), strict=False):
         if total >= target:
-            yield key
-            total = 0
-        total += weight
+            yield start
+            total = 0.0
+        total += rows
 
 
-def _slice(keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None) -> Slice:
-    """The slice of a range: its base is the lowest level that holds most of it, all other blocks lie over that."""
-    lowest = [[(run.block_class, run.within(keys)) for run in each.lowest] for each in levels]
-    base = max(lowest, key=lambda found: sum(place.header.rows for _, places in found for place in places), default=[])
-    others = [places for found in lowest if found is not base for _, places in found]
-    others += [run.within(keys) for each in levels for run in each.over]
-    in_tail = tail.within(keys) if tail is not None else None
+def _weight(place: BlockPlace) -> int:
+    """The rows of a block, or as many as its bytes would make of ordinary ones: what is read at once has to fit into memory."""
+    return max(place.header.rows, place.length // _BYTES_A_ROW)
+
+
+def _slice(
+    keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None, *, only_live: bool
+) -> Slice:
+    """The slice of a range: its base is the lowest level that holds most of it, all other blocks lie over that.
+
+    Where nothing lies over it, what is live is told by live blocks alone: then no others are looked up.
+    """
+    over = [place for each in levels for run in each.over if _matters(run.block_class, only_live) for place in run.within(keys)]
+    is_tail = tail is not None and len(tail) > 0
+    alone = only_live and len(levels) == 1 and not (over or events or is_tail)
+    lowest = [[run for run in each.lowest if not alone or run.block_class is BlockClass.LIVE] for each in levels]
+    found = [[(run.block_class, run.within(keys)) for run in runs] for runs in lowest]
+    base = max(found, key=lambda runs: sum(place.header.rows for _, places in runs for place in places), default=[])
+    others = [run for run in found if run is not base]
+    over += [place for runs in others for kind, places in runs if _matters(kind, only_live) for place in places]
+    live = [place for kind, places in base if kind is BlockClass.LIVE for place in places]
     return Slice(
         keys=keys,
-        live=tuple(
-            sorted((p for kind, places in base if kind is BlockClass.LIVE for p in places), key=lambda p: p.header.first_key)
-        ),
-        rest=tuple(place for kind, places in base if kind is not BlockClass.LIVE for place in places),
-        over=tuple(place for places in others for place in places),
+        live=_in_order(live),
+        rest=_in_order(place for kind, places in base if kind is not BlockClass.LIVE for place in places),
+        over=tuple(over),
         events=tuple(events),
-        tail=in_tail if in_tail is not None and len(in_tail) else None,
+        tail=tail if is_tail else None,
     )
+
+
+def _matters(kind: BlockClass, only_live: bool) -> bool:
+    """Whether a run that lies over the base can say anything: a live version has ended all that it supersedes, and what these had ended."""
+    return not (only_live and kind is BlockClass.SUPERSEDED)
+
+
+def _in_order(places: Iterable[BlockPlace]) -> tuple[BlockPlace, ...]:
+    """Blocks of a folded state by their keys: a class of it may lie in several segments, listed in any order."""
+    return tuple(sorted(places, key=lambda place: (place.header.first_key, place.header.last_key)))

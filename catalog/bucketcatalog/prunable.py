@@ -15,7 +15,7 @@ from .abandoned import SAFE_AGE
 from .codec.checkpoints import Checkpoint
 from .cut import Cut, Head
 from .errors import CorruptionError
-from .fetch import is_of_checkpoint
+from .fetch import read_segment_file
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.horizon import floors_of
@@ -173,7 +173,7 @@ def _segments(stored: Stored, used: set[bytes], freed: set[bytes], going: Collec
                 yield Prunable(info.name, Kind.SEGMENT, info.size, "no remaining checkpoint refers to it")
             elif uuid not in used and info.modified_us < before:
                 try:
-                    is_events = not is_of_checkpoint(stored.files.store, info)
+                    is_events = not read_segment_file(stored.files.store, info.name, info.size).cut.heads
                 except CorruptionError:
                     continue  # nobody knows what it is
                 if is_events and named is None:

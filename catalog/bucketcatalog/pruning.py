@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from .checkpoint import write_kept
+from .checkpoint import prepare_kept, publish
 from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint
 from .cut import Cut
@@ -22,6 +22,7 @@ from .log.horizon import Horizon, floors_of
 from .log.tags import tags_of
 from .log.view import View
 from .log.walking import kept_checkpoint
+from .merging import run_task
 from .names import is_data_writer
 from .prunable import Kind, Prunable, Stored, prunable
 from .retention import Retention, chosen_horizon, of_everyone
@@ -114,7 +115,7 @@ class Pruning:
         if self._writer is None:
             told = {file.name for file in result.files}
             waiting = tuple(file for file in going if file.name not in told)
-            time = chosen.cut.newest_commit_time
+            time = chosen.as_of
             return replace(
                 result, waiting=waiting, tags=tags, horizon=str(chosen.cut), horizon_time=time, published=None, due=None
             )
@@ -127,7 +128,8 @@ class Pruning:
 
     def _choose(self, stored: Stored, view: View) -> tuple[Checkpoint | None, bool]:
         """The next horizon, if there is one, and whether there is no younger checkpoint that could become one later."""
-        checkpoints = [c for (writer, head), (c, _) in stored.checkpoints.items() if not stored.is_kept(writer, head)]
+        every = [c for (writer, head), (c, _) in stored.checkpoints.items() if not stored.is_kept(writer, head)]
+        checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
         chosen = chosen_horizon(checkpoints, began, self._files.store.now_us(), self._policy)
@@ -155,7 +157,8 @@ class Pruning:
         ]
         if self._writer is not None:
             for cut in lacking:
-                write_kept(self._files, self._writer.id, cut, view.horizon)
+                prepared = prepare_kept(self._files, self._writer.id, cut, view.horizon)
+                publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
         return tuple(map(str, lacking))
 
     def _delete(self, going: tuple[Prunable, ...]) -> None:

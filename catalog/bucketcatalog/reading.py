@@ -8,7 +8,8 @@ what waits there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,13 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrays import one_chunk
-from .codec.blocks import BlockClass
+from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.segments import BlockPlace
+from .errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
 from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
 from .fetch import Blocks, read_block
 from .keys import KeyRange, encode_keys, span
+from .log.lost import telling_of_prunes
+from .losses import held_in_block
 from .merge import Part, merged
-from .planning import Slice
+from .planning import Slice, narrowed
 from .replay.tail import read_events
 from .sortedfacts import SortedFacts
 from .tables import Table
@@ -40,23 +44,84 @@ def read_pieces(
 ) -> Iterator[Facts]:
     """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
 
-    ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block.
+    ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block, or with
+    ``blocks.losses`` notes it there and leaves out all rows of its key range.
     """
-    keys = () if piece.wanted is None else tuple(c.field_name for c in table.key_columns)
-    if piece.settled:
-        last = table.key_columns[-1].field_name  # without any column, who could count the rows?
-        needed = None if columns is None else {*columns, last, *keys}
-        for place in (p for p in (*piece.live, *piece.rest) if _holds(p, part)):
-            yield _wanted(read_block(blocks.store, place, table, needed, piece.keys), table, piece)
+    if blocks.losses is None:
+        with telling_of_prunes(blocks.store):
+            yield from _pieces(blocks, table, piece, part, columns)
         return
-    needed = None if columns is None else {*columns, *FACT_COLUMNS, *(c.field_name for c in table.key_columns)}
+    try:
+        yield from list(_pieces(blocks, table, piece, part, columns))
+    except (CorruptionError, UnsupportedFormat):
+        parts = [piece]
+        for lost in _unreadable(blocks, table, piece):
+            parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
+        for part_left in parts:
+            yield from _pieces(blocks, table, part_left, part, columns)
+
+
+def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
+    """The key ranges of the slice's blocks that cannot be read, each noted as lost."""
+    found = []
+    for place in (*piece.live, *piece.rest, *piece.over, *(event.place for event in piece.events)):
+        try:
+            read_block(blocks.store, place, table)
+        except (CorruptionError, UnsupportedFormat) as error:
+            found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
+            _lose(blocks, place, error)
+    return found
+
+
+def _lose(blocks: Blocks, place: BlockPlace, error: BucketCatalogError) -> None:
+    loss = blocks.losses.add(place.name, error, [held_in_block(place)]) if blocks.losses is not None else None
+    if loss is not None:
+        warnings.warn(str(loss), CatalogWarning, stacklevel=2)
+
+
+def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
+    keys = {column.field_name for column in table.key_columns}
+    if piece.settled:
+        yield from _settled(blocks, table, piece, part, columns)
+        return
+    needed = None if columns is None else {*columns, *FACT_COLUMNS, *keys}
     over = _over(blocks, table, piece, needed)
     places = _places(piece, part, over)
-    read = [_wanted(read_block(blocks.store, place, table, needed, piece.keys), table, piece) for place in places]
-    base = concat(read) if read else Facts(NO_TRANSACTIONS, empty_rows(table))
-    if len({place.header.block_class for place in places}) > 1:
-        base = SortedFacts.of(base, table).facts  # each class is a run of its own
+    base = _in_order(list(_read(blocks, table, piece, places, needed)), places, table)
     yield merged(base, over, table, part, max((place.header.newest for place in places), default=-1))
+
+
+def _settled(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
+    """The rows of a slice that nothing lies over: tombstones of one class after the other's are put in order, all else is so already."""
+    places = [place for place in (*piece.live, *piece.rest) if _holds(place, part)]
+    several = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
+    keys = {column.field_name for column in table.key_columns}
+    last = table.key_columns[-1].field_name  # without any column, who could count the rows?
+    needed = None if columns is None else {*columns, last, *(keys if several or piece.wanted is not None else ())}
+    read = _read(blocks, table, piece, places, needed)
+    if several:
+        yield _in_order(list(read), places, table)
+    else:
+        yield from read
+
+
+def _read(
+    blocks: Blocks, table: Table, piece: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
+) -> Iterator[Facts]:
+    for place in places:
+        yield _wanted(read_block(blocks.store, place, table, needed, piece.keys), table, piece)
+
+
+def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:
+    """What was read of some blocks, by key: each class is a run of its own."""
+    joined = concat(read) if read else Facts(NO_TRANSACTIONS, empty_rows(table))
+    return SortedFacts.of(joined, table).facts if len({place.header.block_class for place in places}) > 1 else joined
+
+
+def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
+    """The encoded keys of a slice that something lies over, sorted and distinct."""
+    over = _over(blocks, table, piece, {column.field_name for column in table.key_columns})
+    return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
 
 
 def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
@@ -79,8 +144,8 @@ def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | 
 
 
 def _holds(place: BlockPlace, part: Part) -> bool:
-    wanted = {Part.LIVE: BlockClass.LIVE, Part.TOMBSTONES: BlockClass.ENDED}.get(part)
-    return wanted is None or place.header.block_class is wanted
+    wanted = {Part.LIVE: frozenset({BlockClass.LIVE}), Part.TOMBSTONES: TOMBSTONES}.get(part)
+    return wanted is None or place.header.block_class in wanted
 
 
 def _places(piece: Slice, part: Part, over: SortedFacts | None) -> list[BlockPlace]:

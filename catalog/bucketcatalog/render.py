@@ -78,6 +78,17 @@ def _column(facts: Facts, table: Table, name: str) -> pa.Array:
     return _requested(facts, name) if column is None else row_column(facts, column)
 
 
+def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
+    """The facts' rows in storage form, with the times that defaults stand for: as they have to be put to be the same at another time."""
+    columns = {}
+    for column in table.columns:
+        if column.default in (Default.CREATED, Default.MODIFIED):
+            columns[column.field_name] = row_column(facts, column)
+        elif column.field_name in facts.rows.column_names:
+            columns[column.field_name] = one_chunk(facts.rows.column(column.field_name))
+    return columns
+
+
 def row_column(facts: Facts, column: Column) -> pa.Array:
     """One row column in its surface form, defaults filled in."""
     index = facts.rows.schema.get_field_index(column.field_name)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from .codec.checkpoints import Checkpoint
 from .errors import InvalidOption
+from .log.owner import MAX_SNAPSHOT_AGE
 
 DEFAULT_GRACE = 24 * 3_600_000_000
-MAX_SNAPSHOT_AGE = 6 * 3_600_000_000
-"""Microseconds for which a reader may go on reading what it began to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +57,4 @@ def chosen_horizon(checkpoints: Iterable[Checkpoint], began: Mapping[str, int], 
 
 
 def _time(checkpoint: Checkpoint) -> int:
-    return checkpoint.cut.newest_commit_time
+    return checkpoint.as_of

@@ -6,14 +6,24 @@ Planning asks runs for what lies in a range, so that it costs the blocks that it
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import pyarrow as pa
 
 from .codec.blocks import BlockClass
 from .codec.segments import BlockPlace
 from .errors import CorruptionError
-from .keys import KeyRange
+from .keys import KeyRange, lower_bound
+
+_FEW_KEYS = 64
+
+
+def holds_one(place: BlockPlace, keys: pa.Array) -> bool:
+    """Whether the block can hold one of the sorted ``keys``."""
+    at = lower_bound(keys, place.header.first_key)
+    return at < len(keys) and keys[at].as_py() <= place.header.last_key
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,14 @@ class BlockRun:
         stop = len(self.places) if keys.stop is None else bisect_left(self._first_keys, keys.stop)
         return self.places[start:stop]
 
+    def holding(self, keys: pa.Array) -> BlockRun:
+        """The run without the blocks that can hold none of the sorted ``keys``."""
+        if len(keys) <= _FEW_KEYS:
+            each = (self.within(KeyRange(key, key + b"\x00")) for key in keys.to_pylist())
+            return BlockRun(self.block_class, tuple(dict.fromkeys(place for found in each for place in found)))
+        found = self.within(KeyRange(keys[0].as_py(), keys[-1].as_py() + b"\x00"))
+        return BlockRun(self.block_class, tuple(place for place in found if holds_one(place, keys)))
+
     @cached_property
     def _first_keys(self) -> list[bytes]:
         return [place.header.first_key for place in self.places]
@@ -36,6 +54,27 @@ class BlockRun:
     @cached_property
     def _last_keys(self) -> list[bytes]:
         return [place.header.last_key for place in self.places]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run whose blocks are looked up once somebody asks for them, as ``BlockRun`` gives them."""
+
+    block_class: BlockClass
+    look_up: Callable[[], BlockRun]
+
+    @property
+    def places(self) -> Sequence[BlockPlace]:
+        """The blocks in key order."""
+        return self._found.places
+
+    def within(self, keys: KeyRange) -> Sequence[BlockPlace]:
+        """The blocks that can hold keys of the range."""
+        return self._found.within(keys)
+
+    @cached_property
+    def _found(self) -> BlockRun:
+        return self.look_up()
 
 
 def runs_by_table(places: Iterable[BlockPlace]) -> dict[tuple[str, BlockClass], BlockRun]:

@@ -5,7 +5,7 @@ A scan is planned from indexes alone; each slice is read, folded, filtered and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from .base import TableBase
-from .codec.blocks import BlockClass
+from .codec.blocks import TOMBSTONES, BlockClass
+from .codec.segments import BlockPlace
 from .fetch import Blocks
 from .filters import Where, allowed_values, check, key_ranges, matching, wanted_keys
 from .merge import Part
@@ -34,6 +35,7 @@ class ScanTask:
     part: Part
     schema: pa.Schema
     where: tuple[tuple[str, Any], ...]
+    ignores_corruption: bool = False
 
     def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
@@ -68,6 +70,7 @@ class Scan:
             part=Part.TOMBSTONES if tombstones else Part.LIVE,
             schema=output_schema(base.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
+            ignores_corruption=base.blocks.losses is not None,
         )
 
     @property
@@ -101,27 +104,44 @@ class Scan:
         return self.to_arrow().to_pandas()
 
     def explain(self) -> str:
-        """What the scan reads, in a few lines: slices, blocks and bytes read and skipped, rows of the tail."""
-        plan = self.plan()
-        levels = self._base.levels()
-        places = {p for piece in plan for p in (*piece.live, *(piece.rest if self._reads_rest(piece) else ()), *piece.over)}
-        total = {p for each in levels for run in (*each.lowest, *each.over) for p in run.places}
-        tail = sum(len(piece.tail) for piece in plan if piece.tail is not None)
-        events = {block.place for piece in plan for block in piece.events}
-        return "\n".join(
-            [
-                f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices",
-                f"blocks: {len(places)} of {len(total)} ({sum(p.length for p in places):,} of {sum(p.length for p in total):,} bytes)",
-                f"tail: {tail} of {len(self._base.tail) if self._base.tail else 0} events",
-                f"blocks of events: {len(events)} of {len(self._base.events)}",
-                f"checkpoints: {len(levels)}, levels: {len(self._base.level_rows)}",
-            ]
-        )
+        """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
 
-    def _reads_rest(self, piece: Slice) -> bool:
-        if self.task.part is Part.LIVE:
-            return False  # unless a late PUT lies over them, which is seen when it is read
-        return not piece.settled or any(p.header.block_class is BlockClass.ENDED for p in piece.rest)
+        It plans, which reads indexes, and reads no row. What lies over a block is known only when it is read: a look-up of a key that was
+        put again can do with less, and a late put can need more.
+        """
+        plan = self.plan()
+        read = {place for piece in plan for place in self._blocks_of(piece)}
+        events = {block.place for piece in plan for block in piece.events}
+        levels = self._base.blocks_by_level()
+        lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
+        lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
+        if self._base.events:
+            lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
+        if self._base.tail:
+            lines.append(
+                f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._base.tail):,} events"
+            )
+        every = {place for places in levels for place in places}
+        opened = len({place.name for place in read})
+        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {opened} of {len({place.name for place in every})}")
+        skipped = len(every) + len(self._base.events) - len(read) - len(events)
+        needed = len(read) + len(events)
+        lines.append(
+            f"requests: {needed + opened:,} ({needed:,} blocks, {opened:,} indexes, each once), {skipped:,} blocks skipped"
+        )
+        return "\n".join(lines)
+
+    def _blocks_of(self, piece: Slice) -> tuple[BlockPlace, ...]:
+        """The blocks of checkpoints that a slice is read from."""
+        if piece.settled:
+            wanted = {BlockClass.LIVE} if self.task.part is Part.LIVE else TOMBSTONES
+            return tuple(place for place in (*piece.live, *piece.rest) if place.header.block_class in wanted)
+        return (*piece.live, *(() if self.task.part is Part.LIVE else piece.rest), *piece.over)
+
+
+def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:
+    size, total = (sum(place.length for place in some) for some in (read, places))
+    return f"{len(read):,} of {len(places):,} blocks, {size:,} of {total:,} bytes"
 
 
 _REQUESTABLE = ("_version", "_commit_timestamp", "_writer", "_revision")

@@ -60,6 +60,9 @@ class Definitions(Mapping[str, Table]):
             return error.message
         return None
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

@@ -16,6 +16,7 @@ from .errors import InvalidOption
 from .filters import Where
 from .keys import encode_key
 from .listing import Page, list_page
+from .losses import Loss
 from .merge import Part
 from .metadata import METADATA_TABLES, MetadataScan
 from .render import output_schema, render
@@ -40,6 +41,11 @@ class Snapshot(Contents):
     def watermark(self) -> datetime.datetime:
         """Everything with an earlier commit time is in the snapshot: times before it are settled."""
         return datetime.datetime.fromtimestamp(self.view.watermark / 1e6, datetime.UTC)
+
+    @property
+    def missing(self) -> tuple[Loss, ...]:
+        """With ``ignore_corruption`` what could not be read so far and is in no answer; the table ``damage`` looks for all there is."""
+        return self.files.losses.found if self.files.losses is not None else ()
 
     @property
     def tables(self) -> list[str]:

@@ -9,7 +9,7 @@ from .errors import InvalidOption, InvalidTime
 from .surface import LAST_TIME, micros
 
 Time = str | datetime.datetime
-Age = str | datetime.timedelta
+Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[smhdw])", re.ASCII)
@@ -32,14 +32,22 @@ def parse_time(value: Time) -> int:
         ) from None
 
 
-def parse_age(value: Age) -> int:
-    """Microseconds of a timedelta, or of a number and a unit: ``90s``, ``90m``, ``24h``, ``7d``, ``4w``; else ``InvalidOption``."""
-    if isinstance(value, datetime.timedelta):
-        return value // datetime.timedelta(microseconds=1)
-    match = _AGE.fullmatch(value.strip()) if isinstance(value, str) else None
+def parse_age(text: str) -> int:
+    """Microseconds of a number and a unit: ``90s``, ``90m``, ``24h``, ``7d``, ``4w``; else ``InvalidOption``."""
+    match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise InvalidOption(f"{value!r} is no age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
+        raise InvalidOption(f"{text!r} is no age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
     return int(match["number"]) * _UNITS[match["unit"]] * 1_000_000
+
+
+def age_micros(value: Age) -> int:
+    """Microseconds of an age given as text such as ``24h``, as a timedelta, or as that number; else ``InvalidOption``."""
+    if isinstance(value, datetime.timedelta) or (isinstance(value, int) and not isinstance(value, bool)):
+        age = value // datetime.timedelta(microseconds=1) if isinstance(value, datetime.timedelta) else value
+        if age < 0:
+            raise InvalidOption(f"{value!r} is no age.", next_step="Give one that is not negative.")
+        return age
+    return parse_age(value if isinstance(value, str) else repr(value))
 
 
 def shown_time(time: int) -> str:

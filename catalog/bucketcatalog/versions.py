@@ -60,7 +60,7 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
 def _refuse_future(files: LogFiles, time: int) -> None:
     now = files.store.now_us()
     if time > now:
-        newest = newest_view(files).cut.newest_commit_time
+        newest = newest_view(files).newest_commit_time
         if time > newest:
             ahead = timedelta(microseconds=time - max(now, newest))
             raise InvalidTime(

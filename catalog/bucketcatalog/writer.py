@@ -7,115 +7,50 @@ a version that another process may have written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self
 
 from . import clock
-from .checkpoint import CheckpointResult, write_checkpoint
+from .bulk import BulkEvents
+from .checkpoint import CheckpointResult, prepare, publish
 from .codec.boundaries import Boundary
-from .codec.checkpoints import ApplicationResult
-from .codec.tags import TagEntry
-from .codec.transactions import Application, Link, Transaction, encode_transaction
+from .codec.checkpoints import ApplicationResult, Checkpoint
+from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
 from .cut import Cut, Head
 from .database import Database
-from .drafts import Draft, Rows
+from .drafts import Draft
 from .errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
-from .events import EventKind
 from .log.applications import latest_results
 from .log.owner import Limits, OwnTimeline
+from .merging import Alone, Workers
+from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
 from .tagging import Decided, Tag, given, taken_back
 from .times import Time
 from .versions import Version
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a commit made: ``version`` names the causal cut of it, ``writer@revision``."""
-
-    revision: int
-    uuid: str
-    commit_time: int
-    version: str
-
-
-class WriteTransaction:
-    """The events of one transaction; committed when its ``with`` block ends, unless that raises.
-
-    ``committed`` is set by the commit; it stays None where an application's older version made the transaction do nothing.
-    """
-
-    def __init__(self, writer: Writer, operation: str, metadata: Mapping[str, str], application: Application | None) -> None:
-        self.committed: Committed | None = None
-        self.operation = operation
-        self.metadata = dict(metadata)
-        self.metrics: dict[str, int] = {}
-        self.application = application
-        self.tag: TagEntry | None = None
-        self.boundary: Boundary | None = None
-        self._writer = writer
-        self._draft: Draft | None = None
-        self._begun = False
-
-    def put(self, table: str, rows: Rows, *, expect: str | None = None) -> None:
-        """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it."""
-        self._add(EventKind.PUT, table, rows, expect, has_expect=expect is not None)
-
-    def update(self, table: str, rows: Rows) -> None:
-        """Replace the whole row of the version that each row names by ``_version``, or of the live one with its id."""
-        self._add(EventKind.UPDATE, table, rows)
-
-    def delete(self, table: str, keys: Rows, *, expect: str | None = None, moved: bool = False) -> None:
-        """End the current version of each key, or the one named by ``_version`` or by the live one's id.
-
-        ``moved`` marks the naming delete as one half of a move.
-        """
-        self._add(EventKind.DELETE, table, keys, expect, has_expect=expect is not None, moved=moved)
-
-    def purge(self, table: str, versions: Rows) -> None:
-        """Forget ended versions: rows with the key columns and ``_version``."""
-        self._add(EventKind.PURGE, table, versions)
-
-    def _add(
-        self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
-    ) -> None:
-        if self._draft is None:
-            raise ClosedWriter(
-                "The transaction has ended, or has not begun.", next_step="Use it within `with writer.transaction() as tx:`."
-            )
-        self._draft.add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
-
-    def __enter__(self) -> Self:
-        if self._begun:
-            raise ClosedWriter("The transaction has begun already.", next_step="Begin another with writer.transaction().")
-        self._begun, self._draft = True, self._writer.draft()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        draft, self._draft = self._draft, None
-        if kind is None and draft is not None:
-            self.committed = self._writer.commit(self, draft)
+from .writetransaction import Committed, WriteTransaction, check_options
 
 
 class Writer:
     """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
 
-    Threads may share it: their commits and checkpoints take turns. A transaction belongs to one thread.
+    Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
     """
 
-    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.id = writer
         self._database = database
-        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits)
+        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
         self._why_closed = f"The writer {writer!r} was closed."
         self._turn = threading.RLock()
+        self._merging = threading.Lock()
 
     def transaction(
         self,
@@ -131,7 +66,7 @@ class Writer:
             raise InvalidOption("app_id and app_version go together.", next_step="Give both or neither.")
         application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
         metadata = {} if metadata is None else metadata
-        _check_options(operation, metadata, app_id, app_version)
+        check_options(operation, metadata, app_id, app_version)
         return WriteTransaction(self, operation, metadata, application)
 
     @property
@@ -143,7 +78,7 @@ class Writer:
         """An empty draft of a transaction."""
         return Draft(self._database.definition, self._database.look)
 
-    def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
+    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
         """Publish a transaction; see ``WriteTransaction``."""
         with self._turn:
             timeline = self._open_timeline()
@@ -155,11 +90,14 @@ class Writer:
                 is_repeated = tx.application is not None and tx.application.version == done.version
                 return self._committed(done.link, done.commit_time) if is_repeated else None
 
-    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft) -> ApplicationResult | None:
+    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents) -> ApplicationResult | None:
         """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
 
         It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
         """
+        if timeline.is_ahead:  # which a maintainer may have voided, with what it says of applications
+            self._database.look()
+            self._applications = None
         if tx.application is not None:
             last = self._application_results().get(tx.application.id)
             if last is not None and tx.application.version <= last.version:
@@ -181,12 +119,16 @@ class Writer:
                 self._end(why)
             raise
 
-    def _publish(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft, gives_up: Callable[[], bool]) -> Committed:
+    def _publish(
+        self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents, gives_up: Callable[[], bool]
+    ) -> Committed:
         seen = self._database.seen
-        actions, blocks = draft.encoded()
+        events = draft.encoded()
         undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, draft.named_after)
+        timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
+        timeline.refuse_stale(commit_time, draft.read_at)
         uuid = clock.uuid7(commit_time).bytes
         stamp = (commit_time, self.id, timeline.next_revision, uuid)
         tag = None if tx.tag is None else replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp)
@@ -205,10 +147,12 @@ class Writer:
             application=tx.application,
             reads=others.changed_since(self._read),
             tables=tuple(undefined),
+            segments=events.segments,
             tags=() if tag is None else (tag,),
+            voids=tx.voids,
             boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
-        committed = timeline.publish(transaction, encode_transaction(transaction, actions, blocks))
+        committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
         tx.tag = tag
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}
@@ -229,14 +173,38 @@ class Writer:
             self._applications = {id_: result for (writer, id_), result in latest.items() if writer == self.id}
         return self._applications
 
-    def checkpoint(self, *, scope: Literal["own", "all"] = "own") -> CheckpointResult | None:
-        """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover."""
+    def checkpoint(
+        self,
+        *,
+        scope: Literal["own", "all"] = "own",
+        full: bool = False,
+        workers: Workers | None = None,
+        instead: Sequence[Checkpoint] = (),
+    ) -> CheckpointResult | None:
+        """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
+
+        ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
+        this process; other threads may commit meanwhile. It starts from the checkpoints ``instead`` of those in the store, where given.
+        ``ClosedWriter`` where the writer is closed before it is done.
+        """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
-        with self._turn:
-            self.check()
-            timeline = self._open_timeline()
-            return write_checkpoint(self._database.files, timeline, self._note if scope == "all" else None)
+        files = self._database.files
+        with self._merging:
+            with self._turn:
+                self.check()
+                timeline = self._open_timeline()
+                here = Alone(files.store, lambda: self._timeline is not timeline)
+                by = here if workers is None else workers
+                prepared = prepare(
+                    files, timeline, self._note if scope == "all" else None, full=full, most=by.most, instead=instead
+                )
+            if prepared is None:
+                return None
+            merged = list(by.run(prepared.tasks))
+            with self._turn:
+                self._open_timeline()
+                return publish(files, prepared, merged)
 
     def check(self) -> None:
         """Look whether another process has written under this id: ``ForeignBranch`` if so, and the writer is closed.
@@ -280,6 +248,29 @@ class Writer:
         self.commit(tx, draft)
         return Tag.of(tx.tag)
 
+    def join(self) -> Committed:
+        """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
+        with self._turn:
+            self._open_timeline()
+            committed = self.commit(WriteTransaction(self, "join", {}, None), self.draft())
+            assert committed is not None
+            return committed
+
+    def void(self, transactions: Iterable[Void]) -> Committed:
+        """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
+        if not self.id.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot void transactions.",
+                next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}.",
+            )
+        with self._turn:
+            self._open_timeline()
+            tx = WriteTransaction(self, "void", {}, None)
+            tx.voids = tuple(transactions)
+            committed = self.commit(tx, self.draft())
+            assert committed is not None
+            return committed
+
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
 
@@ -296,7 +287,8 @@ class Writer:
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.
 
-        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline.
+        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline; a checkpoint ends
+        at its next slice.
         """
         timeline, self._timeline = self._timeline, None
         if timeline is not None:
@@ -316,17 +308,3 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-def _check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:
-    """``InvalidOption`` where an option cannot be written down: text has a UTF-8 form, numbers have 64 bits."""
-    if not isinstance(metadata, Mapping):
-        raise InvalidOption(f"metadata cannot be {metadata!r}.", next_step="Give a mapping of text to text.")
-    words = [("operation", operation), ("app_id", "" if app_id is None else app_id)]
-    words += [("metadata", word) for pair in metadata.items() for word in pair]
-    for name, word in words:
-        if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
-            raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")
-    is_number = isinstance(app_version, int) and not isinstance(app_version, bool) and -(1 << 63) <= app_version < 1 << 63
-    if app_version is not None and not is_number:
-        raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")

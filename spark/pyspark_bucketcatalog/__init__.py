@@ -10,15 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import jobs
     from .session import attach, register
     from .source import DefaultSource
 
-__all__ = ["DefaultSource", "attach", "register"]
+__all__ = ["DefaultSource", "attach", "jobs", "register"]
 
 _HOMES = {"DefaultSource": ".source", "attach": ".session", "register": ".session"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "jobs":
+        return import_module(".jobs", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name], __name__), name)

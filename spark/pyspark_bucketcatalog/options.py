@@ -27,6 +27,7 @@ _NAMES = (
     "owner",
     "prefix",
     "strict",
+    "ignoreCorruption",
     "filterPushdown",
     "maxPartitionRows",
     "readChangeFeed",
@@ -40,7 +41,7 @@ _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
     ("startingVersion", "startingTimestamp"),
     ("endingVersion", "endingTimestamp"),
-    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix")),
+    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix", "ignoreCorruption")),
 ]
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 
@@ -78,6 +79,7 @@ class ReadOptions:
     owner: str | None = None
     prefix: str | None = None
     strict: bool = False
+    ignore_corruption: bool = False
     filter_pushdown: bool = False
     max_partition_rows: int = MAX_PARTITION_ROWS
 
@@ -107,6 +109,7 @@ class ReadOptions:
             owner=given.get("owner"),
             prefix=given.get("prefix"),
             strict=_flag(given, "strict"),
+            ignore_corruption=_flag(given, "ignoreCorruption"),
             filter_pushdown=_flag(given, "filterPushdown"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
         )

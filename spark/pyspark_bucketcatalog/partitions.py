@@ -1,31 +1,28 @@
 """What travels to a task: the slices that it reads and what it needs for them, nothing else.
 
 A partition says how to read itself from a catalog that the task opens. What lies in blocks, of checkpoints or of events, travels as their
-places. The part of the tail that transactions carry row by row has been read by the driver; it travels encoded as blocks itself, so it
-holds no row of another slice.
+places; the part of the tail that transactions carry row by row as ``packedslices`` says.
 """
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from bucketcatalog import Catalog
 from bucketcatalog.changes import Changes
-from bucketcatalog.codec.blocks import BlockClass, decode_block, encode_blocks
 from bucketcatalog.codec.transactions import Transaction
 from bucketcatalog.cut import Head
-from bucketcatalog.facts import concat
 from bucketcatalog.fetch import Blocks
-from bucketcatalog.merge import Part
+from bucketcatalog.losses import Losses
+from bucketcatalog.packedslices import PackedSlice, grouped
 from bucketcatalog.planning import Slice
 from bucketcatalog.scan import ScanTask
-from bucketcatalog.sortedfacts import SortedFacts
 from bucketcatalog.tables import Table
 
 _FEWEST_ROWS = 1 << 17
@@ -40,33 +37,6 @@ class CatalogPartition(InputPartition):
         """The rows, as tables with at least these columns."""
 
 
-@dataclass(frozen=True)
-class PackedSlice:
-    """A slice whose part of the tail is encoded."""
-
-    piece: Slice
-    tail: tuple[bytes, ...]
-
-    @classmethod
-    def of(cls, piece: Slice, table: Table, part: Part) -> PackedSlice:
-        """The slice with the blocks that reading ``part`` may need."""
-        if piece.settled and part is Part.LIVE:
-            return cls(replace(piece, rest=()), ())
-        if piece.settled and part is Part.TOMBSTONES:
-            return cls(replace(piece, live=()), ())
-        if piece.tail is None:
-            return cls(piece, ())
-        blocks = encode_blocks(piece.tail.facts, table, BlockClass.STUBS)
-        return cls(replace(piece, tail=None), tuple(block.data for block in blocks))
-
-    def unpacked(self, table: Table) -> Slice:
-        """The slice as it was."""
-        if not self.tail:
-            return self.piece
-        facts = concat([decode_block(data, table, "the tail of a partition") for data in self.tail])
-        return replace(self.piece, tail=SortedFacts.of(facts, table))
-
-
 @dataclass
 class SlicesPartition(CatalogPartition):
     """Slices of a scan, next to each other in key order."""
@@ -76,7 +46,7 @@ class SlicesPartition(CatalogPartition):
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged; nothing else is read."""
-        blocks = Blocks(catalog.store)
+        blocks = Blocks(catalog.store, Losses() if self.task.ignores_corruption else None)
         for packed in self.slices:
             yield from self.task.read(blocks, packed.unpacked(self.task.table))
 
@@ -88,10 +58,12 @@ class MetadataPartition(CatalogPartition):
     database: str
     version: str
     table: str
+    ignore_corruption: bool = False
 
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The whole table."""
-        yield catalog.snapshot(database=self.database, version=self.version).scan(self.table, columns=columns).to_arrow()
+        snapshot = catalog.snapshot(database=self.database, version=self.version, ignore_corruption=self.ignore_corruption)
+        yield snapshot.scan(self.table, columns=columns).to_arrow()
 
 
 @dataclass
@@ -113,14 +85,9 @@ class ChangesPartition(CatalogPartition):
 def slice_partitions(task: ScanTask, slices: Sequence[Slice], max_rows: int) -> list[InputPartition]:
     """Partitions of about equal weight, known from the indexes alone."""
     packed = [PackedSlice.of(piece, task.table, task.part) for piece in slices]
-    weighted = [(one, _weight(one, whole)) for one, whole in zip(packed, slices, strict=True)]
-    useful = [(one, weight) for one, weight in weighted if weight]
-    groups = grouped([weight for _, weight in useful], partition_count(sum(weight for _, weight in useful), max_rows))
-    return [SlicesPartition(task, tuple(useful[at][0] for at in group)) for group in groups]
-
-
-def _weight(packed: PackedSlice, whole: Slice) -> int:
-    return packed.piece.rows + (len(whole.tail) if whole.tail is not None else 0)
+    useful = [one for one in packed if one.rows]
+    groups = grouped([one.rows for one in useful], partition_count(sum(one.rows for one in useful), max_rows))
+    return [SlicesPartition(task, tuple(useful[at] for at in group)) for group in groups]
 
 
 def change_partitions(changes: Changes, database: str, max_rows: int) -> list[InputPartition]:
@@ -150,18 +117,3 @@ def partition_count(rows: int, max_rows: int) -> int:
     cores the executors have is not known where partitions are planned.
     """
     return max(-(-rows // max_rows), min(os.cpu_count() or 1, rows // _FEWEST_ROWS), 1)
-
-
-def grouped(weights: Iterable[int], count: int) -> list[range]:
-    """Positions of the weights in at most ``count`` groups of neighbours whose sums are about equal."""
-    weights = list(weights)
-    total = sum(weights)
-    starts, seen, group = [], 0, -1
-    for position, weight in enumerate(weights):
-        own = min((2 * seen + weight) * count // (2 * total), count - 1) if total else 0
-        if own != group:
-            starts.append(position)
-            group = own
-        seen += weight
-    stops = [*starts[1:], len(weights)][: len(starts)]
-    return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]

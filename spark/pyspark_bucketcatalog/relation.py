@@ -65,7 +65,10 @@ class Relation(ABC):
     @cached_property
     def snapshot(self) -> Snapshot:
         """The cut that was pinned."""
-        return self.catalog.snapshot(database=self._pinned.database, version=self._pinned.version)
+        pinned = self._pinned
+        return self.catalog.snapshot(
+            database=pinned.database, version=pinned.version, ignore_corruption=self.options.ignore_corruption
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -148,7 +151,8 @@ class MetadataRelation(Relation):
 
     def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
         """One: these tables are small."""
-        return [MetadataPartition(self._pinned.database, self._pinned.version, self.options.table)]
+        pinned, asked = self._pinned, self.options
+        return [MetadataPartition(pinned.database, pinned.version, asked.table, asked.ignore_corruption)]
 
 
 class ChangesRelation(Relation):
@@ -199,7 +203,13 @@ def _kind(asked: ReadOptions) -> type[Relation]:
 
 
 def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str) -> Snapshot:
-    found = catalog.snapshot(database=database, timestamp=at.timestamp, version=at.version, strict=asked.strict)
+    found = catalog.snapshot(
+        database=database,
+        timestamp=at.timestamp,
+        version=at.version,
+        strict=asked.strict,
+        ignore_corruption=asked.ignore_corruption,
+    )
     if not found.cut.heads:
         # Nothing at that time, or nothing at all? The latter is an error.
         catalog.snapshot(database=found.database)

@@ -26,7 +26,8 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
-EVENTS, LIVE, ENDED, STUBS = 1, 2, 3, 4
+EVENTS, LIVE, ENDED, STUBS, SUPERSEDED = 1, 2, 3, 4, 5
+ROWS = 1
 PUT, UPDATE, DELETE, PURGE = 1, 2, 3, 4
 VERSION, BLIND, NAMED = 0, 1, 2
 BY_PUT, BY_BLIND, BY_NAMED, BY_MOVE = 1, 2, 3, 4
@@ -63,7 +64,7 @@ def unsealed(data: bytes, kind: str) -> Any:
     assert hashlib.sha256(body).digest() == checksum
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    known = {"Checkpoint": {"runs", "boundary"}, "Transaction": {"boundary"}}
+    known = {"Checkpoint": {"runs", "boundary", "voids"}, "Transaction": {"boundary", "voids"}}
     assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 
@@ -473,7 +474,8 @@ class SpecReader:
             assert uuid_time(parsed.uuid) == parsed.commit_time
             self._check_parents(parsed)
         else:
-            heads = [head for writer in parsed.cut.writers for head in writer.heads]
+            voided = {link.uuid for link in parsed.voids}
+            heads = [head for writer in parsed.cut.writers for head in writer.heads if head.uuid not in voided]
             assert uuid_time(parsed.uuid) == max(uuid_time(head.uuid) for head in heads)
             countdown = 10**20 - 1 - parsed.revision
             assert (self.root / match[1] / match[2] / "newest" / f"{countdown:020}-{match[4]}").read_bytes() == b""
@@ -487,10 +489,12 @@ class SpecReader:
     def from_transactions(self, until: int | None = None) -> Answer:
         """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
         wanted = {ref: t for ref, t in self.transactions.items() if until is None or t.commit_time <= until}
+        voided = _voided(wanted.values(), [])
         for ref, transaction in wanted.items():
             for other in _reads(ref, transaction):
-                assert other in wanted  # closed under parents and reads
-        return Answer(*self._facts(wanted.values(), []), _tag_entries(wanted.values(), []))
+                assert other in wanted or other in voided  # closed under parents and reads
+        said = [_emptied(transaction) if ref in voided else transaction for ref, transaction in wanted.items()]
+        return Answer(*self._facts(said, []), _tag_entries(said, []))
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
         """The state that checkpoints and the transactions make that none of them covers (spec/checkpoints.md).
@@ -507,7 +511,11 @@ class SpecReader:
         for ref, transaction in tail.items():
             for other in _reads(ref, transaction):
                 assert other in tail or any(self._covers(c, other) for c in checkpoints)
-        return Answer(*self._facts(tail.values(), checkpoints, classes), _tag_entries(tail.values(), checkpoints))
+        voided = _voided(tail.values(), checkpoints)
+        for checkpoint in checkpoints:  # one that does not know of a void must not be used
+            assert all(ref in _voided([], [checkpoint]) for ref in voided if self._covers(checkpoint, ref))
+        said = [_emptied(transaction) if ref in voided else transaction for ref, transaction in tail.items()]
+        return Answer(*self._facts(said, checkpoints, classes), _tag_entries(said, checkpoints))
 
     def _covers(self, checkpoint: Any, ref: Ref) -> bool:
         """Whether the checkpoint covers a transaction (spec/checkpoints.md, "Coverage")."""
@@ -545,60 +553,98 @@ class SpecReader:
             facts[name].setdefault(encoded_key(tables[name], fact.row), []).append(fact)
 
         for transaction in transactions:
-            assert len(transaction.actions) <= 64
-            assert not (transaction.actions and transaction.blocks)
-            for name, fact in facts_of_actions(transaction, tables):
+            for name, fact in self._events(transaction, tables):
                 add(name, fact)
-            for block in transaction.blocks:
-                for fact in facts_of_block(block.SerializeToString(), tables[block.header.table], transaction):
-                    add(block.header.table, fact)
-        first, *others = [*checkpoints, None]
-        for checkpoint in (one for one in others if one is not None):
-            for name, fact in self._checkpoint_facts(checkpoint, tables):
+        for number, checkpoint in enumerate(checkpoints):  # of the first one the lowest level is the base
+
+            def lies_over(header: Any, level: int, number: int = number) -> bool:
+                return (number > 0 or level > 0) and (classes is None or getattr(header, "class") != SUPERSEDED)
+
+            for name, fact in self._checkpoint_facts(checkpoint, tables, lies_over):
                 add(name, fact)
-        if first is not None:
-            for name, fact in self._checkpoint_facts(first, tables, lambda _, level: level > 0):
-                add(name, fact)
-            wanted = _needed(facts, classes)  # everything that lies over the base is there
+        wanted = _needed(facts, classes)  # everything that lies over the base is there
+        for first in [*checkpoints][:1]:
             for name, fact in self._checkpoint_facts(first, tables, lambda header, level: not level and wanted(header)):
                 add(name, fact)
         return tables, facts
 
+    def _events(self, transaction: Any, tables: dict[str, Table]) -> Iterator[tuple[str, Fact]]:
+        """The facts of a transaction's events, wherever it has them (spec/transactions.md)."""
+        assert len(transaction.actions) <= 64
+        assert not (transaction.actions and (transaction.blocks or transaction.segments))
+        yield from facts_of_actions(transaction, tables)
+        blocks = [(block.header, block.SerializeToString()) for block in transaction.blocks]
+        for reference in transaction.segments:
+            assert reference.writer == transaction.writer
+            for header, run, data in self._blocks(reference, of_cut=False):
+                assert run is not None and getattr(header, "class") == EVENTS
+                blocks.append((header, data))
+        for header, data in blocks:
+            for fact in facts_of_block(data, tables[header.table], transaction):
+                yield header.table, fact
+
     def _checkpoint_facts(
         self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any, int], bool] = lambda *_: True
     ) -> Iterator[tuple[str, Fact]]:
-        """The rows of a checkpoint's segments, each block checked along the chain of digests (spec/segments.md).
-
-        ``wanted`` is asked with a block's header and its level.
-        """
+        """The rows of a checkpoint's segments. ``wanted`` is asked with a block's header and its level."""
+        shares = "runs" in checkpoint.required_features
         for reference in checkpoint.segments:
-            name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
-            data = (self.root / name).read_bytes()
-            assert len(data) == reference.size
-            assert int.from_bytes(data[-8:], "little") < reference.index_offset
-            sealed = data[reference.index_offset : reference.index_offset + reference.index_length]
-            assert sealed[-32:] == reference.index_digest
-            index = unsealed(sealed, "SegmentIndex")
-            whole = message("Segment").FromString(data)  # the file is one message, too
-            assert len(whole.blocks) == len(index.entries)
-            listed = {(run.table, getattr(run, "class")): run for run in reference.runs}
-            counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
-            assert all(counts[name] == run.blocks for name, run in listed.items())
-            shares = "runs" in checkpoint.required_features
-            assert shares or (counts.keys() == listed.keys() and not any(run.level for run in reference.runs))
-            for entry in index.entries:
-                run = listed.get((entry.header.table, getattr(entry.header, "class")))
-                block = data[entry.offset : entry.offset + entry.length]
-                assert block[-4:] == entry.checksum.to_bytes(4, "little")
-                if run is not None and wanted(entry.header, run.level):
-                    for fact in facts_of_block(block, tables[entry.header.table]):
-                        yield entry.header.table, fact
+            assert shares or not any(run.level for run in reference.runs)
+            for header, run, block in self._blocks(reference, of_cut=True):
+                assert shares or run is not None
+                if run is not None and run.purpose in (0, ROWS) and wanted(header, run.level):
+                    for fact in facts_of_block(block, tables[header.table]):
+                        yield header.table, fact
+
+    def _blocks(self, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, Any, bytes]]:
+        """Header, listed run and bytes of each block of a segment, checked along the chain of digests (spec/segments.md)."""
+        name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
+        data = (self.root / name).read_bytes()
+        assert len(data) == reference.size
+        assert int.from_bytes(data[-8:], "little") < reference.index_offset
+        sealed = data[reference.index_offset : reference.index_offset + reference.index_length]
+        assert sealed[-32:] == reference.index_digest
+        index = unsealed(sealed, "SegmentIndex")
+        assert index.HasField("cut") == of_cut
+        whole = message("Segment").FromString(data)  # the file is one message, too
+        assert len(whole.blocks) == len(index.entries)
+        assert whole.filters.checksum == index.filters_digest
+        if reference.filters_length:
+            filters = data[reference.filters_offset :][: reference.filters_length]
+            assert filters[-32:] == index.filters_digest == hashlib.sha256(filters[:-35]).digest()
+        listed = {(_block_table(run), getattr(run, "class")): run for run in reference.runs}
+        counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
+        assert all(counts[name] == run.blocks for name, run in listed.items())
+        for entry in index.entries:
+            block = data[entry.offset : entry.offset + entry.length]
+            assert block[-4:] == entry.checksum.to_bytes(4, "little")
+            yield entry.header, listed.get((entry.header.table, getattr(entry.header, "class"))), block
+
+
+def _block_table(run: Any) -> str:
+    """What the blocks of a run have as their table (spec/segments.md)."""
+    return run.table if run.purpose in (0, ROWS) else f"{run.table}#{run.name}"
 
 
 def _tag_entries(tail: Iterable[Any], checkpoints: Iterable[Any]) -> list[tuple[tuple[Any, ...], Any]]:
     """What transactions and checkpoints say of tags, each with the stamp of its transaction (spec/tags.md)."""
     entries = [(_stamp_of(transaction), entry) for transaction in tail for entry in transaction.tags]
     return entries + [(_stamp_of(entry.carried_by), entry) for checkpoint in checkpoints for entry in checkpoint.tags]
+
+
+def _voided(tail: Iterable[Any], checkpoints: Iterable[Any]) -> set[Ref]:
+    """What maintainers have voided (spec/voids.md)."""
+    links = [link for transaction in tail if transaction.writer.startswith("maintainer-") for link in transaction.voids]
+    links += [link for checkpoint in checkpoints for link in checkpoint.voids]
+    return {(link.writer, link.revision, link.uuid) for link in links}
+
+
+def _emptied(transaction: Any) -> Any:
+    """A voided transaction, of which only its definitions count."""
+    left = type(transaction).FromString(transaction.SerializeToString())
+    for field_name in ("actions", "blocks", "segments", "tags"):
+        left.ClearField(field_name)
+    return left
 
 
 def _cut_text(cut: Any) -> str:

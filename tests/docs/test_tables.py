@@ -12,6 +12,7 @@ import typer
 
 import bucketcatalog
 from bucketcatalog import errors
+from bucketcatalog.checking.findings import SORTS
 from bucketcatalog.cli.app import app
 from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.store import remote
@@ -60,6 +61,13 @@ def test_every_error_has_its_next_step() -> None:
     assert documented == {(kind.code, kind.__name__) for kind in kinds()}
     assert len(rows) == len(documented)
     assert all(len(row[2]) > 10 and len(row[3]) > 10 for row in rows)
+
+
+def test_every_finding_is_documented_with_its_severity() -> None:
+    rows = table_rows(GUIDE / "verify.md", "## Codes")
+
+    assert [(row[0].strip("`"), row[1]) for row in rows] == [(code, sort.severity.value) for code, sort in SORTS.items()]
+    assert all(len(row[2]) > 10 and row[3] for row in rows)
 
 
 def test_every_error_but_the_bases_is_part_of_the_package() -> None:
@@ -119,7 +127,7 @@ def test_arrows_point_one_way() -> None:
     wrong = [f"{module} imports {other}" for module in order for other in imported(module) if order[other] >= order[module]]
 
     assert wrong == []
-    assert imported("catalog.py") >= {"database.py", "errors.py"}
+    assert imported("opening.py") >= {"database.py", "errors.py"}
     assert imported("log/view.py") >= {"log/gathering.py", "cut.py"}
     assert imported("pyspark_bucketcatalog/relation.py") >= {"cut.py", "pyspark_bucketcatalog/options.py"}
 

@@ -71,11 +71,13 @@ class Comparer:
             return
         table = {Part.BUCKETS: "buckets", Part.ERRORS: "harvest_errors"}.get(part, "objects")
         if part is not Part.DELETED_OBJECTS:
-            live = {key: (it.name, _shown(it)) for key, it in state.live(table).items()}
+            live = {key: (it.name, shown(it)) for key, it in state.live(table).items()}
             found = {key: (it.version, it.row) for key, it in snapshot.live(table).items()}
             check(f"live {table} {what}", live, found)
-        if part is not Part.OBJECTS:
-            ended = {name: (it.key, it.deleted_at, _shown(it)) for name, it in state.tombstones(table).items()}
+        if part is Part.OBJECTS:
+            check(f"sums {what}", _sums(state.live("objects").values()), snapshot.sums())
+        else:
+            ended = {name: (it.key, it.deleted_at, shown(it)) for name, it in state.tombstones(table).items()}
             gone = {name: (key, deleted_at, it.row) for name, (key, deleted_at, it) in snapshot.tombstones(table).items()}
             check(f"tombstones of {table} {what}", ended, gone)
 
@@ -83,7 +85,7 @@ class Comparer:
         """Compare the row of one key."""
         table, key = self._world.places[number]
         live = self._world.state(cut).get(table, key)
-        check(f"{table} at {key}", _shown(live) if live else None, snapshot.get(table, key))
+        check(f"{table} at {key}", shown(live) if live else None, snapshot.get(table, key))
 
     def _listing(self, snapshot: EngineSnapshot, listing: Listing) -> None:
         """Page after page: each side continues from its own marker, so the engine is free in how it writes them."""
@@ -187,7 +189,17 @@ def _both(expected: object, found: object) -> list[str]:
     return [f"    expected {expected}", f"    found    {found}"]
 
 
-def _shown(version: Version) -> dict[str, Any]:
+def _sums(live: Iterable[Version]) -> dict[tuple[str, Key], int]:
+    """How many objects each bucket has, and how many bytes."""
+    found: dict[tuple[str, Key], int] = {}
+    for version in live:
+        group = version.key[:2]
+        for name, value in (("objects", 1), ("bytes", version.row["content_length"] or 0)):
+            found[name, group] = found.get((name, group), 0) + value
+    return found
+
+
+def shown(version: Version) -> dict[str, Any]:
     """A version's row as readers are shown it."""
     row = {column: version.row.get(column) for column in COLUMNS[version.table]}
     defaults = {CREATED.get(version.table): version.stamp.commit_time, MODIFIED.get(version.table): version.row_stamp.commit_time}

@@ -1,13 +1,14 @@
-"""Checkpoints here merge levels as chance has it, so that tables of a few rows have as many of them as large ones have elsewhere."""
+"""Checkpoints here merge levels as chance has it, in tasks of a few rows: small tables are to them what large ones are elsewhere."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pytest
 
-from bucketcatalog import checkpoint
+from bucketcatalog import checkpoint, merging, writer
 
 
 def any_level(levels: Sequence[int], new: int) -> int:
@@ -17,7 +18,10 @@ def any_level(levels: Sequence[int], new: int) -> int:
 
 @pytest.fixture(scope="package", autouse=True)
 def levels_of_few_rows() -> Iterator[None]:
-    """What ``tiers`` would do with large tables, and more."""
+    """What ``tiers`` would do with large tables, and more; merges in as many tasks as executors would get."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "lowest_merged", any_level)
+        patch.setattr(writer, "Alone", partial(merging.Alone, most=3))
+        patch.setattr(merging, "PIECE_ROWS", 4)
+        patch.setattr(merging, "FEWEST_ROWS", 2)
         yield

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import Catalog, InvalidOption, restoring
 from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
@@ -140,6 +140,17 @@ class EngineProcess:
 
         return self._attempt(checkpoint, fault, after=after)
 
+    def restore(self, table: str, version: str, *, fault: Fault, after: int) -> Outcome:
+        """Make a table what it was, but for rows whose data may be gone; the fault strikes after so many PUTs."""
+
+        def restore() -> Told | None:
+            database = self._catalog.database(DATABASE)
+            done = restoring.restore(database, self._writer, table, None, version, skip_collected=True)
+            assert done.committed is None or done.put + done.updated + done.deleted > 0
+            return None
+
+        return self._attempt(restore, fault, after=after)
+
     def _attempt(self, action: Callable[[], Told | None], fault: Fault, *, after: int = 0) -> Outcome:
         refused = stopped = lost = False
         told = None
@@ -222,6 +233,13 @@ class EngineSnapshot:
         rows = _rows(self._scan(f"deleted_{table}", (*COLUMNS[table], "deleted_at")))
         assert len({row["_version"] for row in rows}) == len(rows), "a version has at most one tombstone"
         return {row["_version"]: (_key(table, row), row["deleted_at"], _found(table, row)) for row in rows}
+
+    def sums(self) -> dict[tuple[str, Key], int]:
+        """The sums over objects, by name and bucket."""
+        rows = _rows(self._snapshot.scan("sums", where={"table": "objects"}).to_arrow())
+        found = {(row["name"], tuple(dict(row["group"]).values())): row["value"] for row in rows}
+        assert len(found) == len(rows), "a group has each sum once"
+        return found
 
     def conflicts(self) -> set[tuple[ConflictKind, str, str | None, str, str | None, str | None]]:
         """Kind, table, version, event, what was expected and what was found."""

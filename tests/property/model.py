@@ -291,9 +291,14 @@ def incarnation(versions: list[Version], key: Key) -> str:
         if version.live:
             return str(version.row["id"])
     owner, name = key
+    had = {str(version.row["id"]) for version in versions}
     previous = uuid.UUID(versions[-1].row["id"]).bytes if versions else b""
-    digest = hashlib.sha1(INCARNATIONS.bytes + uuid.UUID(owner).bytes + name.encode() + previous).digest()
-    return str(uuid.UUID(bytes=digest[:16], version=5))
+    while True:
+        digest = hashlib.sha1(INCARNATIONS.bytes + uuid.UUID(owner).bytes + name.encode() + previous).digest()
+        found = uuid.UUID(bytes=digest[:16], version=5)
+        if str(found) not in had:
+            return str(found)
+        previous = found.bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -232,10 +232,12 @@ class Maintenance:
         view = View(self._store, self._world.time.now)
         catalog = Catalog(view)
         if step.drop and step.name in self.horizon.tags:
-            catalog.drop_tag(step.name, database=DATABASE, writer=MAINTAINERS[1])
+            with catalog.writer(MAINTAINERS[1], database=DATABASE, clock=self._world.time.now) as held:
+                held.drop_tag(step.name)
             del self.horizon.tags[step.name]
         elif not step.drop and past.version is not None and self.horizon.may_read(past.version, past.cut):
-            tag = catalog.tag(step.name, version=past.version, database=DATABASE, writer=MAINTAINERS[1], replace=True)
+            with catalog.writer(MAINTAINERS[1], database=DATABASE, clock=self._world.time.now) as held:
+                tag = held.tag(step.name, version=past.version, replace=True)
             self.horizon.tags[step.name] = tag.version
             if tag.version != past.version:
                 self._world.remembered.append(Remembered(tag.version, past.cut, None))

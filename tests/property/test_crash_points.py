@@ -20,6 +20,7 @@ import pytest
 
 from bucketcatalog import Catalog, CommitUnknown, OutcomeUnknown, clock
 from bucketcatalog.log.owner import Limits
+from bucketcatalog.restoring import restore as restore_table
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, LostResponses, SimulatedCrash
 from bucketcatalog.store.local import LocalStore
@@ -29,6 +30,7 @@ from bucketcatalog.writer import Writer
 from .comparing import Comparer
 from .driver import DATABASE, Addressed, EngineReader, parents_of, transact
 from .model import ABSENT, Op
+from .restores import restoring
 from .steps import Part
 from .stores import Published, published
 from .timelines import Application, Draft, Transaction
@@ -170,6 +172,12 @@ def columnar(_: World) -> Drafts:
     return [*(put(f"n{n:03}", n) for n in range(100)), delete("a")]
 
 
+def back_to_the_first_commit(world: World) -> Drafts:
+    (first,) = [uuid for uuid, it in world.timelines.transactions.items() if (it.writer, it.revision) == ("w", 0)]
+    then = world.state(world.timelines.causal(first))
+    return [Addressed(draft) for draft in restoring(then, world.newest(), "objects")]
+
+
 def nothing(_: World) -> Drafts:
     return []
 
@@ -180,6 +188,10 @@ def own_checkpoint(writer: Writer, _: Drafts) -> None:
 
 def checkpoint_of_all(writer: Writer, _: Drafts) -> None:
     writer.checkpoint(scope="all")
+
+
+def restore(writer: Writer, _: Drafts) -> None:
+    restore_table(writer._database, writer, "objects", None, "w@0", skip_collected=False)
 
 
 def commit(writer: Writer, drafts: Drafts) -> None:
@@ -199,6 +211,7 @@ class Step:
 STEPS = {
     "inline commit": Step(inline, commit, 1, repeatable=True),
     "columnar commit": Step(columnar, commit, 1, repeatable=True),
+    "restore": Step(back_to_the_first_commit, restore, 1, repeatable=True),
     "own checkpoint": Step(nothing, own_checkpoint, 0),
     "checkpoint of all": Step(nothing, checkpoint_of_all, 1),
 }

@@ -40,6 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     time = Clock()
     monkeypatch.setattr("bucketcatalog.clock.now_us", time)
     monkeypatch.setitem(Catalog.writer.__kwdefaults__ or {}, "clock", time)
+    monkeypatch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time)
     return time
 
 
@@ -56,6 +57,11 @@ def checkpoint(store: Store, clock: Clock, writer: str, *, everyone: bool = True
     clock.now += HOUR
     with Catalog(store).writer(writer) as held:
         held.checkpoint(scope="all" if everyone else "own")
+
+
+def tag(store: Store, name: str, version: str) -> None:
+    with Catalog(store).writer("maintainer-2") as held:
+        held.tag(name, version=version)
 
 
 Rows = list[tuple[Any, ...]]
@@ -85,7 +91,7 @@ class Filled:
             with process.transaction() as tx:
                 tx.put("objects", {"owner": OWNER, "bucket_id": BUCKETS[0], "name": f"fork{number}"})
         self.note(clock)
-        Catalog(self.store).tag("first", version=self.versions[0][0], writer="maintainer-2")
+        tag(self.store, "first", self.versions[0][0])
         checkpoint(self.store, clock, "b", everyone=False)
         put(self.store, clock, "b", "b3")
         checkpoint(self.store, clock, "compactor-1")
@@ -93,7 +99,7 @@ class Filled:
         put(self.store, clock, "a", *(f"many{n:03}" for n in range(80)))
         put(self.store, clock, "b", "b4")
         self.note(clock)
-        Catalog(self.store).tag("second", version=self.versions[-1][0], writer="maintainer-2")
+        tag(self.store, "second", self.versions[-1][0])
         checkpoint(self.store, clock, "compactor-1")
         self.note(clock)
         clock.now += HOUR

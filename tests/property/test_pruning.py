@@ -55,7 +55,7 @@ def test_pruning_changes_no_answer_that_does_not_lie_behind_the_horizon(history:
     machine = PruningMachine(history, MemoryStore(clock=time.now), time)
     try:
         with still_clocks(time), quiet(), pytest.MonkeyPatch.context() as patch:
-            patch.setitem(Catalog.writer.__kwdefaults__ or {}, "clock", time.now)
+            patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time.now)
             machine.run()
     except BaseException:
         note("\n".join(["What happened:", *machine.trace]))
@@ -69,7 +69,7 @@ def test_what_arrives_after_its_time_was_pruned_is_seen_from_the_next_checkpoint
     history = PruningLatecomers(MemoryStore(clock=time.now), time)
     try:
         with still_clocks(time), quiet(), pytest.MonkeyPatch.context() as patch:
-            patch.setitem(Catalog.writer.__kwdefaults__ or {}, "clock", time.now)
+            patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time.now)
             history.run(steps)
     except BaseException:
         note("\n".join(["What happened:", *history.trace]))

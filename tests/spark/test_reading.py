@@ -88,6 +88,22 @@ def test_a_tag_is_a_version_and_tags_are_a_table(spark: SparkSession, sample: Sa
     assert rows(read(spark, path, table="tags")) == rows(Catalog(path).snapshot().scan("tags").to_arrow()) != []
 
 
+def test_checkpoints_and_their_segments_are_tables_also_after_several_of_them(
+    spark: SparkSession, sample: Sample, tmp_path: Path
+) -> None:
+    path = str(shutil.copytree(sample.path, tmp_path / "catalog"))
+    with Catalog(path).writer("node-1", database="photos") as w:
+        for number in range(3):
+            with w.transaction() as tx:
+                tx.put("objects", {"owner": OWNER, "bucket_id": sample.buckets["cats"], "name": f"more/{number}"})
+            w.checkpoint()
+    for table in ("checkpoints", "segments"):
+        found = rows(read(spark, path, table=table))
+        assert found == rows(Catalog(path).snapshot().scan(table).to_arrow()) and len(found) > 3
+    shown = read(spark, path, table="checkpoints").where("bytes_reused > bytes_written AND bytes = bytes_written + bytes_reused")
+    assert shown.count() == 3
+
+
 def test_a_datetime_is_a_time(spark: SparkSession, sample: Sample) -> None:
     moment = datetime.datetime.fromtimestamp(int(sample.before_time[1:]) / 1e6, datetime.UTC)
 

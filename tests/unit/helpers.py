@@ -20,7 +20,8 @@ from bucketcatalog import Catalog
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Committed, Writer
+from bucketcatalog.writer import Writer
+from bucketcatalog.writetransaction import Committed
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
 START = 1_700_000_000_000_000

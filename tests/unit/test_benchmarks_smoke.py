@@ -16,7 +16,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT))  # the benchmarks are no installed package
 
-from benchmarks import dataset, page, run, spark_reads  # noqa: E402
+from benchmarks import dataset, page, run, spark_checkpoints, spark_reads  # noqa: E402
 from benchmarks.fresh import FreshProcessFailed, run_fresh  # noqa: E402
 from benchmarks.measuring import in_turns  # noqa: E402
 from benchmarks.results import Goal, Group, Measure, Sample, table  # noqa: E402
@@ -39,8 +39,13 @@ TINY = replace(
     lookups=3,
     memory_parts=2,
     memory_part_rows=1_000,
+    large_parts=2,
+    large_part_rows=3_000,
+    checkpoints=3,
+    changes=20,
+    overwrites=(1, 3),
 )
-MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1}
+MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 6, "levels": 9}
 
 
 @pytest.fixture
@@ -74,6 +79,15 @@ def test_spark_group_names_its_measures() -> None:
     full, *_ = spark_reads.measures_of(samples, 2_000_000)
     assert full.name == "Spark full read of 2,000,000 live objects"
     assert full.compared == 1.0
+
+
+def test_spark_merge_group_compares_the_cores() -> None:
+    (measure,) = spark_checkpoints.measures_of({"one": Sample((4.0,)), "two": Sample((2.0,))}, 10_000_000)
+    assert (measure.name, measure.compared, measure.met) == (
+        "jobs.checkpoint, full merge of 10,000,000 objects on two cores",
+        2.0,
+        True,
+    )
 
 
 def test_main_writes_results_and_keeps_other_groups_of_the_scale(

@@ -70,3 +70,12 @@ def test_a_reader_that_does_not_know_boundaries_refuses(world: World, monkeypatc
     monkeypatch.setattr(seal, "KNOWN_FEATURES", frozenset({"runs"}))
     with pytest.raises(UnsupportedFormat, match="boundary"):
         world.snapshot()
+
+
+def test_of_data_boundaries_the_one_that_reaches_farthest_counts(world: World) -> None:
+    farthest, *_ = published(world, Boundary(data=100), Boundary(data=90))
+    published(world, Boundary(data=95), writer="maintainer-2")
+    assert counting(world).data == farthest
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    assert counting(world).data == farthest

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from bucketcatalog import InvalidOption
+from bucketcatalog import InvalidOption, paths
 from bucketcatalog.writer import Writer
 
 from .helpers import World, bucket, obj, rows, time_at
@@ -77,7 +78,12 @@ def test_checkpoints_and_segments_are_those_in_the_store(world: World, writer: W
     segments = rows(world.snapshot(), "segments")
     assert {row["name"] for row in segments} == {info.name for info in world.store.list("") if info.name.endswith(".seg")}
     newest = max(row["checkpoint"] for row in segments)
-    assert sorted((r["table"], r["class"], r["rows"]) for r in segments if r["checkpoint"] == newest) == [
+    assert {(r["table"], r["run"], r["rows"]) for r in segments if r["checkpoint"] == newest and r["purpose"] == "sums"} == {
+        ("objects", "objects(;1,2)", 1),
+        ("objects", "bytes(8;1,2)", 1),
+    }
+    kept = [r for r in segments if r["checkpoint"] == newest and r["purpose"] == "rows"]
+    assert sorted((r["table"], r["class"], r["rows"]) for r in kept) == [
         ("buckets", "live", 1),
         ("objects", "ended", 1),
         ("objects", "live", 1),
@@ -119,3 +125,40 @@ def test_columns_and_conditions_apply(world: World, writer: Writer) -> None:
     ):
         with pytest.raises(InvalidOption):
             snapshot.scan("log", **options).to_arrow()
+
+
+def test_checkpoints_and_segments_add_up_over_several_of_them(world: World, writer: Writer) -> None:
+    """What a checkpoint wrote and what it referred to again is what it told when it was made, whoever else makes some meanwhile."""
+    compactor = world.writer("compactor-1")
+    made: dict[str, tuple[int, int, int]] = {}
+    for number in range(9):
+        first, size = (0, 6_000) if number == 0 else (number * 500, 300)
+        columns = [obj(f"{n:05}", content_length=number) for n in range(first, first + size)]
+        world.commit(writer, ("put", "objects", pa.Table.from_pylist(columns)), ("put", "buckets", bucket(str(number))))
+        results = [compactor.checkpoint(scope="all")] if number % 2 else []
+        for result in (*results, writer.checkpoint()):
+            assert result is not None
+            made[result.name] = (result.bytes, result.reused_bytes, result.segments)
+    snapshot = world.snapshot()
+    checkpoints = rows(snapshot, "checkpoints")
+    told = {
+        paths.checkpoint(r["writer"], "default", r["revision"], paths.uuid_bytes(r["uuid"])): (
+            r["bytes_written"],
+            r["bytes_reused"],
+            r["segments"],
+        )
+        for r in checkpoints
+    }
+    assert told == made and sum(reused > 0 for _, reused, _ in made.values()) > 6
+    assert all(r["bytes"] == r["bytes_written"] + r["bytes_reused"] for r in checkpoints)
+    stored = {info.name: info.size for info in world.store.list("") if info.name.endswith((".seg", ".ckpt"))}
+    assert sum(r["bytes_written"] for r in checkpoints) == sum(stored.values())
+    segments = [row for row in rows(snapshot, "segments") if row["purpose"] == "rows"]
+    assert {row["name"]: row["bytes"] for row in segments} == {n: size for n, size in stored.items() if n.endswith(".seg")}
+    for row in checkpoints:
+        own = [segment for segment in segments if segment["checkpoint"] == row["uuid"]]
+        assert sum(segment["rows"] for segment in own) == row["rows"]
+        assert len({segment["name"] for segment in own}) == row["segments"]
+        levels = {segment["level"] for segment in own if segment["table"] == "objects"}
+        assert levels == set(range(len(levels)))
+    assert max(segment["level"] for segment in segments) >= 2

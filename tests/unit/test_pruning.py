@@ -21,7 +21,7 @@ GRACE = DAY + MINUTE
 @pytest.fixture(autouse=True)
 def one_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
-    monkeypatch.setitem(Catalog.writer.__kwdefaults__ or {}, "clock", world.clock)
+    monkeypatch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", world.clock)
 
 
 @pytest.fixture
@@ -134,7 +134,8 @@ def test_what_lies_before_the_horizon_is_refused_by_its_name_and_what_contains_i
 def test_a_tag_keeps_its_version_readable_and_is_freed_when_it_is_dropped(world: World) -> None:
     writer = world.writer("a")
     put(world, writer, "x")
-    tagged = world.catalog().tag("first", writer="maintainer-2").version
+    with world.writer("maintainer-2") as tagger:
+        tagged = tagger.tag("first").version
     world.clock.tick(HOUR)
     put(world, writer, "y")
     checkpoint(world)
@@ -151,7 +152,8 @@ def test_a_tag_keeps_its_version_readable_and_is_freed_when_it_is_dropped(world:
     first = "maintainer-1/default/transactions/" + "0" * 20
     kept = [name for name in stored(world, ".ckpt") if name.startswith(first) and not stored(world, name[-41:-5])]
     assert len(kept) == 1
-    world.catalog().drop_tag("first", writer="maintainer-2")
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("first")
     world.clock.tick(GRACE + 7 * DAY)
     assert kept[0] in [file.name for file in prune(world).files]
     with pytest.raises(HistoryPruned):

@@ -126,6 +126,34 @@ def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> N
         )
 
 
+def test_superseded_versions_that_lie_over_the_base_are_read_for_tombstones_alone() -> None:
+    world = World()
+    rounds = 3
+    with world.writer() as writer:
+        for length in range(rounds + 1):
+            count = COUNT if not length else COUNT // 100
+            world.commit(
+                writer, ("put", "objects", pa.Table.from_pylist([obj(name(n), content_length=length) for n in range(count)]))
+            )
+            if not length:
+                writer.checkpoint()
+        world.commit(writer, ("delete", "objects", obj(name(0))))
+        writer.checkpoint()
+    snapshot = world.snapshot()
+
+    def over(*, only_live: bool) -> set[BlockClass]:
+        plan = snapshot.base("objects").plan(only_live=only_live)
+        return {place.header.block_class for piece in plan for place in piece.over}
+
+    assert over(only_live=True) == {BlockClass.LIVE, BlockClass.ENDED}  # the key that was deleted has no live version
+    assert over(only_live=False) == {BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED}
+    live = snapshot.scan("objects").to_arrow()
+    assert live["content_length"].to_pylist() == [rounds] * (COUNT // 100 - 1) + [0] * (COUNT - COUNT // 100)
+    ended = snapshot.scan("deleted_objects").to_arrow()
+    assert ended["content_length"].to_pylist() == [*range(rounds + 1)] + [*range(rounds)] * (COUNT // 100 - 1)
+    assert ended["name"].to_pylist() == sorted(ended["name"].to_pylist())
+
+
 class TestRuns:
     @given(st.lists(st.binary(max_size=2), min_size=2, max_size=12), st.binary(max_size=2), st.none() | st.binary(max_size=2))
     @settings(max_examples=300)

@@ -7,7 +7,8 @@ import pytest
 from bucketcatalog import InvalidOption, clock
 from bucketcatalog.codec.checkpoints import Checkpoint
 from bucketcatalog.cut import Cut, Head
-from bucketcatalog.retention import MAX_SNAPSHOT_AGE, Retention, chosen_horizon, of_everyone
+from bucketcatalog.log.owner import MAX_SNAPSHOT_AGE
+from bucketcatalog.retention import Retention, chosen_horizon, of_everyone
 
 DAY = 24 * 3_600_000_000
 NOW = 100 * DAY
@@ -35,8 +36,10 @@ EVERYONE = [checkpoint(day, "a", "b") for day in (10, 80, 90, 99)]
 
 @pytest.mark.parametrize(
     ("days", "keep", "expected"),
-    [(0, 1, 99), (1, 1, 99), (2, 1, 90), (15, 1, 80), (20, 1, 80), (21, 1, 10), (90, 1, 10), (91, 1, None)]
-    + [(0, 2, 90), (0, 3, 80), (0, 4, 10), (0, 5, None), (15, 2, 80), (15, 4, 10)],
+    [
+        *[(0, 1, 99), (1, 1, 99), (2, 1, 90), (15, 1, 80), (20, 1, 80), (21, 1, 10), (90, 1, 10), (91, 1, None)],
+        *[(0, 2, 90), (0, 3, 80), (0, 4, 10), (0, 5, None), (15, 2, 80), (15, 4, 10)],
+    ],
 )
 def test_the_newest_that_is_old_enough_and_has_enough_newer_ones(days: int, keep: int, expected: int | None) -> None:
     for order in (EVERYONE, EVERYONE[::-1]):

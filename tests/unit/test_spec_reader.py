@@ -13,7 +13,10 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CatalogWarning
+from bucketcatalog.codec.transactions import Link, Void
 from bucketcatalog.incarnations import NAMESPACE
+from bucketcatalog.log.files import LogFiles
+from bucketcatalog.restoring import restore
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.local import LocalStore
 from tests.docs import spec_reader
@@ -239,6 +242,25 @@ def test_columns_of_few_values_and_of_one_width_say_what_the_engine_says(tmp_pat
     assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) >= 2_000
 
 
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_a_restore_says_what_the_engine_says_also_where_its_events_lie_in_segments(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_segments: bool
+) -> None:
+    then = script.world.snapshot().version
+    script.go_on()
+    script.world.clock.tick()
+    if in_segments:
+        monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 0)
+    with Catalog(script.world.store).writer("maintainer-3", clock=script.world.clock) as held:
+        database = Catalog(script.world.store).database("default")
+        done = restore(database, held, "objects", None, then, skip_collected=False)
+    assert done.put and done.updated + done.deleted
+    reader = SpecReader(copied(script.world, tmp_path))
+
+    assert len(list(tmp_path.rglob("*.seg"))) == in_segments
+    assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) > 150
+
+
 def test_checkpoints_of_several_writers_combine(script: Script, tmp_path: Path) -> None:
     for name in ("node-1", "node-2"):
         script.writers[name].checkpoint()
@@ -372,6 +394,36 @@ def test_the_engine_honours_a_tag_that_was_written_from_the_specification(tmp_pa
     catalog = Catalog(LocalStore(tmp_path))
     assert names(catalog.snapshot(version="by-hand")) == ["a"]
     compare(SpecReader(tmp_path).from_transactions(), catalog.snapshot())
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_voided_transactions_are_absent_to_both(tmp_path: Path, follows: bool) -> None:
+    world = World()
+    with world.writer("node-1") as writer:
+        world.commit(writer, ("put", "objects", [obj("a"), obj("b")]))
+        world.clock.tick(1440 * MINUTE)
+        world.commit(writer, ("put", "objects", [obj("a", etag="future"), obj("c")]), ("delete", "objects", obj("b")))
+        world.clock.tick(-1440 * MINUTE)
+    files = LogFiles(world.store, "default")
+    ahead = files.transaction("node-1", max(files.transactions("node-1")))
+    with world.writer("maintainer-1") as maintainer:
+        world.clock.tick()
+        maintainer.void([Void("node-1", Link(ahead.revision, ahead.uuid, ahead.digest))])
+    if follows:
+        with world.writer("node-1") as writer:
+            world.commit(writer, ("put", "objects", obj("d")))
+            assert writer.checkpoint() is not None
+    world.clock.tick()
+    with world.writer("compactor-1") as compactor:
+        assert compactor.checkpoint(scope="all") is not None
+    with world.writer("node-2") as writer:
+        world.commit(writer, ("put", "objects", obj("e")))
+    reader = SpecReader(copied(world, tmp_path))
+    snapshot = world.snapshot()
+    assert [row["name"] for row in rows(snapshot)] == ["a", "b", *(["d"] if follows else []), "e"]
+    assert compare(reader.from_transactions(), snapshot) == len(rows(snapshot))
+    for writer_name in ("compactor-1", *(["node-1"] if follows else [])):
+        assert compare(reader.from_checkpoints(checkpoint_of(reader, writer_name)), snapshot) == len(rows(snapshot))
 
 
 def test_ids_of_incarnations_are_computed_as_the_specification_says(script: Script) -> None:

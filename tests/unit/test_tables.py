@@ -133,6 +133,14 @@ REFUSED = {
     "missing parent field": 'message Row { option (table) = { name: "x.y" key: "k" parent: {table: "t" field: "z"} }; string k = 1; }',
     "missing sum field": 'message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" field: "z"} }; string k = 1; }',
     "missing sum group": 'message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" group: "z"} }; string k = 1; }',
+    "sum of text": 'message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" field: "k"} }; string k = 1; }',
+    "sum of a list": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" field: "n"} };
+        string k = 1; repeated int64 n = 2; }""",
+    "sum by fractions": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" group: "n"} };
+        string k = 1; double n = 2; }""",
+    "name of what lies beside a table": 'message Row { option (table) = { name: "x.y#z" key: "k" }; string k = 1; }',
+    "two sums of a name": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s"} sums: {name: "s" group: "k"} };
+        string k = 1; }""",
     "missing order field": 'message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "z"} }; string k = 1; }',
     "underscored column": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; string _version = 2; }',
     "deleted_at": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; int64 deleted_at = 2; }',

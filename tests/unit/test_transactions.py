@@ -21,7 +21,8 @@ from bucketcatalog import (
 from bucketcatalog.names import writer_id
 from bucketcatalog.store.faults import Counting, Failing, LostResponses
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Writer, WriteTransaction
+from bucketcatalog.writer import Writer
+from bucketcatalog.writetransaction import WriteTransaction
 
 from .helpers import BUCKET, OTHER, OWNER, Clock, World, bucket, names, obj, rows, time_at, version
 

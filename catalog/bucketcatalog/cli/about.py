@@ -1,4 +1,4 @@
-"""``log``, ``writers``, ``tables``, ``checkpoints``, ``forks`` and ``conflicts``: the tables about the catalog itself."""
+"""``log``, ``writers``, ``tables``, ``checkpoints``, ``forks``, ``conflicts`` and ``sums``: the tables about the catalog itself."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _COLUMNS = {
     "checkpoints": ("as_of", "writer", "revision", "writers", "rows", "bytes", "segments", "in_use"),
     "conflicts": ("commit_timestamp", "kind", "writer", "expected", "found", "table", "key"),
     "forks": ("writer", "revision", "open", "uuids"),
+    "sums": ("value", "name", "table", "group"),
 }
 
 
@@ -60,4 +61,5 @@ COMMANDS = {
         "forks", "Revisions at which two processes wrote as one writer.", "No fork: no writer id was used twice at a time."
     ),
     "conflicts": _command("conflicts", "What was expected and not found, and updates that came too late.", "No conflict."),
+    "sums": _command("sums", "Sums and counts of live rows by group, such as each bucket's objects and bytes.", "No sum."),
 }

@@ -20,17 +20,31 @@ from .. import clock
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
 from ..store.secrets import Secrets, has_cut_password
-from . import about, files, harvesting, history, information, maintenance, objects, pruning, writing
+from . import (
+    about,
+    checking,
+    collecting,
+    files,
+    harvesting,
+    history,
+    information,
+    maintenance,
+    objects,
+    pruning,
+    restoring,
+    writing,
+)
 from .codes import INTERRUPTED
 from .output import PipeClosed, visible
 
+NAME = "bucketcatalog"
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
-_SECRET = ("--storage-option", "--source-option")
+_SECRET = ("--storage-option", "--source-option", "--data-option")
 
 app = typer.Typer(
-    name="bucketcatalog",
+    name=NAME,
     help="The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else.",
     epilog="A time is ISO 8601 (without zone: UTC) or @ and microseconds since the epoch. A version is a snapshot's version, "
     "WRITER@REVISION, a tag, or a revision where there is one writer.",
@@ -61,23 +75,36 @@ def _root(
     """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""
 
 
-for _group in (harvesting, information, objects, about, history, writing, maintenance, pruning, files):
+for _group in (
+    harvesting,
+    information,
+    objects,
+    about,
+    history,
+    writing,
+    maintenance,
+    restoring,
+    checking,
+    collecting,
+    pruning,
+    files,
+):
     for _name, _command in _group.COMMANDS.items():
         app.command(_name)(_command)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command; returns its exit code, and raises nothing."""
+def run(arguments: Sequence[str], commands: typer.Typer = app, name: str = NAME) -> int:
+    """Run one of the commands of the program ``name``; returns its exit code, and raises nothing."""
     with warnings.catch_warnings(), _telling_of_waits():
         warnings.showwarning = _Warnings().show
         warnings.simplefilter("always", CatalogWarning)
         try:
-            app(args=list(arguments), prog_name="bucketcatalog")
+            commands(args=list(arguments), prog_name=name)
             return 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
             if code == INTERRUPTED:
-                _say(_interrupted(arguments))
+                _say(_interrupted(arguments, name))
             return code
         except PipeClosed:
             return _quietly()
@@ -91,10 +118,10 @@ def run(arguments: Sequence[str]) -> int:
             return 1
 
 
-def main() -> None:
-    """The entry point of the program ``bucketcatalog``."""
+def main(commands: typer.Typer = app, name: str = NAME) -> None:
+    """The entry point of the program ``bucketcatalog``, or of another that has commands."""
     _open_standard_streams()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], commands, name)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -111,10 +138,10 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False))
 
 
-def _interrupted(arguments: Sequence[str]) -> str:
+def _interrupted(arguments: Sequence[str], name: str) -> str:
     resumes = " What was committed is kept, and perhaps what was under way; the next run does the rest."
     again = shlex.join(_without_secrets(arguments))
-    return f"Interrupted.{resumes if 'harvest' in arguments[:1] else ''} Next: Run it again: bucketcatalog {again}"
+    return f"Interrupted.{resumes if 'harvest' in arguments[:1] else ''} Next: Run it again: {name} {again}"
 
 
 def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import typer
 from .. import clock
 from ..codec.inspection import KINDS, Inspection, inspect
 from ..errors import InvalidOption
-from .options import AsOf, CatalogArgument, Database, Json, StorageOption, open_catalog, snapshot_at
+from .options import AsOf, CatalogArgument, Database, IgnoreCorruption, Json, StorageOption, open_catalog, snapshot_at
 from .output import finish, number, plain, print_facts, size, to_json, visible, write
 from .progress import Tell, progress_line
 
@@ -84,6 +84,7 @@ def export(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, deleted_..., or a table about the catalog.")],
     file: Annotated[str, typer.Argument(metavar="FILE.parquet", help="The file to write; one that is there is replaced.")],
     as_of: AsOf = None,
+    ignore_corruption: IgnoreCorruption = False,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -96,7 +97,7 @@ def export(
         raise InvalidOption(f"{file!r} is no file of this machine.", next_step="Export to a path, and copy the file from there.")
     if not file or Path(file).is_dir() or file.endswith("/"):
         raise InvalidOption(f"{file!r} is no name of a file.", next_step="Name a file to write, such as objects.parquet.")
-    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
     with progress_line(f"exporting {visible(table)}") as tell:
         rows = _write_parquet(snapshot.scan(table), Path(file), tell)
     written = Path(file).stat().st_size

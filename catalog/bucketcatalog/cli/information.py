@@ -5,17 +5,12 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-import pyarrow.compute as pc
-
 from .. import clock
-from ..catalog import Catalog
-from ..snapshot import Snapshot
+from ..information import Information, LevelInformation, TableInformation
 from ..times import iso
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from .output import finish, number, print_facts, size, visible, write
-from .progress import Tell, progress_line
-
-_MANY_EVENTS, _MANY_TRANSACTIONS = 1_000_000, 1_000
+from .progress import progress_line
 
 
 def info(
@@ -28,86 +23,111 @@ def info(
     opened = open_catalog(catalog, storage_option)
     names = [database] if database is not None else (opened.databases() or [opened.resolve_database(None)])
     with progress_line("reading the catalog") as tell:
-        found = [_database(opened, opened.snapshot(database=name), catalog, tell) for name in names]
+        found = [opened.info(database=name, progress=lambda count: tell(number(count, "row"))) for name in names]
     if as_json:
-        print_facts({"catalog": opened.url, "databases": found}, as_json=True)
+        print_facts({"catalog": opened.url, "databases": [_document(each) for each in found]}, as_json=True)
         return
     write(f"catalog {visible(opened.url)}")
-    for facts in found:
-        _say(facts)
+    for each in found:
+        _say(each)
     finish()
 
 
-def _database(catalog: Catalog, snapshot: Snapshot, url: str, tell: Tell) -> dict[str, Any]:
-    objects = length = 0
-    for batch in snapshot.scan("objects", columns=["content_length"]).to_batches():
-        objects += len(batch)
-        length += pc.sum(batch.column(0), min_count=0).as_py()
-        tell(number(objects, "object"))
-    writers = snapshot.scan("writers").to_arrow().to_pylist()
-    files = [info for row in writers for info in catalog.store.list(f"{row['writer']}/{snapshot.database}/")]
-    newest = max((row["last_commit_timestamp"] for row in writers), default=None)
-    facts = {
-        "database": snapshot.database,
-        "version": snapshot.version,
-        "newest_commit": iso(newest) if newest else None,
-        "watermark": iso(snapshot.watermark),
-        "writers": len(writers),
-        "buckets": _count(snapshot, "buckets", "name"),
-        "objects": objects,
-        "content_length": length,
-        "deleted_objects": _count(snapshot, "deleted_objects", "deleted_at"),
-        "files": len(files),
-        "bytes": sum(info.size for info in files),
-        "checkpoints": len(snapshot.view.checkpoints),
-        "uncovered_transactions": len(snapshot.view.tail),
-        "uncovered_events": sum(transaction.events for transaction in snapshot.view.tail),
-        "harvest_errors": _count(snapshot, "harvest_errors", "path"),
-        "conflicts": len(snapshot.scan("conflicts").to_arrow()),
-        "open_forks": sum(1 for fork in snapshot.view.forks if fork.open),
+def _document(found: Information) -> dict[str, Any]:
+    """The facts as JSON has them, the commonest ones first."""
+    return {
+        "database": found.database,
+        "version": found.version,
+        "newest_commit": _iso(found.newest_commit),
+        "watermark": iso(found.watermark),
+        "writers": found.writers,
+        "buckets": found.table("buckets").live,
+        "objects": found.table("objects").live,
+        "content_length": found.content_length,
+        "deleted_objects": found.table("objects").tombstones,
+        "files": found.files.count,
+        "bytes": found.files.bytes,
+        "change_bytes": found.files.changes,
+        "checkpoint_bytes": found.files.checkpoints,
+        "write_amplification": _rounded(found.write_amplification),
+        "checkpoints": found.checkpoints,
+        "stored_checkpoints": found.stored_checkpoints,
+        "newest_checkpoint": _iso(found.newest_checkpoint),
+        "uncovered_transactions": found.uncovered_transactions,
+        "uncovered_events": found.uncovered_events,
+        "uncovered_bytes": found.uncovered_bytes,
+        "tables": [_table(table) for table in found.tables],
+        "harvest_errors": found.table("harvest_errors").live,
+        "conflicts": found.conflicts,
+        "open_forks": found.open_forks,
+        "forked": list(found.forked),
+        "tags": found.tags,
+        "horizon": found.horizon,
+        "horizon_time": _iso(found.horizon_time),
+        "to_do": [f"{advice.why}: {advice.command}" for advice in found.to_do],
     }
-    return {**facts, "to_do": _to_do(facts, url)}
 
 
-def _count(snapshot: Snapshot, table: str, column: str) -> int:
-    return sum(len(batch) for batch in snapshot.scan(table, columns=[column]).to_batches())
+def _table(found: TableInformation) -> dict[str, Any]:
+    return {
+        "table": found.table,
+        "live": found.live,
+        "tombstones": found.tombstones,
+        "stored": found.stored,
+        "uncovered_events": found.uncovered_events,
+        "space_amplification": _rounded(found.space_amplification),
+        "levels": [{"level": it.level, "rows": it.rows, "blocks": it.blocks, "bytes": it.bytes} for it in found.levels],
+    }
 
 
-def _to_do(facts: dict[str, Any], url: str) -> list[str]:
-    chosen = f"{url} --database {facts['database']}"
-    found = []
-    if facts["open_forks"]:
-        found.append(f"two processes wrote as one writer: bucketcatalog forks {chosen}")
-    if facts["uncovered_events"] >= _MANY_EVENTS or facts["uncovered_transactions"] >= _MANY_TRANSACTIONS:
-        waiting = number(facts["uncovered_transactions"], "transaction")
-        found.append(f"readers replay {waiting}: bucketcatalog checkpoint {chosen} --all-writers")
-    if facts["conflicts"]:
-        found.append(f"{number(facts['conflicts'], 'conflict')}: bucketcatalog conflicts {chosen}")
-    if facts["harvest_errors"]:
-        entries = number(facts["harvest_errors"], "entry", "entries")
-        found.append(f"{entries} could not be harvested: bucketcatalog export {chosen} harvest_errors errors.parquet")
-    return found
+def _iso(time: datetime.datetime | None) -> str | None:
+    return None if time is None else iso(time)
 
 
-def _say(facts: dict[str, Any]) -> None:
-    write(f"database {facts['database']}")
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, 3)
+
+
+def _say(found: Information) -> None:
+    objects = found.table("objects")
+    write(f"database {found.database}")
     write(
-        f"  {number(facts['objects'], 'object')} ({size(facts['content_length'])}) in {number(facts['buckets'], 'bucket')}, "
-        f"{number(facts['deleted_objects'], 'tombstone')} of objects"
+        f"  {number(objects.live, 'object')} ({size(found.content_length)}) in {number(found.table('buckets').live, 'bucket')}, "
+        f"{number(objects.tombstones, 'tombstone')} of objects"
     )
     write(
-        f"  {number(facts['writers'], 'writer')}, {number(facts['files'], 'file')} ({size(facts['bytes'])}); "
-        f"{number(facts['uncovered_transactions'], 'transaction')} after {number(facts['checkpoints'], 'checkpoint')}"
+        f"  {number(found.writers, 'writer')}, {number(found.files.count, 'file')} ({size(found.files.bytes)}); "
+        f"{number(found.uncovered_transactions, 'transaction')} ({size(found.uncovered_bytes)}) after "
+        f"{number(found.checkpoints, 'checkpoint')}{_made(found)}"
     )
-    if facts["newest_commit"]:
-        write(f"  newest commit {facts['newest_commit']}, {_age(facts['newest_commit'])} ago; settled up to {facts['watermark']}")
-    write(f"  version {facts['version']}")
-    for line in facts["to_do"] or ["nothing"]:
+    for table in found.tables:
+        for level in table.levels:
+            write(f"  {visible(table.table)}, {_level(level)}")
+    if found.files.checkpoints and found.write_amplification is not None:
+        amplification = f"  checkpoints wrote {found.write_amplification:.1f} bytes for each byte of changes"
+        rows = f"; {objects.space_amplification:.1f} rows are stored for each live object" if objects.space_amplification else ""
+        write(amplification + rows)
+    if found.newest_commit:
+        write(
+            f"  newest commit {iso(found.newest_commit)}, {_age(found.newest_commit)} ago; settled up to {iso(found.watermark)}"
+        )
+    if found.horizon_time:
+        write(f"  history from {iso(found.horizon_time)} on; {number(found.tags, 'tag')}")
+    write(f"  version {found.version}")
+    for line in [f"{advice.why}: {advice.command}" for advice in found.to_do] or ["nothing"]:
         write(f"  to do: {visible(line)}")
 
 
-def _age(time: str) -> str:
-    seconds = max(0, clock.now_us() / 1e6 - datetime.datetime.fromisoformat(time).timestamp())
+def _made(found: Information) -> str:
+    return f", the newest made {_age(found.newest_checkpoint)} ago" if found.newest_checkpoint else ""
+
+
+def _level(level: LevelInformation) -> str:
+    return f"level {level.level}: {number(level.rows, 'row')}, {number(level.blocks, 'block')} ({size(level.bytes)})"
+
+
+def _age(time: datetime.datetime) -> str:
+    seconds = max(0, clock.now_us() / 1e6 - time.timestamp())
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 2 * length:
             return number(int(seconds // length), unit)

@@ -1,4 +1,4 @@
-"""``gc`` and ``tag``."""
+"""``tag``."""
 
 from __future__ import annotations
 
@@ -7,42 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ..abandoned import abandoned
 from ..errors import InvalidOption
 from ..tagging import Tag
-from ..times import parse_age, shown_time
+from ..times import shown_time
 from .options import CatalogArgument, Database, Json, StorageOption, moment, open_catalog
-from .output import finish, number, print_facts, print_rows, rows_of, visible, write
+from .output import finish, print_facts, print_rows, rows_of, visible, write
 from .progress import progress_line
-
-
-def gc(
-    catalog: CatalogArgument,
-    older_than: Annotated[
-        str, typer.Option("--older-than", metavar="AGE", help="Only what is older, such as 90m, 24h or 7d.")
-    ] = "24h",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Take an age that writers may need.")] = False,
-    storage_option: StorageOption = None,
-    as_json: Json = False,
-) -> None:
-    """Throw away what puts have left that nobody finished: parts of multipart uploads, temporary files.
-
-    Example: bucketcatalog gc s3://lake/inventory --older-than 24h --yes
-    """
-    opened = open_catalog(catalog, storage_option)
-    opened.require()
-    store = opened.store
-    rows = []
-    with progress_line("looking for unfinished puts") as tell:
-        for put in list(abandoned(store, parse_age(older_than), force=force)):
-            if yes:
-                store.discard(put)
-            rows.append({"name": put.name, "begun": shown_time(put.begun_us), "discarded": yes})
-            tell(number(len(rows), "put"))
-    print_rows(
-        rows, ["begun", "discarded", "name"], as_json=as_json, nothing=f"No put is unfinished for longer than {older_than}."
-    )
 
 
 def tag(
@@ -96,4 +66,4 @@ def _say(tag: Tag, *, as_json: bool) -> None:
     finish()
 
 
-COMMANDS = {"gc": gc, "tag": tag}
+COMMANDS = {"tag": tag}

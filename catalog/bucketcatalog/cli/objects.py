@@ -12,7 +12,7 @@ import typer
 from ..errors import InvalidOption, NotFound
 from ..filters import prefix as begins_with
 from ..snapshot import Snapshot
-from .options import AsOf, CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
+from .options import AsOf, CatalogArgument, Database, IgnoreCorruption, Json, Limit, StorageOption, open_catalog, snapshot_at
 from .output import print_facts, print_rows, rows_of
 
 _PAGE = 1_000
@@ -27,6 +27,7 @@ def ls(
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="What the names begin with.", show_default=False)] = "",
     delimiter: Annotated[str | None, typer.Option("--delimiter", metavar="C", help="Show as one what is equal up to it.")] = None,
     as_of: AsOf = None,
+    ignore_corruption: IgnoreCorruption = False,
     deleted: Annotated[bool, typer.Option("--deleted", help="List tombstones: what was there.")] = False,
     limit: Limit = None,
     owner: Owner = None,
@@ -38,7 +39,7 @@ def ls(
 
     Example: bucketcatalog ls ./catalog /usr share/ --delimiter /
     """
-    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
     ended = ["deleted_at"] if deleted else []
     if bucket is None:
         rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets").to_batches())
@@ -131,6 +132,7 @@ def stat(
     bucket: BucketArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The object's name.", show_default=False)],
     as_of: AsOf = None,
+    ignore_corruption: IgnoreCorruption = False,
     history: Annotated[bool, typer.Option("--history", help="Every version that the catalog saw, oldest first.")] = False,
     owner: Owner = None,
     database: Database = None,
@@ -143,7 +145,7 @@ def stat(
 
     Example: bucketcatalog stat ./catalog /usr bin/env --history
     """
-    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
     found = find_bucket(snapshot, bucket, owner, also_deleted=history, as_of=as_of)
     where = {"owner": found["owner"], "bucket_id": found["id"], "name": name}
     live = list(_versions(snapshot, "objects", where))

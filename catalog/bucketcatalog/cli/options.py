@@ -30,6 +30,9 @@ StorageOption = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="T|V", help="A time or a version, instead of now.")]
+IgnoreCorruption = Annotated[
+    bool, typer.Option("--ignore-corruption", help="Read past damaged and missing files; warnings say what is left out.")
+]
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N lines.")]
 
 
@@ -61,9 +64,9 @@ def refuse_unwritable(url: str) -> None:
         )
 
 
-def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None) -> Snapshot:
+def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None, *, ignore_corruption: bool = False) -> Snapshot:
     """The database now, or at a time or version as users write them."""
-    return catalog.snapshot(database=database, **moment(as_of))
+    return catalog.snapshot(database=database, ignore_corruption=ignore_corruption, **moment(as_of))
 
 
 def moment(text: str | None) -> dict[str, Any]:

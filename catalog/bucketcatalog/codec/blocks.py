@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
 from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Expects, Facts, Kind, commit_times, conform
+from ..keyfilters import Hashes, hash_keys
 from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
 from ..v1 import log_pb2
@@ -40,6 +41,7 @@ class BlockClass(IntEnum):
     LIVE = log_pb2.BLOCK_CLASS_LIVE
     ENDED = log_pb2.BLOCK_CLASS_ENDED
     STUBS = log_pb2.BLOCK_CLASS_STUBS
+    SUPERSEDED = log_pb2.BLOCK_CLASS_SUPERSEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,34 @@ class BlockHeader:
     late_updates: int = 0
 
 
+TOMBSTONES = frozenset({BlockClass.ENDED, BlockClass.SUPERSEDED})
+"""The classes of versions that have ended."""
+
+
+class Purpose(IntEnum):
+    """What a run is for; the numbers are the format's."""
+
+    ROWS = log_pb2.RUN_PURPOSE_ROWS
+    SUMS = log_pb2.RUN_PURPOSE_SUMS
+
+
+class Side(NamedTuple):
+    """What a run beside a table's rows is: of which table, for what, and its name."""
+
+    table: str
+    purpose: Purpose
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block ready to be written."""
+    """A block ready to be written; ``hashes`` are those of its rows' keys, where a filter is made of them. ``side``: not of rows."""
 
     header: BlockHeader
     data: bytes
     checksum: int
+    hashes: Hashes | None = None
+    side: Side | None = None
 
 
 def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_rows: int = TARGET_ROWS) -> Iterator[EncodedBlock]:
@@ -79,22 +102,34 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
-    keys = encode_keys(table, {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns})
-    transactions, rows = b"", facts.rows
-    oldest = newest = 0
+    transactions, rows, used, hashes = b"", facts.rows, None, None
     if block_class is BlockClass.EVENTS:
         rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
     else:
         used, rows = _own_positions(facts)
-        oldest, newest = _time_range(used, facts)
         transactions = _ipc(used)
+        hashes = hash_keys(one_chunk(encode_keys(table, facts.rows)))
     kept, same = _distinct_columns(rows, table)
-    header = BlockHeader(
-        table.name, block_class, len(facts), keys[0].as_py(), keys[1].as_py(), oldest, newest, same, *_conflict_counts(facts)
-    )
+    header = _header(facts, table, block_class, used, same)
     message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
     data, checksum = seal_block(message.SerializeToString(deterministic=True))
-    return EncodedBlock(header, data, checksum)
+    return EncodedBlock(header, data, checksum, hashes)
+
+
+def block_header(facts: Facts, table: Table, block_class: BlockClass) -> BlockHeader:
+    """What a header of these facts, at least one, has to say, but for the columns that are left out."""
+    used = None if block_class is BlockClass.EVENTS else _own_positions(facts)[0]
+    return _header(facts, table, block_class, used, ())
+
+
+def _header(
+    facts: Facts, table: Table, block_class: BlockClass, used: pa.Table | None, same: tuple[tuple[str, str], ...]
+) -> BlockHeader:
+    """The header of facts whose stamps are of the transactions ``used``; events have none."""
+    keys = encode_keys(table, {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns})
+    oldest, newest = (0, 0) if used is None else _time_range(used, facts)
+    first, last = keys[0].as_py(), keys[1].as_py()
+    return BlockHeader(table.name, block_class, len(facts), first, last, oldest, newest, same, *_conflict_counts(facts))
 
 
 def _time_range(used: pa.Table, facts: Facts) -> tuple[int, int]:

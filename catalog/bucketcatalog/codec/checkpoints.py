@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from ..clock import uuid7_time
 from ..cut import Cut, Head
 from ..errors import CorruptionError
 from ..tables import Table
@@ -14,10 +15,10 @@ from ..v1 import log_pb2
 from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
-from .seal import BOUNDARY, FORMAT_VERSION, check_format, digest, seal, unseal
+from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segments import SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
-from .transactions import Link
+from .transactions import Link, Void, void_message, void_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Checkpoint:
     applications: tuple[ApplicationResult, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
+    voids: tuple[Void, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
@@ -83,12 +85,19 @@ class Checkpoint:
     digest: bytes = b""
     size: int = 0
 
+    @property
+    def as_of(self) -> int:
+        """The largest commit time in the cut, of what is not voided: its uuid holds it."""
+        return uuid7_time(self.uuid)
+
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """The sealed bytes of a checkpoint."""
     message = log_pb2.Checkpoint(
         format_version=FORMAT_VERSION,
-        required_features=sorted(checkpoint.features | ({BOUNDARY} if checkpoint.boundaries else set())),
+        required_features=sorted(
+            checkpoint.features | ({BOUNDARY} if checkpoint.boundaries else set()) | ({VOIDS} if checkpoint.voids else set())
+        ),
         writer=checkpoint.writer,
         database=checkpoint.database,
         revision=checkpoint.revision,
@@ -98,6 +107,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         lateness_bound=checkpoint.lateness_bound,
         segments=[segment_message(reference) for reference in checkpoint.segments],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
+        voids=map(void_message, checkpoint.voids),
         boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
@@ -150,6 +160,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
         tags=tuple(map(tag_of, message.tags)),
+        voids=tuple(map(void_of, message.voids)),
         boundaries=tuple(map(boundary_of, message.boundaries)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,

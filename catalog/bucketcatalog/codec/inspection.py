@@ -27,11 +27,12 @@ from .seal import block_checksum, unseal
 KINDS: Mapping[str, Any] = {"txn": log_pb2.Transaction, "ckpt": log_pb2.Checkpoint, "seg": log_pb2.Segment}
 _HOLDS = {"txn": "a transaction", "ckpt": "a checkpoint", "seg": "a segment"}
 _TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
+_UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
 _SHOWN_ZEROS = ("revision", "sequence")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LENGTHS = {1: 8, 5: 4}
 _LENGTH_DELIMITED = 2
-_BLOCKS, _INDEX = 1, 2
+_BLOCKS, _INDEX, _FILTERS = 1, 2, 4
 
 
 @dataclass
@@ -118,6 +119,8 @@ class _Looking:
                 self._check(partial(block_checksum, payload, self._name, f"the block at byte {part.start}"))
             elif part.number == _INDEX:
                 self.check_seal(payload, "the index of a segment")
+            elif part.number == _FILTERS:
+                self.check_seal(payload, "the filters of a segment")
         if not segment.HasField("index"):
             self.problem("The index is missing.")
             return
@@ -125,6 +128,8 @@ class _Looking:
             self.problem(f"The index does not begin at byte {segment.index_offset}, where the file says it does.")
         if len(segment.index.entries) != len(segment.blocks):
             self.problem(f"The index names {len(segment.index.entries)} blocks; {len(segment.blocks)} can be read.")
+        if segment.index.filters_digest != segment.filters.checksum:
+            self.problem("The filters are missing, or not those that the index names.")
 
     def _check(self, check: Callable[[], object]) -> None:
         try:
@@ -154,7 +159,7 @@ class _Looking:
         if isinstance(value, Message):
             return self.readable(value)
         if isinstance(value, bytes):
-            return uuid_text(value) if descriptor.name == "uuid" and len(value) == 16 else value.hex()
+            return uuid_text(value) if descriptor.name in _UUIDS and len(value) == 16 else value.hex()
         if descriptor.enum_type is not None:
             symbol = descriptor.enum_type.values_by_number.get(value)
             return symbol.name if symbol is not None else value
@@ -177,6 +182,9 @@ class _Looking:
     def _block(self, block: Any) -> dict[str, Any]:
         data = block.SerializeToString(deterministic=True)
         shown = {**self.readable(block.header), "bytes": len(data)}
+        owner, beside, _ = block.header.table.partition("#")
+        if beside and owner in self._tables:
+            return shown  # sums of its rows: what they are of stands in the name
         table = self._tables.get(block.header.table)
         if table is None:
             self.problem(f"A block is of table {block.header.table!r}, which nothing defines.")

@@ -19,9 +19,11 @@ _CRC_SIZE = len(_CRC_TAG) + 4
 FORMAT_VERSION = 1
 RUNS = "runs"
 """Rows of one key may lie in several runs, and have to be folded together."""
+VOIDS = "voids"
+"""Some transactions are to be treated as absent."""
 BOUNDARY = "boundary"
 """Something may have been deleted: cuts that do not contain the horizon are not readable."""
-KNOWN_FEATURES = frozenset({RUNS, BOUNDARY})
+KNOWN_FEATURES = frozenset({RUNS, BOUNDARY, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

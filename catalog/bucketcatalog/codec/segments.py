@@ -1,34 +1,39 @@
 """Segments: files of blocks with an index behind them, read whole or one block at a time.
 
-The file is one protobuf message byte for byte: ``blocks`` fields, the ``index`` field, and last, always nine bytes, ``index_offset``. A
-checkpoint or transaction that refers to a segment names its index's place and digest, and the index names each block's checksum, so one
-digest in the referring file fixes every byte that is read.
+The file is one protobuf message byte for byte: ``blocks`` fields, the ``filters`` field where there are any, the ``index`` field, and last,
+always nine bytes, ``index_offset``. A checkpoint or transaction that refers to a segment names its index's place and digest, and the index
+names the checksum of each block and of the filters, so one digest in the referring file fixes every byte that is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from ..cut import Cut
 from ..errors import CorruptionError, UnsupportedFormat
+from ..keyfilters import Hashes
 from ..paths import uuid_text
 from ..tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, EncodedBlock, header_message, header_of
+from .blocks import BlockClass, BlockHeader, EncodedBlock, Purpose, Side, header_message, header_of
+from .cuts import cut_of
+from .descriptors import parse_definition
+from .keyfilters import encode_filters
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
 from .wire import field_spans
 
 MAX_SEGMENT_BYTES = 1 << 30
-_BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG = b"\x0a", b"\x12", b"\x19"
+_INDEX_FIELD = log_pb2.Segment.INDEX_FIELD_NUMBER
+_BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b"\x22"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The blocks of one table and class in a segment, in sum."""
+    """The blocks of one table and class in a segment, in sum; or with another ``purpose`` those of a run beside the table's rows."""
 
     table: str
     block_class: BlockClass
@@ -39,6 +44,13 @@ class Run:
     oldest: int
     newest: int
     level: int = 0
+    purpose: Purpose = Purpose.ROWS
+    name: str = ""
+
+    @property
+    def block_table(self) -> str:
+        """What the headers of the run's blocks have as their table."""
+        return self.table if self.purpose is Purpose.ROWS else beside(self.table, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,13 @@ class SegmentReference:
     index_length: int
     index_digest: bytes
     runs: tuple[Run, ...]
+    filters_offset: int = 0
+    filters_length: int = 0
+
+    @property
+    def rows_runs(self) -> tuple[Run, ...]:
+        """The runs of rows, without those that lie beside them."""
+        return tuple(run for run in self.runs if run.purpose is Purpose.ROWS)
 
     def with_levels(self, levels: Mapping[str, int]) -> SegmentReference:
         """The same with each table's runs at a level."""
@@ -73,6 +92,38 @@ class BlockPlace:
     header: BlockHeader
 
 
+def beside(table: str, name: str) -> str:
+    """What blocks of a run of that name beside a table's rows have as their table."""
+    return f"{table}#{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """For which checkpoint, named by its uuid, a segment was written: which task's it is and its number among these.
+
+    The checkpoint also refers to the ``kept`` segments; the rows of those that it ``replaces`` went into the task's.
+    """
+
+    checkpoint: bytes
+    tasks: int = 1
+    task: int = 0
+    part: int = 0
+    last: bool = False
+    kept: tuple[bytes, ...] = ()
+    replaces: tuple[bytes, ...] = ()
+
+
+class SegmentFile(NamedTuple):
+    """What a segment says of itself, with a reference to it as its writer's checkpoint would have it, all runs at level 0."""
+
+    reference: SegmentReference
+    database: str
+    cut: Cut
+    tables: tuple[Table, ...]
+    origin: Origin | None
+    places: tuple[BlockPlace, ...]
+
+
 class SegmentBuilder:
     """Collects encoded blocks, in the order of table, class and key, into one segment's bytes."""
 
@@ -80,7 +131,8 @@ class SegmentBuilder:
         self.size = 0
         self._parts: list[bytes] = []
         self._entries: list[Any] = []
-        self._headers: list[BlockHeader] = []
+        self._blocks: list[tuple[BlockHeader, Side | None]] = []
+        self._hashes: dict[tuple[str, BlockClass], list[Hashes]] = {}
 
     def add(self, block: EncodedBlock) -> None:
         """Append a block."""
@@ -88,12 +140,21 @@ class SegmentBuilder:
         offset = self.size + len(prefix)
         header = header_message(block.header)
         self._entries.append(log_pb2.BlockEntry(offset=offset, length=len(block.data), header=header, checksum=block.checksum))
-        self._headers.append(block.header)
+        self._blocks.append((block.header, block.side))
+        if block.hashes is not None:
+            self._hashes.setdefault((block.header.table, block.header.block_class), []).append(block.hashes)
         self._parts += [prefix, block.data]
         self.size = offset + len(block.data)
 
     def finish(
-        self, *, writer: str, database: str, uuid: bytes, cut: Cut | None = None, tables: Sequence[Table] = ()
+        self,
+        *,
+        writer: str,
+        database: str,
+        uuid: bytes,
+        cut: Cut | None = None,
+        tables: Sequence[Table] = (),
+        origin: Origin | None = None,
     ) -> tuple[bytes, SegmentReference]:
         """The segment's bytes, and what refers to it."""
         index = log_pb2.SegmentIndex(
@@ -103,41 +164,50 @@ class SegmentBuilder:
             index.tables.add().MergeFromString(table.definition)
         for name, heads in (cut.heads if cut else {}).items():
             index.cut.writers.add(writer=name, heads=[log_pb2.Head(revision=h.revision, uuid=h.uuid) for h in heads])
+        if origin is not None:
+            _set_origin(index, origin)
+        filters = encode_filters(self._hashes) if self._hashes else b""
+        index.filters_digest = digest(filters) if filters else b""
+        before = _FILTERS_TAG + _varint(len(filters)) if filters else b""
         sealed = seal(index.SerializeToString(deterministic=True))
+        index_offset = self.size + len(before) + len(filters)
         prefix = _INDEX_TAG + _varint(len(sealed))
-        trailer = _OFFSET_TAG + self.size.to_bytes(8, "little")
-        data = b"".join([*self._parts, prefix, sealed, trailer])
-        place = self.size + len(prefix)
-        reference = SegmentReference(writer, uuid, len(data), place, len(sealed), digest(sealed), _runs(self._headers))
+        trailer = _OFFSET_TAG + index_offset.to_bytes(8, "little")
+        data = b"".join([*self._parts, before, filters, prefix, sealed, trailer])
+        reference = SegmentReference(
+            writer=writer,
+            uuid=uuid,
+            size=len(data),
+            index_offset=index_offset + len(prefix),
+            index_length=len(sealed),
+            index_digest=digest(sealed),
+            runs=runs_of(self._blocks),
+            filters_offset=self.size + len(before) if filters else 0,
+            filters_length=len(filters),
+        )
         return data, reference
 
 
-TRAILER_BYTES = len(_OFFSET_TAG) + 8
-
-
-def index_start(trailer: bytes, name: str) -> int:
-    """Where the index begins, from the last bytes of the segment ``name``; ``CorruptionError`` where they do not say."""
-    if len(trailer) != TRAILER_BYTES or trailer[:1] != _OFFSET_TAG:
-        raise CorruptionError(f"{name} does not end as a segment does.", next_step=_REMEDY)
-    return int.from_bytes(trailer[1:], "little")
-
-
-def covers_a_cut(end: bytes, name: str) -> bool:
-    """Whether the rows of the segment ``name`` cover a cut, from its bytes from the index on; else they are a transaction's events."""
-    try:
-        (span,) = field_spans(end, 2)
-        return log_pb2.SegmentIndex.FromString(unseal(end[span[0] : sum(span)], name, "the index of a segment")).HasField("cut")
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
-
-
-def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
+def runs_of(blocks: Iterable[tuple[BlockHeader, Side | None]]) -> tuple[Run, ...]:
+    """The blocks with these headers in sum, by table and class."""
     runs: dict[tuple[str, BlockClass], Run] = {}
-    for header in headers:
+    for header, side in blocks:
         key = (header.table, header.block_class)
         run = runs.get(key)
         if run is None:
-            run = Run(*key, 0, 0, header.first_key, header.last_key, header.oldest, header.newest)
+            table, purpose, name = side or Side(header.table, Purpose.ROWS, "")
+            run = Run(
+                table=table,
+                block_class=header.block_class,
+                rows=0,
+                blocks=0,
+                first_key=header.first_key,
+                last_key=header.last_key,
+                oldest=header.oldest,
+                newest=header.newest,
+                purpose=purpose,
+                name=name,
+            )
         runs[key] = replace(
             run,
             rows=run.rows + header.rows,
@@ -150,8 +220,15 @@ def _runs(headers: Sequence[BlockHeader]) -> tuple[Run, ...]:
     return tuple(runs.values())
 
 
-def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
-    """The places of a segment's blocks, from the sealed index of file ``name``; ``CorruptionError`` where it is not the one referred to."""
+class Index(NamedTuple):
+    """What a segment's index says: the places of its blocks, and the digest of its filters where it has any."""
+
+    places: tuple[BlockPlace, ...]
+    filters_digest: bytes
+
+
+def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index:
+    """The sealed index of a segment, file ``name``; ``CorruptionError`` where it is not the one referred to."""
     held = held_by_segment(reference)
     body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
@@ -159,9 +236,57 @@ def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> tuple
     try:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
-        return tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        return Index(places, message.filters_digest)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+
+
+def _set_origin(index: Any, origin: Origin) -> None:
+    message = index.origin
+    message.checkpoint, message.tasks, message.task = origin.checkpoint, origin.tasks, origin.task
+    message.part, message.last = origin.part, origin.last
+    message.kept.extend(origin.kept)
+    index.replaces.extend(origin.replaces)
+
+
+def _origin_of(index: Any) -> Origin | None:
+    if not index.HasField("origin"):
+        return None
+    of = index.origin
+    return Origin(of.checkpoint, of.tasks, of.task, of.part, of.last, tuple(of.kept), tuple(index.replaces))
+
+
+def index_place(tail: bytes, size: int, name: str) -> int:
+    """Where the index field of a segment of that size begins, by its last nine bytes; ``CorruptionError`` where these are none."""
+    offset = int.from_bytes(tail[1:], "little")
+    if len(tail) != 9 or tail[:1] != _OFFSET_TAG or not 0 <= offset < size - 9:
+        raise CorruptionError(f"{name} does not end as a segment does.", next_step=_REMEDY)
+    return offset
+
+
+def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> SegmentFile:
+    """What a segment says of itself, from its index field ``data``, which begins at ``offset`` in the file ``name`` of that size."""
+    try:
+        ((start, length),) = field_spans(data, _INDEX_FIELD)
+        sealed = data[start : start + length]
+        message = log_pb2.SegmentIndex.FromString(unseal(sealed, name, "the index of a segment"))
+        check_format(message, name)
+        places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+    rows = [(place.header, None) for place in places if "#" not in place.header.table]
+    reference = SegmentReference(
+        writer=message.writer,
+        uuid=message.uuid,
+        size=size,
+        index_offset=offset + start,
+        index_length=length,
+        index_digest=digest(sealed),
+        runs=runs_of(rows),
+    )
+    return SegmentFile(reference, message.database, cut_of(message.cut.writers), tables, _origin_of(message), places)
 
 
 def check_block(data: bytes, place: BlockPlace) -> None:
@@ -180,6 +305,8 @@ def segment_message(reference: SegmentReference) -> Any:
         index_offset=reference.index_offset,
         index_length=reference.index_length,
         index_digest=reference.index_digest,
+        filters_offset=reference.filters_offset,
+        filters_length=reference.filters_length,
     )
     for run in reference.runs:
         message.runs.add(
@@ -192,6 +319,8 @@ def segment_message(reference: SegmentReference) -> Any:
             oldest=run.oldest,
             newest=run.newest,
             level=run.level,
+            purpose=run.purpose,
+            name=run.name,
         )
     return message
 
@@ -208,22 +337,46 @@ def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
 
 
 def segment_of(message: Any) -> SegmentReference:
-    """The reference that a message holds; ``ValueError`` where it speaks of runs that are no rows, or of no known class."""
-    strange = [run.purpose for run in message.runs if run.purpose > log_pb2.RUN_PURPOSE_ROWS]
-    if strange:
-        raise ValueError(f"{strange[0]} is no known purpose of a run")
-    runs = tuple(
-        Run(r.table, BlockClass(getattr(r, "class")), r.rows, r.blocks, r.first_key, r.last_key, r.oldest, r.newest, r.level)
-        for r in message.runs
-    )
+    """The reference that a message holds; ``ValueError`` where it speaks of runs of no known class or purpose."""
     return SegmentReference(
-        message.writer, message.uuid, message.size, message.index_offset, message.index_length, message.index_digest, runs
+        writer=message.writer,
+        uuid=message.uuid,
+        size=message.size,
+        index_offset=message.index_offset,
+        index_length=message.index_length,
+        index_digest=message.index_digest,
+        runs=tuple(map(_run_of, message.runs)),
+        filters_offset=message.filters_offset,
+        filters_length=message.filters_length,
+    )
+
+
+def _run_of(message: Any) -> Run:
+    purpose = message.purpose or Purpose.ROWS
+    if purpose not in set(Purpose):
+        raise ValueError(f"{purpose} is no known purpose of a run")
+    return Run(
+        table=message.table,
+        block_class=BlockClass(getattr(message, "class")),
+        rows=message.rows,
+        blocks=message.blocks,
+        first_key=message.first_key,
+        last_key=message.last_key,
+        oldest=message.oldest,
+        newest=message.newest,
+        level=message.level,
+        purpose=Purpose(purpose),
+        name=message.name,
     )
 
 
 def held_by_segment(reference: SegmentReference) -> str:
     """What a segment holds, for messages about its loss."""
-    parts = (f"{run.rows} rows of {run.table} ({run.block_class.name.lower()})" for run in reference.runs)
+    parts = (
+        f"{run.rows} {'rows' if run.purpose is Purpose.ROWS else run.purpose.name.lower()} of {run.table} "
+        f"({run.name or run.block_class.name.lower()})"
+        for run in reference.runs
+    )
     return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
 
 

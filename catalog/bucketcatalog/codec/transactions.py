@@ -18,7 +18,7 @@ from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
-from .seal import BOUNDARY, FORMAT_VERSION, check_format, digest, seal, unseal
+from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segments import BlockPlace, SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
 from .wire import field_spans
@@ -43,6 +43,19 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Void:
+    """Names a transaction of any timeline that readers treat as absent."""
+
+    writer: str
+    link: Link
+
+    @property
+    def ref(self) -> tuple[str, Head]:
+        """Whose transaction it is, and where it stands."""
+        return self.writer, Head(self.link.revision, self.link.uuid)
+
+
+@dataclass(frozen=True, slots=True)
 class Application:
     """An application's own number of a commit."""
 
@@ -55,7 +68,8 @@ class Transaction:
     """One commit as its file tells it.
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
-    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field.
+    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
+    ``lost`` stands in for a file that could not be read, and has only its name; one that is ``voided`` has no events for readers.
     """
 
     writer: str
@@ -75,9 +89,12 @@ class Transaction:
     blocks: tuple[BlockPlace, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
+    voids: tuple[Void, ...] = ()
     boundary: Boundary | None = None
     digest: bytes = b""
     size: int = 0
+    lost: bool = False
+    voided: bool = False
 
     @property
     def head(self) -> Head:
@@ -136,6 +153,7 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     """The sealed bytes of a transaction with these events."""
     message = log_pb2.Transaction(
         format_version=FORMAT_VERSION,
+        required_features=[VOIDS] if transaction.voids else [],
         writer=transaction.writer,
         database=transaction.database,
         revision=transaction.revision,
@@ -160,10 +178,22 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
         message.blocks.add().MergeFromString(block.data)
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
+    message.voids.extend(map(void_message, transaction.voids))
     if transaction.boundary is not None:
         message.required_features.append(BOUNDARY)
         message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
     return seal(message.SerializeToString(deterministic=True))
+
+
+def void_message(void: Void) -> Any:
+    """The void as a message."""
+    link = void.link
+    return log_pb2.TransactionLink(writer=void.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
+
+
+def void_of(message: Any) -> Void:
+    """The void that a message holds."""
+    return Void(message.writer, Link(message.revision, message.uuid, message.digest))
 
 
 def decode_transaction(data: bytes, name: str) -> Transaction:
@@ -195,6 +225,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         blocks=blocks,
         segments=known_segments(message.segments, name),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags),
+        voids=tuple(map(void_of, message.voids)),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
         digest=digest(data),
         size=len(data),

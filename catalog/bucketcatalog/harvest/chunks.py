@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ..snapshot import Snapshot
 from ..tables import Table
-from ..writer import Committed, Writer
+from ..writer import Writer
+from ..writetransaction import Committed
 from .compare import Step
 from .mapping import OBJECTS, Bucket, deleted_keys, entry_rows, lost_keys, updated_rows
 

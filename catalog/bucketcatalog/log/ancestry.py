@@ -28,7 +28,7 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
             continue
         done.add(at)
         known = by_revision.get(at.revision)
-        checkpoint = files.checkpoint(writer, known) if known is not None else None
+        checkpoint = files.usable_checkpoint(writer, known) if known is not None else None
         if checkpoint is not None and checkpoint.cut.of_writer(writer) == (at,):
             reads = reads.joined(checkpoint.cut).joined(checkpoint.reads)
             continue

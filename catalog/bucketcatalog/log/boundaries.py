@@ -1,4 +1,8 @@
-"""Which boundaries of what may be deleted count: the one with the latest stamp, for the history and for data each."""
+"""Which boundaries of what may be deleted count: for the history the one with the latest stamp, for data the one that reaches farthest.
+
+Maintainers who do not see each other may publish data boundaries in any order; whoever deletes goes by one of them, so that whoever names
+existing data has to keep out of the reach of all.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from .view import View
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """The newest boundary of the history and the newest of data, which may be one, as far as there are any."""
+    """The newest boundary of the history and the one of data that reaches farthest, which may be one, as far as there are any."""
 
     history: Boundary | None = None
     data: Boundary | None = None
@@ -34,5 +38,7 @@ def newest_of(boundaries: Iterable[Boundary]) -> Boundaries:
     ranked = sorted(boundaries, key=lambda boundary: boundary.stamp, reverse=True)
     return Boundaries(
         history=next((boundary for boundary in ranked if boundary.horizon.heads), None),
-        data=next((boundary for boundary in ranked if boundary.data), None),
+        data=max(
+            (boundary for boundary in ranked if boundary.data), key=lambda boundary: (boundary.data, boundary.stamp), default=None
+        ),
     )

@@ -46,6 +46,12 @@ class Covered:
         """Whether one of the checkpoints covers the transaction."""
         return any(self._one_holds(c, writer, head) for c in self.checkpoints)
 
+    def unaware(self, voided: Iterable[tuple[str, Head]]) -> list[Checkpoint]:
+        """The checkpoints that cover one of these voided transactions and do not know it: what they hold is not the state."""
+        voided = list(voided)
+        known = {c.uuid: {void.ref for void in c.voids} for c in self.checkpoints} if voided else {}
+        return [c for c in self.checkpoints if any(ref not in known[c.uuid] and self._one_holds(c, *ref) for ref in voided)]
+
     def heads(self, writer: str) -> set[Head]:
         """The heads of what is covered of the writer's timeline."""
         candidates = {head for c in self.checkpoints for head in c.cut.of_writer(writer)}

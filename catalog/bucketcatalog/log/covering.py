@@ -21,7 +21,7 @@ def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     for writer in view.cut.heads:
         known = _known(covered, view, writer)
         branches = _branches(known, view, writer)
-        recent = [head for head in known if head.commit_time >= oldest]
+        recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
         # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
         # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
         unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
@@ -30,7 +30,7 @@ def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),
             branches=frozenset(head for head in branches if head.revision < list_from),
-            newest_commit_time=max(head.commit_time for head in view.cut.of_writer(writer)),
+            newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
             transactions=_transactions(covered, view, writer),
         )
     return coverages

@@ -18,6 +18,7 @@ from ..codec.checkpoints import Checkpoint, decode_checkpoint
 from ..codec.transactions import Transaction, decode_transaction
 from ..cut import Head
 from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
+from ..losses import Losses
 from ..names import is_name
 from ..parallel import in_order
 from ..paths import LogFile
@@ -32,7 +33,9 @@ _RESTORE = "Restore the file from a copy of the store."
 
 
 class LogFiles:
-    """The log of one database in a store."""
+    """The log of one database in a store. ``losses`` is where a reader that reads on notes what it could not read; None if it stops."""
+
+    losses: Losses | None = None
 
     def __init__(self, store: Store, database: str) -> None:
         self.store = store
@@ -41,7 +44,7 @@ class LogFiles:
         self._kept_bytes = 0
         self._keeping = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[LogFiles], tuple[Store, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return LogFiles, (self.store, self.database)
 
     def writers(self) -> list[str]:
@@ -119,6 +122,15 @@ class LogFiles:
         found: Checkpoint = self._read(name, "a checkpoint", lambda data: self._checked_checkpoint(data, name, writer, head))
         return found
 
+    def usable_checkpoint(self, writer: str, head: Head) -> Checkpoint | None:
+        """The checkpoint, or None where it is to be passed over; errors as ``checkpoint``."""
+        return self.checkpoint(writer, head)
+
+    def refuse(self, transaction: Transaction, why: str) -> Transaction:
+        """``CorruptionError`` for a transaction that is not the one that others refer to."""
+        name = paths.transaction(transaction.writer, self.database, transaction.revision, transaction.uuid)
+        raise CorruptionError(f"{name} {why}", next_step=_RESTORE)
+
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""
         with self._keeping:
@@ -159,3 +171,15 @@ class LogFiles:
                 f"{name} holds {file.writer}/{file.database} revision {file.revision}: another file lies under this name.",
                 next_step=_RESTORE,
             )
+
+
+class ChosenFiles(LogFiles):
+    """The log with those checkpoints only that ``chosen`` says yes to."""
+
+    def __init__(self, store: Store, database: str, chosen: Callable[[tuple[str, Head]], bool]) -> None:
+        super().__init__(store, database)
+        self._chosen = chosen
+
+    def checkpoints(self, writer: str) -> Iterator[Head]:
+        """The writer's checkpoints that were chosen, those at the largest revision first."""
+        return (head for head in super().checkpoints(writer) if self._chosen((writer, head)))

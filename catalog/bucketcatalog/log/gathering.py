@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..codec.transactions import Transaction
+from ..codec.checkpoints import Checkpoint
+from ..codec.transactions import Transaction, Void
 from ..cut import Cut, Head
 from ..errors import MissingObject
 from ..paths import LogFile
 from .coverage import Covered
 from .files import LogFiles
+from .voids import outrun, voids_of
 
 Ref = tuple[str, Head]
 
@@ -79,6 +81,17 @@ class Gathering:
         for checkpoint in self.covered.checkpoints if self._closed_reads else ():
             refs |= {(writer, head) for writer, heads in checkpoint.reads.heads.items() for head in heads}
         return sorted(ref for ref in refs if ref not in self.found and not self.covered.holds(*ref))
+
+    def voids(self) -> dict[Ref, Void]:
+        """What is voided by what was found, and by what the checkpoints cover; of one timeline alone, what its own transactions tell."""
+        told = {} if self._closed_reads else outrun(self.found)
+        return voids_of(self.found.values(), self.covered.checkpoints) | told
+
+    def unaware(self) -> list[Checkpoint]:
+        """The checkpoints that cover what is voided and do not know it, but for the horizon's own: there is nothing to read instead."""
+        horizon = self.covered.horizon
+        unaware = self.covered.unaware(self.voids())
+        return [c for c in unaware if horizon is None or c.uuid != horizon.checkpoint.uuid]
 
     def cut(self) -> Cut:
         """The heads of everything covered and found."""

@@ -41,8 +41,8 @@ class Horizon:
 
     @property
     def time(self) -> int:
-        """Microseconds: the newest commit time in the cut. States of this time and later ones can be read."""
-        return self.cut.newest_commit_time
+        """Microseconds: the newest commit time in the cut of what is not voided. States of this time and later ones can be read."""
+        return self.checkpoint.as_of
 
     @cached_property
     def checkpoint(self) -> Checkpoint:

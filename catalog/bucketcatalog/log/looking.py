@@ -6,8 +6,9 @@ the checkpoints and what no checkpoint covers, and asks once for each writer: it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
@@ -37,9 +38,13 @@ class Markers:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a look found and the next one need not ask for: markers, what no checkpoint covers, and each timeline's last revision."""
+    """What a look found and the next one need not ask for: markers, what no checkpoint covers, and each timeline's last revision.
+
+    Checkpoints in ``avoided`` cover what is voided and do not know it.
+    """
 
     markers: Mapping[str, Markers] = field(default_factory=dict)
+    avoided: frozenset[bytes] = frozenset()
     tail: Mapping[Ref, Transaction] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
     horizon: Horizon | None = None
@@ -67,6 +72,7 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     markers = {writer: known.markers[writer] for writer in writers if writer in known.markers}
     asked: set[str] = set()
     hinted = [writer for writer in writers if writer not in markers]
+    newest = partial(_newest_markers, usable=lambda checkpoint: checkpoint.uuid not in known.avoided)
     listed: Timelines = {}
 
     def more(covered: Covered) -> None:
@@ -74,7 +80,7 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
         listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
 
     while True:
-        markers |= zip(hinted, files.several(_newest_markers, hinted), strict=True)
+        markers |= zip(hinted, files.several(newest, hinted), strict=True)
         asked |= set(hinted)
         more(Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None)))
         hinted = [w for w in writers if w not in asked and _tells_of_more(w, listed[w][1], markers[w])]
@@ -91,9 +97,12 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
 
     gathering = _with_horizon(files, known.horizon, candidates, attempt)
     gathering.complete()
+    if unaware := {checkpoint.uuid for checkpoint in gathering.unaware()}:
+        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.uuid not in unaware}
+        return _look(files, Known(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon))
     view = view_of(files, gathering, observed)
-    newest = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
-    return view, Known(markers, gathering.found, newest, view.horizon)
+    revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
+    return view, Known(markers, known.avoided, gathering.found, revisions, view.horizon)
 
 
 def _with_horizon(
@@ -161,7 +170,7 @@ def newest_view(
     ahead_of: int | None = None,
     before: int | None = None,
     only: str | None = None,
-    using: Checkpoint | None = None,
+    using: Sequence[Checkpoint] = (),
     horizon: Horizon | None = None,
     writers: Sequence[str] | None = None,
 ) -> View:
@@ -170,47 +179,80 @@ def newest_view(
     With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
     each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
     view is of one writer's own timeline, beside what ``using`` covers: closed under parents, not under reads.
-    With ``using`` no other checkpoint is looked for; it reaches the ``horizon``. Of a view of an earlier time the horizon is given: it is
-    told by later transactions. ``writers`` are those that were just listed.
+    Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided; one of
+    them reaches the ``horizon``. Of a view of an earlier time the horizon is given: it is told by later transactions. ``writers`` are
+    those that were just listed.
     """
     observed = files.store.now_us()
-    limit = before if before is not None else ahead_of
-    writers = ([*writers] if writers is not None else files.writers()) if only is None else [only]
-    candidates = [using] if using is not None else []
-    if using is None and only is None:
-        found = files.several(lambda files, writer: _newest_markers(files, writer, limit), writers)
+    listed = ([*writers] if writers is not None else files.writers()) if only is None else [only]
+    wanted = _Wanted(everything, ahead_of, before, only, horizon)
+    avoided: frozenset[bytes] = frozenset()
+    while True:
+        using = [checkpoint for checkpoint in using if checkpoint.uuid not in avoided]
+        gathering = _gathered(files, listed, wanted, using, avoided)
+        unaware = {checkpoint.uuid for checkpoint in gathering.unaware()}
+        if not unaware:
+            return view_of(files, gathering, observed)
+        avoided |= unaware
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What ``newest_view`` was asked for."""
+
+    everything: bool
+    ahead_of: int | None
+    before: int | None
+    only: str | None
+    horizon: Horizon | None
+
+
+def _gathered(
+    files: LogFiles, writers: Sequence[str], wanted: _Wanted, using: Sequence[Checkpoint], avoided: frozenset[bytes]
+) -> Gathering:
+    """What ``newest_view`` is made from where these checkpoints are avoided."""
+    ahead_of, only = wanted.ahead_of, wanted.only
+    limit = wanted.before if wanted.before is not None else ahead_of
+    candidates = [*using]
+    if not using and only is None:
+        newest = partial(_newest_markers, limit=limit, usable=lambda checkpoint: checkpoint.uuid not in avoided)
+        found = files.several(newest, writers)
         candidates = [markers.checkpoint for markers in found if markers.checkpoint is not None]
     listed: Timelines = {}
 
     def attempt(horizon: Horizon | None) -> Gathering:
-        chosen = candidates if using is not None or only is not None else choose(candidates, horizon)
+        chosen = candidates if using or only is not None else choose(candidates, horizon)
         covered = Covered(files, chosen, horizon)
         everyone = sorted({*writers, *(covered.writers() if only is None else ())})
-        firsts = {writer: 0 if everything else covered.list_from(writer) for writer in everyone}
+        firsts = {writer: 0 if wanted.everything else covered.list_from(writer) for writer in everyone}
         listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
         gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
         gathering.take(listed)
         return gathering
 
-    gathering = _with_horizon(files, horizon, candidates, attempt)
+    gathering = _with_horizon(files, wanted.horizon, candidates, attempt)
     if ahead_of is not None:
-        _drop_unfounded(gathering, ahead_of)
+        _drop_unfounded(gathering, ahead_of, gathering.voids().keys())
     gathering.complete()
-    return view_of(files, gathering, observed)
+    return gathering
 
 
-def _drop_unfounded(gathering: Gathering, limit: int) -> None:
-    """Leave out what builds on a transaction that was left out, however far removed."""
-    while late := [ref for ref, t in gathering.found.items() if any(head.commit_time > limit for head in _builds_on(t))]:
+def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
+    """Leave out what builds on a transaction that was left out, however far removed; what is voided binds nobody."""
+
+    def is_late(transaction: Transaction) -> bool:
+        return any(ref[1].commit_time > limit and ref not in voided for ref in _builds_on(transaction))
+
+    while late := [ref for ref, t in gathering.found.items() if is_late(t)]:
         for ref in late:
             del gathering.found[ref]
         limit = min(limit, *(head.commit_time - 1 for _, head in late))
 
 
-def _builds_on(transaction: Transaction) -> Iterator[Head]:
-    yield from (Head(link.revision, link.uuid) for link in transaction.parents)
-    for heads in transaction.reads.heads.values():
-        yield from heads
+def _builds_on(transaction: Transaction) -> Iterator[Ref]:
+    yield from ((transaction.writer, Head(link.revision, link.uuid)) for link in transaction.parents)
+    for writer, heads in transaction.reads.heads.items():
+        yield from ((writer, head) for head in heads)
 
 
 def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:
@@ -223,15 +265,19 @@ def _newest_markers(
 ) -> Markers:
     """The writer's newest usable checkpoint whose whole cut lies at or before the limit; its uuid tells.
 
-    Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived.
+    Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived. Where several
+    cover as much it is the one that was made last: it has the fewest levels.
     """
     found: dict[Head, Checkpoint] = {}
     for head in files.checkpoints(writer):
         if found and head.revision < max(found).revision:
             break
-        if (limit is None or head.commit_time <= limit) and usable(checkpoint := files.checkpoint(writer, head)):
+        checkpoint = files.usable_checkpoint(writer, head) if limit is None or head.commit_time <= limit else None
+        if checkpoint is not None and usable(checkpoint):
             found[head] = checkpoint
-    most = max(
-        found.values(), key=lambda c: (sum(coverage.transactions for coverage in c.coverage.values()), c.uuid), default=None
-    )
+    most = max(found.values(), key=_covered_and_made, default=None)
     return Markers(most, frozenset(found))
+
+
+def _covered_and_made(checkpoint: Checkpoint) -> tuple[int, int, bytes]:
+    return sum(coverage.transactions for coverage in checkpoint.coverage.values()), checkpoint.created, checkpoint.uuid

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .. import paths
 from ..clock import uuid7_time
-from ..errors import BucketCatalogError, HistoryPruned
+from ..errors import BucketCatalogError, HistoryPruned, MissingObject
 from ..store.base import Store
 from .files import LogFiles
 from .horizon import Horizon
 from .looking import horizon_of
+
+
+@contextmanager
+def telling_of_prunes(store: Store) -> Iterator[None]:
+    """A file that is met to be gone within is ``HistoryPruned`` where it was pruned."""
+    try:
+        yield
+    except MissingObject as error:
+        raise (if_pruned(store, error.name) if error.name else None) or error from None
 
 
 def if_pruned(store: Store, name: str) -> HistoryPruned | None:

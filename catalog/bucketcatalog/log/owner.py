@@ -6,14 +6,14 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from .. import clock, paths
 from ..codec.seal import digest
 from ..codec.transactions import Link, Transaction
 from ..cut import Head
-from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StoreError
+from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, MissingObject, OutcomeUnknown, StaleRead, StoreError
 from ..names import COMPACTOR_PREFIX
 from ..store.persist import for_seconds, put_persistently
 from .files import LogFiles
@@ -22,6 +22,8 @@ from .looking import horizon_of
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
 MAX_CLOCK_SKEW = 60 * 1_000_000
 LOOK_WITHIN = 30 * 1_000_000
+MAX_SNAPSHOT_AGE = 6 * 3_600 * 1_000_000
+"""Microseconds for which what a process has read may be used: by readers, and by writers for what they commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,10 @@ class OwnTimeline:
     Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
     ``next_revision`` is larger than every revision known; commit times rise. Once a put was interrupted the timeline is ``doubtful``:
     what it put may be there, so nothing may be published behind it before it was opened again. Once it is ``closed`` no request of a
-    commit that is under way in another thread is tried again.
+    commit that is under way in another thread is tried again. One that ``joins`` is opened whatever branches it has, and follows them all.
     """
 
-    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits) -> None:
+    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.files = files
         self.writer = writer
         self.limits = limits
@@ -68,7 +70,8 @@ class OwnTimeline:
         self.last_commit_time = 0
         self.doubtful = False
         self.closed = False
-        self._list_from = self._first_recent_revision()
+        self._joins = joins
+        self._list_from = 0 if joins else self._first_recent_revision()
         self._floor = 0
         self._open()
 
@@ -123,7 +126,7 @@ class OwnTimeline:
 
     def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:
         """One stray transaction of a crashed predecessor is joined; anything more is refused."""
-        if len(heads) <= 1:
+        if len(heads) <= 1 or self._joins:
             return
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         if len(heads) == 2 and any(_is_stray(stray, heads, every) for stray in heads):
@@ -131,8 +134,26 @@ class OwnTimeline:
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
             f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
-            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read.",
+            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
+            "join the branches: bucketcatalog repair CATALOG --join WRITER.",
         )
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether what the next transaction follows lies in the future, so that others must be asked whether it is voided."""
+        return self.last_commit_time > self.files.store.now_us() + self.limits.clock_skew
+
+    def pardon(self, voided: Container[tuple[str, Head]]) -> None:
+        """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them."""
+        times, pending = [0], [Head(link.revision, link.uuid) for link in self.parents]
+        while pending:
+            head = pending.pop()
+            if (self.writer, head) in voided:
+                parents = self.files.transaction(self.writer, head).parents
+                pending += [Head(link.revision, link.uuid) for link in parents]
+            else:
+                times.append(head.commit_time)
+        self.last_commit_time = max(times)
 
     def look(self, *, force: bool = False) -> None:
         """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
@@ -181,9 +202,20 @@ class OwnTimeline:
             raise ClockSkew(
                 f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
                 f"{(time - store_now) / 1e6:.1f} s in the future.",
-                next_step="Wait until then.",
+                next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
             )
         return time
+
+    def refuse_stale(self, commit_time: int, read_at: int | None) -> None:
+        """``StaleRead`` where a transaction might land more than ``MAX_SNAPSHOT_AGE`` after it looked at the catalog.
+
+        What it found there may have been collected since: data that it names, or an id that it goes on using.
+        """
+        if read_at is not None and commit_time + self.limits.lateness_bound > read_at + MAX_SNAPSHOT_AGE:
+            raise StaleRead(
+                f"The transaction looked at the catalog {(commit_time - read_at) / 3.6e9:.1f} h ago, and what it found may be gone.",
+                next_step=f"Begin it again, and commit it within {MAX_SNAPSHOT_AGE / 3.6e9:.0f} h.",
+            )
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:
         """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""

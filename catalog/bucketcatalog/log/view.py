@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Transaction
+from ..codec.transactions import Transaction, Void
 from ..cut import Cut, Head
-from ..errors import CorruptionError
-from ..paths import transaction as transaction_path
 from .files import LogFiles
 from .gathering import Gathering
 from .horizon import Horizon
+from .voids import emptied
 
 DEFAULT_LATENESS_BOUND = 6 * 60 * 1_000_000
 """Five minutes of commit delay and one of clock skew, in microseconds."""
@@ -32,8 +32,8 @@ class View:
     """A cut and what it is made from.
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
-    sorted by stamp. ``observed`` is the store's time before the first listing. With a ``horizon`` the cut contains that,
-    or the view is of a cut behind it that a tag names: then one checkpoint holds all of it.
+    sorted by stamp; what ``voids`` names has no events there. ``observed`` is the store's time before the first listing. With a ``horizon``
+    the cut contains that, or the view is of a cut behind it that a tag names: then one checkpoint holds all of it.
     """
 
     database: str
@@ -44,6 +44,14 @@ class View:
     observed: int
     lateness_bound: int = field(default=DEFAULT_LATENESS_BOUND)
     horizon: Horizon | None = None
+    voids: Mapping[tuple[str, Head], Void] = field(default_factory=dict)
+
+    @property
+    def newest_commit_time(self) -> int:
+        """The largest commit time in the cut of what is not voided, 0 where there is none."""
+        heads = [head for writer, heads in self.cut.heads.items() for head in heads if (writer, head) not in self.voids]
+        below = [*(t.commit_time for t in self.tail if not t.voided), *(checkpoint.as_of for checkpoint in self.checkpoints)]
+        return max((*(head.commit_time for head in heads), *below), default=0)
 
     @property
     def watermark(self) -> int:
@@ -54,7 +62,9 @@ class View:
 def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | None = None) -> View:
     """The view of what was gathered, of exactly ``cut`` where one is given; ``CorruptionError`` where links do not fit."""
     _check_links(gathering)
-    tail = sorted(gathering.found.values(), key=lambda transaction: transaction.stamp)
+    voided = gathering.voids()
+    found = [emptied(t) if ref in voided else t for ref, t in gathering.found.items()]
+    tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
     cut = gathering.cut() if cut is None else cut
@@ -67,20 +77,18 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         observed=observed,
         lateness_bound=max(bounds, default=DEFAULT_LATENESS_BOUND),
         horizon=gathering.covered.horizon,
+        voids=voided,
     )
 
 
 def _check_links(gathering: Gathering) -> None:
     """``CorruptionError`` where a transaction is not the one that its child was written after."""
-    for (writer, _), transaction in gathering.found.items():
-        for link in transaction.parents:
+    for (writer, _), transaction in list(gathering.found.items()):
+        for link in () if transaction.lost else transaction.parents:
             parent = gathering.found.get((writer, Head(link.revision, link.uuid)))
-            if parent is not None and parent.digest != link.digest:
-                name = transaction_path(writer, gathering.files.database, link.revision, link.uuid)
-                raise CorruptionError(
-                    f"{name} is not the transaction that revision {transaction.revision} was written after: its digest differs.",
-                    next_step="Restore the file from a copy of the store.",
-                )
+            if parent is not None and not parent.lost and parent.digest != link.digest:
+                why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
+                gathering.found[writer, parent.head] = gathering.files.refuse(parent, why)
 
 
 def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:

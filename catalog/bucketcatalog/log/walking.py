@@ -17,23 +17,32 @@ from .horizon import Horizon
 from .view import View, view_of
 
 
-def version_view(files: LogFiles, cut: Cut, horizon: Horizon | None = None, writers: Sequence[str] | None = None) -> View:
+def version_view(
+    files: LogFiles,
+    cut: Cut,
+    horizon: Horizon | None = None,
+    writers: Sequence[str] | None = None,
+    *,
+    closed_reads: bool = True,
+) -> View:
     """The view of exactly this cut; ``InvalidVersion`` where it names what is not there.
 
     ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
-    those that were just listed.
+    those that were just listed. Without ``closed_reads`` it may be one that is closed under parents only, as of one writer's checkpoint.
     """
     observed = files.store.now_us()
     listed = files.writers() if writers is None else writers
     within = {writer: _checkpoints_within(files, writer, cut) for writer in listed}
     newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
     while True:
-        gathering = Gathering(files, Covered(files, choose(newest.values(), horizon), horizon))
+        covered = Covered(files, choose(newest.values(), horizon), horizon)
+        gathering = Gathering(files, covered, closed_reads=closed_reads)
         strange = _walk(gathering, cut)
-        if not strange:
-            return view_of(files, gathering, observed, cut)
         if horizon is not None and [checkpoint.uuid for checkpoint in strange] == [horizon.checkpoint.uuid]:
             return _kept_view(files, cut, horizon, observed)
+        strange = strange or gathering.unaware()
+        if not strange:
+            return view_of(files, gathering, observed, cut)
         for checkpoint in (c for c in strange if newest.get(c.writer) is c):
             older = next(within[checkpoint.writer], None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
@@ -53,8 +62,9 @@ def kept_checkpoint(files: LogFiles, cut: Cut) -> Checkpoint | None:
     They lie at a maintainer's first revision, without a marker: who looks for the newest state does not meet them.
     """
     for writer in filter(is_maintainer, files.writers()):
-        for head in files.checkpoints_at(writer, 0):
-            if head.commit_time == cut.newest_commit_time and (found := files.checkpoint(writer, head)).cut == cut:
+        heads = [head for head in files.checkpoints_at(writer, 0) if head.commit_time <= cut.newest_commit_time]
+        for head in sorted(heads, key=lambda head: -head.commit_time):  # older than the cut only where something in it is voided
+            if (found := files.checkpoint(writer, head)).cut == cut:
                 return found
     return None
 
@@ -63,8 +73,10 @@ def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Chec
     """The writer's checkpoints that may lie within the cut, newest first; where timelines are forked the walk decides."""
     for head in files.checkpoints(writer):
         if head.commit_time <= cut.newest_commit_time:
-            checkpoint = files.checkpoint(writer, head)
-            if all(checkpoint.cut.newest_revision(w) <= cut.newest_revision(w) for w in checkpoint.cut.heads):
+            checkpoint = files.usable_checkpoint(writer, head)
+            if checkpoint is not None and all(
+                checkpoint.cut.newest_revision(w) <= cut.newest_revision(w) for w in checkpoint.cut.heads
+            ):
                 yield checkpoint
 
 

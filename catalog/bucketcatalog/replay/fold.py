@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import one_chunk
-from ..facts import NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times
+from ..facts import NEVER, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times
 from ..keys import encode_keys
 from ..tables import Table
-from .state import NEVER, Deletes, Mask, Versions, assemble
+from .state import Deletes, Mask, Versions, assemble
 
 
 def fold(facts: Facts, table: Table) -> Facts:

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import one_chunk
-from ..facts import FACT_COLUMNS, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps
+from ..facts import FACT_COLUMNS, NEVER, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps
 from ..tables import Table
 
-NEVER = np.iinfo(np.int64).max
 Mask = npt.NDArray[np.bool_]
 _NUMBER = (1 << SEQUENCE_BITS) - 1
 _EXPECTED = ("_expects", "_expects_uuid", "_expects_seq")

@@ -13,10 +13,13 @@ from typing import Any
 from ..codec.blocks import facts_of_blocks
 from ..codec.segments import BlockPlace
 from ..codec.transactions import Transaction, event_of
+from ..errors import CorruptionError, UnsupportedFormat
 from ..events import Placed, facts_of_events
 from ..facts import Facts, concat, transaction_table
 from ..fetch import Blocks, read_index
 from ..keys import EVERYTHING, KeyRange
+from ..losses import Losses, revision
+from ..paths import segment as segment_path
 from ..paths import transaction as transaction_path
 from ..planning import EventBlock
 from ..sortedfacts import SortedFacts
@@ -36,8 +39,10 @@ def inline_actions(transactions: Iterable[Transaction]) -> dict[str, list[Action
     return found
 
 
-def inline_facts(actions: Sequence[Action], table: Table) -> Facts | None:
-    """The facts of events of one table, in no particular order; None where there are none."""
+def inline_facts(actions: Sequence[Action], table: Table, losses: Losses | None = None) -> Facts | None:
+    """The facts of events of one table, in no particular order; None where there are none. With ``losses`` what cannot be read is noted."""
+    if losses is not None:
+        actions = [action for action in actions if _is_readable(action, table, losses)]
     if not actions:
         return None
     stamps = transaction_table({transaction.stamp for transaction, _, _ in actions})
@@ -50,23 +55,39 @@ def inline_facts(actions: Sequence[Action], table: Table) -> Facts | None:
     return facts_of_events(table, placed, stamps)
 
 
+def _is_readable(action: Action, table: Table, losses: Losses) -> bool:
+    """Whether an event can be decoded; if not, it is noted as lost."""
+    transaction, _, message = action
+    try:
+        event_of(message, table, _file_name(transaction))
+    except (CorruptionError, UnsupportedFormat) as error:
+        losses.add(_file_name(transaction), error, [revision(transaction.writer, transaction.revision)])
+        return False
+    return True
+
+
 def _file_name(transaction: Transaction) -> str:
     return transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
 
 
-def event_blocks(store: Store, transactions: Iterable[Transaction]) -> dict[str, list[EventBlock]]:
-    """The blocks of events that the transactions hold or refer to, by table."""
+def event_blocks(store: Store, transactions: Iterable[Transaction], losses: Losses | None = None) -> dict[str, list[EventBlock]]:
+    """The blocks of events that the transactions hold or refer to, by table. With ``losses`` what cannot be read is noted there."""
     found: dict[str, list[EventBlock]] = {}
     for transaction in transactions:
-        for place in _places(store, transaction):
+        for place in _places(store, transaction, losses):
             found.setdefault(place.header.table, []).append(EventBlock(place, transaction.stamp))
     return found
 
 
-def _places(store: Store, transaction: Transaction) -> Iterator[BlockPlace]:
+def _places(store: Store, transaction: Transaction, losses: Losses | None) -> Iterator[BlockPlace]:
     yield from transaction.blocks
     for segment in transaction.segments:
-        yield from read_index(store, transaction.database, segment)
+        try:
+            yield from read_index(store, transaction.database, segment)
+        except (CorruptionError, UnsupportedFormat) as error:
+            if losses is None:
+                raise
+            losses.lose_segment(segment_path(segment.writer, transaction.database, segment.uuid), error, segment)
 
 
 def read_events(

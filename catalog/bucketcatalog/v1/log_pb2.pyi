@@ -31,6 +31,7 @@ class BlockClass(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BLOCK_CLASS_LIVE: _ClassVar[BlockClass]
     BLOCK_CLASS_ENDED: _ClassVar[BlockClass]
     BLOCK_CLASS_STUBS: _ClassVar[BlockClass]
+    BLOCK_CLASS_SUPERSEDED: _ClassVar[BlockClass]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_PUT: EventKind
 EVENT_KIND_UPDATE: EventKind
@@ -46,6 +47,7 @@ BLOCK_CLASS_EVENTS: BlockClass
 BLOCK_CLASS_LIVE: BlockClass
 BLOCK_CLASS_ENDED: BlockClass
 BLOCK_CLASS_STUBS: BlockClass
+BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
     __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "checksum")
@@ -342,7 +344,7 @@ class TimelineFloor(_message.Message):
     def __init__(self, writer: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class SegmentReference(_message.Message):
-    __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence")
+    __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence", "filters_offset", "filters_length")
     WRITER_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -352,6 +354,8 @@ class SegmentReference(_message.Message):
     RUNS_FIELD_NUMBER: _ClassVar[int]
     EVENTS_OF_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_LENGTH_FIELD_NUMBER: _ClassVar[int]
     writer: str
     uuid: bytes
     size: int
@@ -361,7 +365,9 @@ class SegmentReference(_message.Message):
     runs: _containers.RepeatedCompositeFieldContainer[RunSummary]
     events_of: TransactionStamp
     first_sequence: int
-    def __init__(self, writer: _Optional[str] = ..., uuid: _Optional[bytes] = ..., size: _Optional[int] = ..., index_offset: _Optional[int] = ..., index_length: _Optional[int] = ..., index_digest: _Optional[bytes] = ..., runs: _Optional[_Iterable[_Union[RunSummary, _Mapping]]] = ..., events_of: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first_sequence: _Optional[int] = ...) -> None: ...
+    filters_offset: int
+    filters_length: int
+    def __init__(self, writer: _Optional[str] = ..., uuid: _Optional[bytes] = ..., size: _Optional[int] = ..., index_offset: _Optional[int] = ..., index_length: _Optional[int] = ..., index_digest: _Optional[bytes] = ..., runs: _Optional[_Iterable[_Union[RunSummary, _Mapping]]] = ..., events_of: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first_sequence: _Optional[int] = ..., filters_offset: _Optional[int] = ..., filters_length: _Optional[int] = ...) -> None: ...
 
 class TransactionStamp(_message.Message):
     __slots__ = ("commit_time", "writer", "revision", "uuid")
@@ -401,17 +407,19 @@ class RunSummary(_message.Message):
     def __init__(self, table: _Optional[str] = ..., rows: _Optional[int] = ..., blocks: _Optional[int] = ..., first_key: _Optional[bytes] = ..., last_key: _Optional[bytes] = ..., oldest: _Optional[int] = ..., newest: _Optional[int] = ..., level: _Optional[int] = ..., purpose: _Optional[_Union[RunPurpose, str]] = ..., name: _Optional[str] = ..., **kwargs) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ("blocks", "index", "index_offset")
+    __slots__ = ("blocks", "index", "filters", "index_offset")
     BLOCKS_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
     INDEX_OFFSET_FIELD_NUMBER: _ClassVar[int]
     blocks: _containers.RepeatedCompositeFieldContainer[Block]
     index: SegmentIndex
+    filters: KeyFilters
     index_offset: int
-    def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
+    def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., filters: _Optional[_Union[KeyFilters, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
 
 class SegmentIndex(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "origin", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -421,6 +429,8 @@ class SegmentIndex(_message.Message):
     REPLACES_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -431,8 +441,43 @@ class SegmentIndex(_message.Message):
     replaces: _containers.RepeatedScalarFieldContainer[bytes]
     tables: _containers.RepeatedCompositeFieldContainer[TableDefinition]
     entries: _containers.RepeatedCompositeFieldContainer[BlockEntry]
+    filters_digest: bytes
+    origin: SegmentOrigin
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+
+class KeyFilters(_message.Message):
+    __slots__ = ("filters", "checksum")
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    filters: _containers.RepeatedCompositeFieldContainer[KeyFilter]
+    checksum: bytes
+    def __init__(self, filters: _Optional[_Iterable[_Union[KeyFilter, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+
+class KeyFilter(_message.Message):
+    __slots__ = ("table", "words")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    CLASS_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    words: bytes
+    def __init__(self, table: _Optional[str] = ..., words: _Optional[bytes] = ..., **kwargs) -> None: ...
+
+class SegmentOrigin(_message.Message):
+    __slots__ = ("checkpoint", "tasks", "task", "part", "last", "kept")
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    checkpoint: bytes
+    tasks: int
+    task: int
+    part: int
+    last: bool
+    kept: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, checkpoint: _Optional[bytes] = ..., tasks: _Optional[int] = ..., task: _Optional[int] = ..., part: _Optional[int] = ..., last: bool = ..., kept: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class BlockEntry(_message.Message):
     __slots__ = ("offset", "length", "header", "checksum")

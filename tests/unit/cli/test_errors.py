@@ -38,9 +38,13 @@ def test_every_command_of_this_release_is_there() -> None:
         "log",
         "ls",
         "prune",
+        "repair",
+        "restore",
         "stat",
+        "sums",
         "tables",
         "tag",
+        "verify",
         "writers",
     ]
 

@@ -1,0 +1,93 @@
+"""Two states of the same keys compared, whatever order their lists of transactions have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrays import one_chunk
+from ..facts import FACT_COLUMNS, Facts, Kind
+from ..keys import encode_keys
+from ..tables import Table
+
+_POSITIONS = ("_txn", "_row_txn", "_end_txn")
+_DEFAULTS = {"_kind": 0, "_end_kind": 0, "_expects": 0, "_end_expects": 0, "_purged": False}
+
+
+def differing_keys(one: Facts, other: Facts, table: Table) -> pa.Array:
+    """The keys, sorted and distinct, of which two folded states of one table say different things."""
+    left, right = _identified(one, table), _identified(other, table)
+    missing = [
+        a["key"].filter(pc.invert(pc.is_in(a["name"], value_set=one_chunk(b["name"])))) for a, b in ((left, right), (right, left))
+    ]
+    at = pc.index_in(left["name"], value_set=one_chunk(right["name"]))
+    both = left.filter(pc.is_valid(at))
+    same = right.take(one_chunk(at.drop_null()))
+    differs = np.zeros(len(both), dtype=bool)
+    for name in both.column_names:
+        _mark(one_chunk(both.column(name)), _column(same, name, both.schema.field(name).type), differs)
+    for name in set(same.column_names) - set(both.column_names):
+        differs |= np.asarray(one_chunk(same.column(name)).is_valid())
+    found = pa.chunked_array(
+        [*(c for part in missing for c in _chunks(part)), both["key"].filter(pa.array(differs)).combine_chunks()]
+    )
+    distinct = pc.unique(found)
+    return distinct.take(pc.sort_indices(distinct))
+
+
+def _chunks(values: Any) -> list[pa.Array]:
+    return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+
+
+def _column(rows: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    return one_chunk(rows.column(name)) if name in rows.column_names else pa.nulls(len(rows), kind)
+
+
+def _identified(facts: Facts, table: Table) -> pa.Table:
+    """The rows with their key, a name of their own, and stamps that do not depend on a list of transactions."""
+    if not len(facts):
+        return pa.table({"key": pa.array([], pa.binary()), "name": pa.array([], pa.binary())})
+    keys = one_chunk(encode_keys(table, facts.rows))
+    columns = {name: one_chunk(facts.rows.column(name)) for name in facts.rows.column_names if name not in FACT_COLUMNS}
+    for name, kind in FACT_COLUMNS.items():
+        values = facts.column(name)
+        if name in _POSITIONS:
+            values = facts.uuids.take(values) if len(facts.uuids) else pa.nulls(len(facts), pa.binary(16))
+        columns[name] = pc.fill_null(values, pa.scalar(_DEFAULTS[name], kind)) if name in _DEFAULTS else values
+    about = facts.numbers("_kind") == Kind.NAMED
+    parts = [
+        pa.array(facts.numbers("_kind")).cast(pa.string()).cast(pa.binary()),
+        pc.if_else(pa.array(about), columns["_name_uuid"].cast(pa.binary()), columns["_txn"].cast(pa.binary())),
+        pc.if_else(pa.array(about), columns["_name_seq"], columns["_seq"]).cast(pa.string()).cast(pa.binary()),
+    ]
+    names = pc.binary_join_element_wise(keys, *(pc.fill_null(part, b"") for part in parts), b"\x00")
+    return pa.table({"key": keys, "name": names, **columns})
+
+
+def _mark(one: pa.Array, other: pa.Array, differs: npt.NDArray[np.bool_]) -> None:
+    """Note the rows in which two columns differ."""
+    if pa.types.is_floating(one.type) and one.type == other.type:
+        width = {2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}[one.type.bit_width // 8]
+        one, other = one.view(width), other.view(width)  # whatever is no number equals itself
+    for row in _unequal(one, other, 0, len(one)):
+        differs[row] = True
+
+
+def _unequal(one: pa.Array, other: pa.Array, start: int, stop: int) -> Iterator[int]:
+    """The rows in which two arrays of any type differ, found by halving."""
+    pending = [(start, stop)]
+    while pending:
+        first, last = pending.pop()
+        if first == last or one.slice(first, last - first).equals(other.slice(first, last - first)):
+            continue
+        if last - first == 1:
+            if repr(one[first].as_py()) != repr(other[first].as_py()):
+                yield first
+            continue
+        middle = (first + last) // 2
+        pending += [(first, middle), (middle, last)]

@@ -1,0 +1,197 @@
+"""``verify``: everything of a database, read and compared, one finding after the other.
+
+Names first, then transactions and checkpoints, what they say of one another, and last every block. Requests go out several at a time;
+what is kept grows with the number of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from .. import paths
+from ..codec.checkpoints import Checkpoint
+from ..codec.descriptors import core_tables
+from ..codec.segments import BlockPlace, SegmentReference
+from ..codec.transactions import event_of
+from ..cut import Head
+from ..errors import CorruptionError, UnsupportedFormat
+from ..log.files import LogFiles
+from ..log.voids import voids_of
+from ..losses import revision
+from ..parallel import in_order
+from ..replay.tail import inline_actions
+from ..schema import Definitions
+from .blocks import check_block
+from .checkpoints import References, check_checkpoint, check_segment, read_checkpoints
+from .deep import differences
+from .findings import Finding, unreadable
+from .inventory import Inventory, inventory
+from .timelines import (
+    Ref,
+    Seen,
+    check_clocks,
+    check_forks,
+    check_links,
+    check_references,
+    read_timelines,
+    references,
+)
+
+Tell = Callable[[str], None]
+
+
+class Walk:
+    """One walk over a database. What it has found of the log stays with it, for whoever mends what is wrong."""
+
+    def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
+        self.files = files
+        self.found: dict[str, Inventory] = {}
+        self.log: dict[Ref, Seen] = {}
+        self.checkpoints: list[Checkpoint] = []
+        self.segments: dict[bytes, References] = {}
+        self.voided: frozenset[Ref] = frozenset()
+        self._tell = tell
+
+    def should_exist(self, writer: str, head: Head) -> bool:
+        """Whether a transaction that is referred to has to be there."""
+        return True
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong or worth knowing."""
+        self._tell("names")
+        listed = self.files.several(inventory, self.files.writers())
+        self.found = {below.writer: below for below in listed}
+        for below in listed:
+            for name in below.strange:
+                yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
+        yield from self._read_log()
+        named = references(self.log, self.files) | self._named_by_checkpoints()
+        yield from check_references(self.files, self.found, named, self.should_exist)
+        yield from check_links(self.files, self.log, self.voided)
+        yield from check_forks(self.log, self.files)
+        yield from check_clocks(self.files, self.found, self.log, self.voided)
+        definitions = self._definitions()
+        for name in sorted(definitions):
+            if (why := definitions.contradiction(name)) is not None:
+                yield Finding("CONTRADICTING_TABLE", name, why)
+        yield from self._read_events(definitions)
+        yield from self._read_segments(definitions)
+
+    def _read_log(self) -> Iterator[Finding]:
+        """Read every transaction and checkpoint, and keep what the rest of the walk needs."""
+        count = sum(len(below.transactions) for below in self.found.values())
+        for number, item in enumerate(read_timelines(self.files, self.found.values()), 1):
+            if isinstance(item, Finding):
+                yield item
+            else:
+                self.log[item.ref] = item
+                for reference in item.segments:
+                    self._refer(paths.transaction(item.writer, self.files.database, *_place(item.head)), reference)
+            self._tell(f"transactions: {number:,} of {count:,}")
+        for read in read_checkpoints(self.files, self.found):
+            if isinstance(read, Finding):
+                yield read
+                continue
+            name = self.name_of(read)
+            self.checkpoints.append(read)
+            for reference in read.segments:
+                self._refer(name, reference)
+            yield from check_checkpoint(read, name)
+        self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
+
+    def name_of(self, checkpoint: Checkpoint) -> str:
+        """The name of a checkpoint's file."""
+        return paths.checkpoint(checkpoint.writer, self.files.database, checkpoint.revision, checkpoint.uuid)
+
+    def _refer(self, name: str, reference: SegmentReference) -> None:
+        known = self.segments.setdefault(reference.uuid, References())
+        known.by.append(name)
+        known.described.append(reference)
+
+    def _named_by_checkpoints(self) -> dict[Ref, str]:
+        named: dict[Ref, str] = {}
+        for checkpoint in self.checkpoints:
+            name = self.name_of(checkpoint)
+            for cut in (checkpoint.cut, checkpoint.reads):
+                for writer, heads in cut.heads.items():
+                    named |= dict.fromkeys([(writer, head) for head in heads], name)
+            for writer, coverage in checkpoint.coverage.items():
+                named |= dict.fromkeys([(writer, head) for head in coverage.recent | coverage.branches], name)
+        return named
+
+    def _definitions(self) -> Definitions:
+        given = [definition for t in self.log.values() for definition in t.definitions]
+        given += [definition for checkpoint in self.checkpoints for definition in checkpoint.definitions]
+        return Definitions(core_tables().values(), given)
+
+    def _read_events(self, definitions: Definitions) -> Iterator[Finding]:
+        """Decode every event that transactions hold themselves."""
+        refs = sorted(ref for ref, t in self.log.items() if t.events)
+        check = partial(_check_events, self.files, definitions)
+        for number, found in enumerate(in_order(check, refs, threads=self._threads), 1):
+            yield from found
+            self._tell(f"events: {number:,} of {len(refs):,} transactions")
+
+    def _read_segments(self, definitions: Definitions) -> Iterator[Finding]:
+        """Read every segment that is referred to, block by block, and name the others."""
+        order = sorted(self.segments)
+        check = partial(_check_block, self.files, definitions)
+        for number, uuid in enumerate(order, 1):
+            places, wrong = check_segment(self.files, self.segments[uuid], self.found)
+            yield from wrong
+            for found in in_order(check, places, threads=self._threads):
+                yield from found
+            self._tell(f"segments: {number:,} of {len(order):,}")
+        for below in self.found.values():
+            for uuid, info in sorted(below.segments.items()):
+                if uuid not in self.segments:
+                    yield Finding("UNREFERENCED_SEGMENT", info.name, f"Nothing refers to its {info.size:,} bytes.")
+
+    @property
+    def _threads(self) -> int:
+        """As many as pay for the store and for decoding."""
+        return max(self.files.concurrency, int(pa.cpu_count()))
+
+
+def _place(head: Head) -> tuple[int, bytes]:
+    return head.revision, head.uuid
+
+
+def _check_block(files: LogFiles, definitions: Definitions, place: BlockPlace) -> list[Finding]:
+    return list(check_block(files.store, place, definitions))
+
+
+def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[Finding]:
+    """What is wrong with the events that one transaction holds."""
+    writer, head = ref
+    name, held = paths.transaction(writer, files.database, *_place(head)), (revision(writer, head.revision),)
+    try:
+        transaction = files.transaction(writer, head)
+    except (CorruptionError, UnsupportedFormat) as error:  # since it was read before
+        return [unreadable(error, "TRANSACTION", name, *held)]
+    found = [finding for place in transaction.blocks for finding in check_block(files.store, place, definitions)]
+    for table, actions in inline_actions([transaction]).items():
+        if table not in definitions:
+            found.append(Finding("UNDEFINED_TABLE", name, f"It has events of table {table!r}, which nothing defines.", held))
+        elif definitions.contradiction(table) is None:
+            try:
+                for _, _, action in actions:
+                    event_of(action, definitions[table], name)
+            except (CorruptionError, UnsupportedFormat) as error:
+                found.append(unreadable(error, "EVENTS", name, *held))
+    return found
+
+
+def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) -> Iterator[Finding]:
+    """Everything that is wrong with a database or worth knowing; nothing is written.
+
+    ``deep`` compares the state that each checkpoint holds with the one that its transactions make.
+    """
+    walk = Walk(files, tell)
+    yield from walk.findings()
+    if deep:
+        tell("states")
+        yield from differences(files, walk.checkpoints)

@@ -1,0 +1,136 @@
+"""``gc``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from ..abandoned import abandoned
+from ..catalog import Catalog
+from ..collection.boundary import check_grace
+from ..collection.collecting import Collected
+from ..errors import StoreError
+from ..times import parse_age, shown_time
+from .options import CatalogArgument, Database, Json, StorageOption, open_catalog, parse_options
+from .output import Row, finish, number, print_facts, print_rows, visible, write
+from .progress import progress_line
+
+OlderThan = Annotated[str, typer.Option("--older-than", metavar="AGE", help="Only what is older, such as 90m, 24h or 7d.")]
+DataUrl = Annotated[
+    str | None,
+    typer.Option("--data-url", metavar="TEMPLATE", help="Where data lies, such as s3://data/{owner}/{bucket_id}/{id}."),
+]
+DataOption = Annotated[
+    list[str] | None, typer.Option("--data-option", metavar="K=V", help="An option of the store that data lies in; repeat it.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
+Force = Annotated[bool, typer.Option("--force", help="Take an age that readers and writers may need, and wait for nobody.")]
+Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
+
+
+def gc(
+    catalog: CatalogArgument,
+    older_than: OlderThan = "24h",
+    data: Annotated[
+        bool, typer.Option("--data", help="Forget tombstones too, and delete their data where nothing needs it.")
+    ] = False,
+    reap: Annotated[
+        bool, typer.Option("--reap", help="End the rows whose parent has ended too: objects of deleted buckets.")
+    ] = False,
+    orphans: Annotated[bool, typer.Option("--orphans", help="Delete data that no version names too.")] = False,
+    data_url: DataUrl = None,
+    data_option: DataOption = None,
+    yes: Yes = False,
+    force: Force = False,
+    writer: Maintainer = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Throw away what puts have left that nobody finished; with --data, --reap and --orphans also what a database has no use for.
+
+    Example: bucketcatalog gc s3://lake/inventory --older-than 24h --yes
+    """
+    opened = open_catalog(catalog, storage_option)
+    opened.require()
+    data = data or (data_url is not None and not orphans)
+    if data or reap or orphans:
+        check_grace(parse_age(older_than), force=force)
+    _puts(opened, older_than, yes=yes, force=force, as_json=as_json)
+    common: dict[str, Any] = {"database": database, "older_than": older_than, "dry_run": not yes, "force": force}
+    place: dict[str, Any] = {"data_url": data_url, "data_options": parse_options(data_option, "data") or None}
+    problems: list[str] = []
+    if reap:
+        with progress_line("looking for rows whose parent has ended"):
+            reaped = opened.reap(**common, writer=writer)
+        _say("reap", {**asdict(reaped)}, as_json=as_json)
+    if data:
+        with progress_line("collecting"):
+            done = opened.collect(**common, **place, writer=writer)
+        _say("data", collected_facts(done), as_json=as_json)
+        problems += done.problems
+    if orphans:
+        problems += _orphans(opened, {**common, **place}, older_than, as_json=as_json)
+    refuse_problems(problems)
+
+
+def _puts(opened: Catalog, older_than: str, *, yes: bool, force: bool, as_json: bool) -> None:
+    """Throw away unfinished puts."""
+    store = opened.store
+    rows: list[Row] = []
+    with progress_line("looking for unfinished puts") as tell:
+        for put in list(abandoned(store, parse_age(older_than), force=force)):
+            if yes:
+                store.discard(put)
+            rows.append({"name": put.name, "begun": shown_time(put.begun_us), "discarded": yes})
+            tell(number(len(rows), "put"))
+    print_rows(
+        rows, ["begun", "discarded", "name"], as_json=as_json, nothing=f"No put is unfinished for longer than {older_than}."
+    )
+
+
+def _orphans(opened: Catalog, options: dict[str, Any], older_than: str, *, as_json: bool) -> list[str]:
+    """Delete orphans, and print each; what went wrong."""
+    problems: list[str] = []
+
+    def rows() -> Iterator[Row]:
+        for orphan in opened.orphans(**options):
+            problems.extend([orphan.problem] if orphan.problem else [])
+            shown = {
+                "name": orphan.name,
+                "bytes": orphan.bytes,
+                "modified": shown_time(orphan.modified),
+                "deleted": orphan.deleted,
+            }
+            yield {"section": "orphan", **shown} if as_json else shown
+
+    if not as_json:
+        write("orphans")
+    columns = ["modified", "bytes", "deleted", "name"]
+    print_rows(rows(), columns, as_json=as_json, nothing=f"All data older than {older_than} has a name in the catalog.")
+    return problems[:10]
+
+
+def refuse_problems(problems: Sequence[str]) -> None:
+    """``StoreError`` where some data was not deleted."""
+    if problems:
+        raise StoreError(f"Some data was not deleted: {problems[0]}", next_step="Mend that and run it again; nothing is lost.")
+
+
+def collected_facts(done: Collected) -> dict[str, Any]:
+    """What a run did, as it is printed."""
+    times = {name: shown_time(at) for name in ("boundary", "published", "usable_from") if (at := getattr(done, name))}
+    return {**asdict(done), "boundary": None, "published": None, "usable_from": None, **times, "problems": list(done.problems)}
+
+
+def _say(section: str, facts: dict[str, Any], *, as_json: bool) -> None:
+    if not as_json:
+        write(visible(section))
+    print_facts({"section": section, **facts} if as_json else facts, as_json=as_json)
+    finish()
+
+
+COMMANDS = {"gc": gc}

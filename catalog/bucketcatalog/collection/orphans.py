@@ -1,0 +1,148 @@
+"""Orphans: data that no version names, such as what a writer left that died before it committed.
+
+What lies at a place of data is listed first and looked up afterwards, so that whatever was committed before it was listed is seen. Data
+younger than the grace period is left alone: its row may be on its way. Only names that some reference could have are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import BucketCatalogError, InvalidOption
+from ..facts import Facts, Kind
+from ..log.files import LogFiles
+from ..merge import Part
+from ..parallel import in_order
+from ..paths import data_prefix
+from ..render import output_schema, render
+from ..snapshot import Snapshot
+from ..store import ObjectInfo, Store
+from ..tables import DataType, Table
+from .collecting import known_boundary
+from .parents import states
+from .pins import Mask, Pins
+from .templates import Place, Template
+
+HELD = 1 << 17
+"""Names that are held at a time; each so many read the table's references once."""
+_PATTERNS = {
+    DataType.UUID: "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    **dict.fromkeys((DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64), "-?[0-9]+"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """An object that no version names. ``modified`` is the store's time in microseconds; ``problem`` is why it was not deleted."""
+
+    name: str
+    bytes: int
+    modified: int
+    deleted: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Namer:
+    """Where data lies, and how each table's references name it: the place's template, or a path in a column of the table."""
+
+    store: Store
+    prefixes: tuple[str, ...]
+    templates: Mapping[str, Template]
+    may_be: Callable[[str], bool]
+
+    def names(self, facts: Facts, table: Table) -> pa.Array:
+        """The names of the data of some rows, without those that have none."""
+        template = self.templates[table.name]
+        shown = render(facts, table, output_schema(table, columns=list(template.columns))).drop_null()
+        return template.names(shown)
+
+
+def namer_of(place: Place | None, files: LogFiles, snapshot: Snapshot) -> Namer:
+    """How data is named at a place, or below the writers' own folders; ``InvalidOption`` where no table could name anything there."""
+    tables = [snapshot.table(name) for name in snapshot.names]
+    if place is not None:
+        wanted = sorted(place.template.columns)
+        fitting = {table.name: table for table in tables if sorted(table.data_reference) == wanted}
+        _require(fitting, f"has the data reference {', '.join(wanted)}")
+        patterns = [re.compile(_pattern(place.template, table)) for table in fitting.values()]
+
+        def may_be(name: str) -> bool:
+            return place.is_data(name) and any(pattern.fullmatch(name) for pattern in patterns)
+
+        return Namer(place.store, ("",), dict.fromkeys(fitting, place.template), may_be)
+    paths = {table.name: table.data_reference for table in tables if _is_path(table)}
+    _require(paths, "names data by a path in the catalog: a data reference of one string")
+    prefixes = tuple(data_prefix(writer, files.database) for writer in files.writers())
+    templates = {name: Template("", ("", ""), tuple(columns)) for name, columns in paths.items()}
+    return Namer(files.store, prefixes, templates, lambda name: True)
+
+
+def orphans(look: Callable[[], Snapshot], namer: Namer, grace: int, *, delete: bool) -> Iterator[Orphan]:
+    """The orphans among what is older than ``grace`` microseconds, deleted if so told, as they are found."""
+    for found in _listed(namer, namer.store.now_us() - grace):
+        named = _named(look(), namer, pa.array([info.name for info in found], pa.string()))
+        rest = [info for info, is_named in zip(found, named.tolist(), strict=True) if not is_named]
+        if not delete:
+            yield from (Orphan(info.name, info.size, info.modified_us) for info in rest)
+            continue
+        yield from in_order(lambda info: _deleted(namer.store, info), rest, threads=namer.store.concurrency)
+
+
+def _deleted(store: Store, info: ObjectInfo) -> Orphan:
+    try:
+        store.delete(info.name)
+    except BucketCatalogError as error:
+        return Orphan(info.name, info.size, info.modified_us, problem=error.message)
+    return Orphan(info.name, info.size, info.modified_us, deleted=True)
+
+
+def _listed(namer: Namer, before: int) -> Iterator[list[ObjectInfo]]:
+    """What may be data and was written before a time, so many at a time."""
+    every = (info for prefix in namer.prefixes for info in namer.store.list(prefix))
+    old = (info for info in every if info.modified_us < before and namer.may_be(info.name))
+    while found := list(islice(old, HELD)):
+        yield found
+
+
+def _named(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
+    """Which of the wanted names a version names that some retained cut may show with its data."""
+    known = known_boundary(snapshot.view)
+    boundary = known.data if known.is_usable(snapshot.view.observed) else 0
+    pins, found = Pins.of(snapshot.view), np.zeros(len(wanted), dtype=bool)
+    for name in namer.templates:
+        table = snapshot.table(name)
+        columns = [table.by_name[column] for column in table.data_reference]
+        for facts in states(snapshot.base(name), Part.EVERYTHING, columns):
+            versions: Mask = facts.numbers("_kind") == Kind.VERSION
+            forgotten = (facts.numbers("_purged") > 0) & (facts.end_times() <= boundary) & ~pins.live(facts)
+            names = namer.names(facts.filter(pa.array(versions & ~forgotten)), table)
+            found |= np.asarray(pc.is_in(wanted, value_set=names))
+    return found
+
+
+def _is_path(table: Table) -> bool:
+    return len(table.data_reference) == 1 and table.by_name[table.data_reference[0]].type is DataType.STRING
+
+
+def _pattern(template: Template, table: Table) -> str:
+    """What the names of the table's data look like."""
+    other = ".+" if len(template.columns) == 1 else "[^/]+"
+    values = [_PATTERNS.get(table.by_name[column].type, other) for column in template.columns]
+    return re.escape(template.literals[0]) + "".join(
+        value + re.escape(literal) for value, literal in zip(values, template.literals[1:], strict=True)
+    )
+
+
+def _require(tables: Mapping[str, object], what: str) -> None:
+    if not tables:
+        raise InvalidOption(
+            f"No table {what}, so nothing there could be told from an orphan.", next_step="Say where data lies with data_url."
+        )

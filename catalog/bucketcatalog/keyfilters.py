@@ -1,0 +1,133 @@
+"""Filters over keys: a few bits a key that tell which keys a run certainly does not hold, so that none of its blocks is asked for them.
+
+A filter is a split block Bloom filter as Parquet defines it ("Bloom Filter" in its format specification), over the XXH64 hashes (seed 0)
+of encoded keys: 256-bit blocks of eight 32-bit words, of which each key sets one bit in every word of one block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint64]
+BITS_PER_KEY = 12
+"""One absent key in about two hundred passes."""
+_BLOCK_BYTES = 32
+_SALTS = np.array(
+    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], dtype=np.uint32
+)
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(prime)
+    for prime in (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
+)
+_SEEDS = tuple(np.uint64(seed % (1 << 64)) for seed in (int(_P1) + int(_P2), int(_P2), 0, -int(_P1)))
+_NO_HASHES = np.empty(0, dtype=np.uint64)
+_STRIPE = 32
+
+
+@dataclass(frozen=True)
+class KeyFilter:
+    """The bits of some keys, in blocks of eight words."""
+
+    words: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, hashes: Hashes) -> Self:
+        """The filter of the keys with these hashes, at least one."""
+        count = -(-len(hashes) * BITS_PER_KEY // (8 * _BLOCK_BYTES))
+        words = np.zeros((count, 8), dtype=np.uint32)
+        block, bits = _bits(hashes, count)
+        for word in range(8):
+            np.bitwise_or.at(words[:, word], block, bits[:, word])
+        return cls(words)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """The filter whose words these bytes are; ``ValueError`` where they are not whole blocks."""
+        if not data or len(data) % _BLOCK_BYTES:
+            raise ValueError(f"{len(data)} bytes are no blocks of a filter")
+        return cls(np.frombuffer(data, dtype="<u4").reshape(-1, 8))
+
+    @property
+    def data(self) -> bytes:
+        """The words, little-endian."""
+        return self.words.astype("<u4").tobytes()
+
+    def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """For each key whether it can be among those that the filter was made of; false is certain."""
+        block, bits = _bits(hashes, len(self.words))
+        found: npt.NDArray[np.bool_] = ((self.words[block] & bits) == bits).all(axis=1)
+        return found
+
+
+def _bits(hashes: Hashes, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    """For each hash its block of ``count`` and its bit in each of the block's words."""
+    block = (((hashes >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
+    low = hashes.astype(np.uint32)[:, None]
+    return block, np.uint32(1) << (low * _SALTS >> np.uint32(27))
+
+
+def hash_keys(keys: pa.Array) -> Hashes:
+    """The XXH64 hash, with seed 0, of each of the binary values, none of them null."""
+    if not len(keys):
+        return _NO_HASHES
+    offsets = np.frombuffer(keys.buffers()[1], dtype=np.int32, count=len(keys) + 1, offset=4 * keys.offset).astype(np.int64)
+    data = np.zeros(offsets[-1] + 8, dtype=np.uint8)  # a word may be read where fewer bytes are left
+    if keys.buffers()[2] is not None:
+        data[:-8] = np.frombuffer(keys.buffers()[2], dtype=np.uint8, count=offsets[-1])
+    words: Hashes = np.ndarray(len(data) - 7, dtype="<u8", buffer=data, strides=(1,))
+    start, length = offsets[:-1], np.diff(offsets)
+    hashes = _stripes(words, start, length) + length.astype(np.uint64)
+    start, length = start + length // _STRIPE * _STRIPE, length % _STRIPE
+    hashes = _rest(hashes, words, start, length)
+    for shift, prime in ((33, _P2), (29, _P3)):
+        hashes = (hashes ^ hashes >> np.uint64(shift)) * prime
+    return hashes ^ hashes >> np.uint64(32)
+
+
+def _stripes(words: Hashes, start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> Hashes:
+    """What the whole stripes of 32 bytes come to."""
+    hashes = np.full(len(start), _P5)
+    at = np.flatnonzero(length >= _STRIPE)
+    if not len(at):
+        return hashes
+    lanes = [np.full(len(at), seed) for seed in _SEEDS]
+    for done in range(0, int(length.max()) // _STRIPE * _STRIPE, _STRIPE):
+        more = length[at] >= done + _STRIPE
+        for number, lane in enumerate(lanes):
+            lane[more] = _round(lane[more], words[start[at[more]] + done + 8 * number])
+    mixed = sum(
+        (_turned(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(len(at), dtype=np.uint64)
+    )
+    for lane in lanes:
+        mixed = (mixed ^ _round(np.zeros_like(lane), lane)) * _P1 + _P4
+    hashes[at] = mixed
+    return hashes
+
+
+def _rest(hashes: Hashes, words: Hashes, start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> Hashes:
+    """``hashes`` with what is left behind the stripes mixed in: words of eight bytes, one of four, single bytes."""
+    for done in range(0, _STRIPE - 8, 8):
+        at = np.flatnonzero(length >= done + 8)
+        hashes[at] = _turned(hashes[at] ^ _round(np.zeros(len(at), dtype=np.uint64), words[start[at] + done]), 27) * _P1 + _P4
+    start, length = start + length // 8 * 8, length % 8
+    at = np.flatnonzero(length >= 4)
+    hashes[at] = _turned(hashes[at] ^ (words[start[at]] & np.uint64(0xFFFFFFFF)) * _P1, 23) * _P2 + _P3
+    start, length = start + length // 4 * 4, length % 4
+    for done in range(3):
+        at = np.flatnonzero(length > done)
+        hashes[at] = _turned(hashes[at] ^ (words[start[at] + done] & np.uint64(0xFF)) * _P5, 11) * _P1
+    return hashes
+
+
+def _round(lane: Hashes, words: Hashes) -> Hashes:
+    return _turned(lane + words * _P2, 31) * _P1
+
+
+def _turned(values: Hashes, bits: int) -> Hashes:
+    """The values with their bits rotated to the left."""
+    return values << np.uint64(bits) | values >> np.uint64(64 - bits)

@@ -1,0 +1,134 @@
+"""Reading on past damage: the log with stand-ins for what cannot be read.
+
+A transaction that is damaged or gone is stood in for by one without events, which follows whatever lies before it on the timeline, so that
+everything else is found as ever. A checkpoint that is damaged, or whose segments cannot be looked into, is passed over: another one or the
+transactions themselves say the same, if they are there.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import paths
+from ..codec.checkpoints import Checkpoint
+from ..codec.segments import SegmentReference
+from ..codec.transactions import Link, Transaction
+from ..cut import Head
+from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
+from ..fetch import read_index
+from ..losses import Losses, revision
+from ..store.base import Store
+from .files import LogFiles
+from .view import DEFAULT_LATENESS_BOUND, View
+
+_DAMAGE = (CorruptionError, UnsupportedFormat)
+
+
+class SalvagingFiles(LogFiles):
+    """The log of a database as far as it can be read; ``losses`` are what is missing. Checkpoints in ``avoided`` are passed over."""
+
+    losses: Losses
+
+    def __init__(self, store: Store, database: str, avoided: frozenset[bytes] = frozenset()) -> None:
+        super().__init__(store, database)
+        self.losses = Losses()
+        self.avoided = avoided
+        self.passed_over: dict[str, BucketCatalogError] = {}
+        self._timelines: dict[str, list[Head]] = {}
+        self._listing = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SalvagingFiles, (self.store, self.database, self.avoided)
+
+    def transaction(self, writer: str, head: Head) -> Transaction:
+        """The transaction, or what stands in for it."""
+        try:
+            return super().transaction(writer, head)
+        except _DAMAGE as error:
+            return self._stand_in(writer, head, error)
+
+    def refuse(self, transaction: Transaction, why: str) -> Transaction:
+        """What stands in for a transaction that is not the one that others refer to."""
+        try:
+            return super().refuse(transaction, why)
+        except CorruptionError as error:
+            return self._stand_in(transaction.writer, transaction.head, error)
+
+    def usable_checkpoint(self, writer: str, head: Head) -> Checkpoint | None:
+        """The checkpoint, or None where it is avoided or cannot be read."""
+        if head.uuid in self.avoided:
+            return None
+        try:
+            return self.checkpoint(writer, head)
+        except _DAMAGE as error:
+            self.passed_over[paths.checkpoint(writer, self.database, head.revision, head.uuid)] = error
+            return None
+
+    def _stand_in(self, writer: str, head: Head, error: BucketCatalogError) -> Transaction:
+        """A transaction without events in the place of one that cannot be read, after what lies next before it."""
+        before = [other for other in self._timeline(writer) if other.revision < head.revision]
+        last = max((other.revision for other in before), default=-1)
+        name = paths.transaction(writer, self.database, head.revision, head.uuid)
+        first = last + 1 if isinstance(error, MissingObject) else head.revision
+        self.losses.add(name, error, [revision(writer, head.revision, first)])
+        return Transaction(
+            writer=writer,
+            database=self.database,
+            revision=head.revision,
+            uuid=head.uuid,
+            commit_time=head.commit_time,
+            lateness_bound=DEFAULT_LATENESS_BOUND,
+            parents=tuple(Link(other.revision, other.uuid, b"") for other in before if other.revision == last),
+            lost=True,
+        )
+
+    def _timeline(self, writer: str) -> list[Head]:
+        """What is listed of a timeline, asked for once."""
+        with self._listing:
+            if writer not in self._timelines:
+                self._timelines[writer] = list(self.transactions(writer))
+            return self._timelines[writer]
+
+    def broken(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
+        """Why the index of one of its segments cannot be read, or None."""
+
+        def index(files: LogFiles, reference: SegmentReference) -> BucketCatalogError | None:
+            try:
+                read_index(files.store, files.database, reference)
+            except _DAMAGE as error:
+                return error
+            return None
+
+        return next((error for error in self.several(index, checkpoint.segments) if error is not None), None)
+
+
+def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> tuple[SalvagingFiles, View]:
+    """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
+
+    Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them.
+    """
+    files = SalvagingFiles(store, database)
+    view = find(files)
+    while broken := {c.uuid: error for c in view.checkpoints if (error := files.broken(c)) is not None}:
+        others = SalvagingFiles(store, database, files.avoided | broken.keys())
+        again = find(others)
+        if _lost(again) > _lost(view):
+            break
+        others.passed_over |= files.passed_over
+        for checkpoint in view.checkpoints:
+            if checkpoint.uuid in broken:
+                name = paths.checkpoint(checkpoint.writer, database, checkpoint.revision, checkpoint.uuid)
+                others.passed_over[name] = broken[checkpoint.uuid]
+        files, view = others, again
+    for name, error in files.passed_over.items():
+        warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=4)
+    for loss in files.losses.found:
+        warnings.warn(str(loss), CatalogWarning, stacklevel=4)
+    return files, view
+
+
+def _lost(view: View) -> int:
+    return sum(transaction.lost for transaction in view.tail)

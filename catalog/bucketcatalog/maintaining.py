@@ -1,0 +1,231 @@
+"""What is done about a catalog as a whole, by maintainers: tags, restores, collection, checks and repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from . import clock
+from .checking.findings import Finding
+from .checking.walk import verify
+from .collection.boundary import GRACE, check_grace
+from .collection.collecting import Collected, InProcess, Workers, collect, dry_run_of
+from .collection.deleters import Callback, Deleter, deleter_of
+from .collection.orphans import Orphan, namer_of, orphans
+from .collection.reaping import Find, Reaped, reap
+from .collection.templates import Place
+from .errors import InvalidOption
+from .log.files import LogFiles
+from .log.owner import DEFAULT_LIMITS
+from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, tag_name, writer_id
+from .opening import Opened
+from .pruning import PruneResult, Pruning
+from .repairing.run import Repair, Repairer
+from .restoring import Restored, plan_restore, restore
+from .retention import Retention
+from .tagging import Tag
+from .times import Age, Time, age_micros
+from .versions import Version
+from .writer import Writer
+
+
+class Maintained(Opened):
+    """A catalog and what its maintainers do. Whatever deletes is a dry run unless it is told otherwise."""
+
+    def tag(
+        self,
+        name: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        replace: bool = False,
+    ) -> Tag:
+        """Give a name to the cut of now, of a time, or of a version: wherever a version is taken, the name can be given from then on.
+
+        It is committed by a maintainer, by default this machine's; see ``Writer.tag``.
+        """
+        tag_name(name)
+        with self._maintainer(database, writer) as held:
+            return held.tag(name, timestamp=timestamp, version=version, replace=replace)
+
+    def drop_tag(self, name: str, *, database: str | None = None, writer: str | None = None) -> Tag:
+        """Take a name back from its cut; see ``Writer.drop_tag``."""
+        tag_name(name)
+        with self._maintainer(database, writer) as held:
+            return held.drop_tag(name)
+
+    def restore(
+        self,
+        table: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        dry_run: bool = False,
+        skip_collected: bool = False,
+    ) -> Restored:
+        """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
+
+        It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
+        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended.
+        """
+        if dry_run:
+            return plan_restore(self._existing(database), table, timestamp, version)
+        with self._maintainer(database, writer) as held:
+            return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
+
+    def collect(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        deleter: Callback | None = None,
+        data_url: str | None = None,
+        data_options: Mapping[str, Any] | None = None,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+        workers: Callable[[Deleter | None], Workers] = InProcess,
+    ) -> Collected:
+        """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
+
+        A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
+        ``collection``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data is gone;
+        or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
+        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of a deleter
+        who does the work, by default this process.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        place = Place.open(data_url, data_options, self.store) if data_url is not None else None
+        given = deleter_of(deleter, place)
+        opened = self._existing(database)
+        if dry_run:
+            return dry_run_of(opened.look(), workers(given), grace)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return collect(opened.look, held, workers(given), grace, force=force)
+
+    def reap(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+        find: Find | None = None,
+    ) -> Reaped:
+        """End the rows whose parent has ended, such as the objects of deleted buckets; without ``dry_run=False`` only count them.
+
+        ``find`` finds a table's rows of some parents, by default in this process.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        opened = self._existing(database)
+        if dry_run:
+            return reap(opened.look, None, grace, find)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return reap(opened.look, held, grace, find)
+
+    def orphans(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        data_url: str | None = None,
+        data_options: Mapping[str, Any] | None = None,
+        dry_run: bool = True,
+        force: bool = False,
+    ) -> Iterator[Orphan]:
+        """Data that no version names, at ``data_url`` or below the writers' own folders; deleted as it is found with ``dry_run=False``.
+
+        ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        place = Place.open(data_url, data_options, self.store) if data_url is not None else None
+        opened = self._existing(database)
+        return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, delete=not dry_run)
+
+    def prune(
+        self,
+        older_than: Age,
+        *,
+        keep: int = 1,
+        database: str | None = None,
+        writer: str | None = None,
+        grace: Age = "24h",
+        dry_run: bool = True,
+        force: bool = False,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> PruneResult:
+        """Delete what is needed for nothing that stays: ``keep`` checkpoints, everything younger than ``older_than``, and all tags.
+
+        What may go is published first, by a maintainer, and deleted by a run after the ``grace`` period. ``InvalidOption`` for ages that
+        writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
+        """
+        policy = Retention(age_micros(older_than), keep, age_micros(grace))
+        opened = self._existing(database)
+        maintainer = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
+        if not is_maintainer(maintainer):
+            raise InvalidOption(
+                f"{maintainer!r} is no maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME."
+            )
+        if dry_run:
+            return Pruning(opened, policy, None).run(force=force)
+        with self._maintainer(opened.name, maintainer, clock) as held:
+            return Pruning(opened, policy, held, tell).run(force=force)
+
+    def verify(
+        self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Finding]:
+        """Read everything, and say one by one what is wrong or worth knowing; without a ``database`` of all that there are.
+
+        Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is.
+        """
+        there = self.databases()
+        names = there if database is None else [database_name(database)]
+        if not names or names[0] not in there:
+            self._require(database, there)
+        for name in names:
+            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
+
+    def repair(
+        self,
+        *,
+        database: str | None = None,
+        join: Collection[str] = (),
+        void: Collection[str] = (),
+        deep: bool = False,
+        writer: str | None = None,
+        dry_run: bool = True,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Repair:
+        """Mend what is wrong with a database as far as what is left allows, and say what is lost; nothing is written in a ``dry_run``.
+
+        Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
+        timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
+        voided. It is done by a maintainer, by default this machine's.
+        """
+        name = self.resolve_database(database)
+        if name not in (there := self.databases()):
+            self._require(name, there)
+        by = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
+        if not by.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {by!r} cannot repair.", next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}."
+            )
+        repairer = Repairer(self.store, self._registered, by, clock, DEFAULT_LIMITS)
+        return repairer.repair(name, join=join, void=void, deep=deep, dry_run=dry_run, tell=tell)
+
+    def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
+        """A writer of what is about the catalog itself, in a database that is there."""
+        name = self._existing(database).name
+        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)

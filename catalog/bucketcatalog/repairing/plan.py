@@ -1,0 +1,222 @@
+"""What repair would do, decided from a walk over the database before anything is written.
+
+Checkpoints that are damaged are done without: where everything that they cover can be had from the transactions or from other
+checkpoints, nothing is lost with them. Whose data it is has to be named: a fork is joined as its writer, and a commit from the future
+is voided, only where the caller says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .. import paths
+from ..checking.checkpoints import References
+from ..checking.findings import Finding, Severity
+from ..checking.walk import Walk
+from ..codec.checkpoints import Checkpoint
+from ..codec.transactions import Link, Void
+from ..cut import Head
+from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..log.coverage import Covered
+from ..log.files import ChosenFiles
+from ..log.looking import newest_view
+from ..log.owner import MAX_CLOCK_SKEW
+from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..times import parse_causal
+from .rebuild import rebuilt
+
+Ref = tuple[str, Head]
+_OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
+_OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}
+_OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN", "DAMAGED_EVENTS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do to a file or timeline: void, join, drop, checkpoint or rebuild; and why. An ``obstacle`` says why not."""
+
+    what: str
+    subject: str
+    why: str
+    obstacle: str = ""
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do about a database, and what is ``lost`` whatever is done.
+
+    ``broken`` are the checkpoints that are done without, ``dropped`` those of them whose markers go. ``instead`` is
+    what the new checkpoint is made from where one is lost that nothing but its segments can replace.
+    """
+
+    database: str
+    voids: tuple[Void, ...]
+    joins: tuple[str, ...]
+    broken: frozenset[bytes]
+    dropped: tuple[Ref, ...]
+    instead: tuple[Checkpoint, ...]
+    actions: tuple[Action, ...]
+    lost: tuple[Finding, ...]
+
+
+def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], void: Collection[str]) -> Plan:
+    """The plan for a database over which a walk has found this; ``InvalidOption`` where nothing is to be joined or voided of that name."""
+    ahead = _ahead(walk)
+    chosen = _chosen(ahead, void)
+    forked = sorted({f.file.split("/")[0] for f in findings if f.code == "OPEN_FORK"})
+    for writer in join:
+        if writer not in forked:
+            raise InvalidOption(
+                f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
+            )
+    broken = _broken_checkpoints(walk, findings)
+    without = ChosenFiles(walk.files.store, walk.files.database, lambda ref: ref not in broken)
+    view, obstacle = _derivable(without, walk, broken)
+    again = rebuilt(without, walk) if obstacle else None
+    if again is not None:
+        view, obstacle = newest_view(without, everything=True, using=again.parts), ""
+    actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join)]
+    for (writer, head), why in sorted(broken.items()):
+        name = paths.checkpoint(writer, walk.files.database, head.revision, head.uuid)
+        actions.append(Action("drop", name, why, obstacle or _newer(findings, name)))
+    dropped = tuple(
+        ref
+        for ref in sorted(broken)
+        if not obstacle and not _newer(findings, _name(walk, ref)) and ref[1] in walk.found[ref[0]].markers
+    )
+    if again is not None:
+        why = (
+            f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, without its tags and results."
+        )
+        actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
+    elif dropped:
+        actions.append(Action("checkpoint", walk.files.database, "What they covered is written again from what is left."))
+    return Plan(
+        database=walk.files.database,
+        voids=tuple(chosen),
+        joins=tuple(w for w in forked if w in join and not _too_young(walk, w)),
+        broken=frozenset(head.uuid for _, head in broken),
+        dropped=dropped,
+        instead=() if again is None else again.parts,
+        actions=tuple(actions),
+        lost=tuple(_lost(walk, findings, view, {_name(walk, ref) for ref in dropped})),
+    )
+
+
+def _name(walk: Walk, ref: Ref) -> str:
+    return paths.checkpoint(ref[0], walk.files.database, ref[1].revision, ref[1].uuid)
+
+
+def _ahead(walk: Walk) -> list[Void]:
+    """The transactions from the future that are not voided yet, as voids of them."""
+    limit = walk.files.store.now_us() + MAX_CLOCK_SKEW
+    late = sorted(ref for ref in walk.log if ref[1].commit_time > limit and ref not in walk.voided)
+    return [Void(writer, Link(head.revision, head.uuid, walk.log[writer, head].digest)) for writer, head in late]
+
+
+def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
+    """Those of them that are named as ``writer@revision``."""
+    wanted = {text: parse_causal(text) for text in named}
+    there = {(void.writer, void.link.revision) for void in ahead}
+    for text, place in wanted.items():
+        if place not in there:
+            raise InvalidOption(
+                f"{text!r} is no transaction from the future.",
+                next_step=f"There are: {', '.join(f'{w}@{r}' for w, r in sorted(there)) or 'none'}.",
+            )
+    return [void for void in ahead if (void.writer, void.link.revision) in wanted.values()]
+
+
+def _void_actions(ahead: Iterable[Void], chosen: Collection[Void]) -> Iterator[Action]:
+    for void in ahead:
+        name = f"{void.writer}@{void.link.revision}"
+        obstacle = "" if void in chosen else f"Say --void {name}, or wait until its time has come."
+        yield Action("void", name, "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
+
+
+def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str]) -> Iterator[Action]:
+    for writer in forked:
+        obstacle = f"Say --join {writer}, once no process writes under that id, with the right to write as it."
+        if writer in join:
+            obstacle = _too_young(walk, writer)
+        yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
+
+
+def _too_young(walk: Walk, writer: str) -> str:
+    """Why a timeline cannot be joined yet, if so: a commit of another process may still be under way."""
+    now = walk.files.store.now_us()
+    newest = max((h.commit_time for w, h in walk.log if w == writer and h.commit_time <= now), default=0)
+    wait = (newest + DEFAULT_LATENESS_BOUND - now) // 1_000_000
+    return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""
+
+
+def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str]:
+    """The checkpoints that cannot be trusted, and why."""
+    found: dict[Ref, str] = {}
+    for finding in findings:
+        if finding.severity is not Severity.ERROR:
+            continue
+        names = [finding.file] if finding.code in _OF_CHECKPOINTS or finding.file.endswith(".ckpt") else []
+        if finding.code in _OF_SEGMENTS or finding.file.endswith(".seg"):
+            names = [by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by]
+        for name in names:
+            ref = _checkpoint_named(walk.files.database, name)
+            if ref is not None:
+                found.setdefault(ref, finding.message)
+    return found
+
+
+def _lies_in(walk: Walk, references: References, name: str) -> bool:
+    reference = references.described[0]
+    return paths.segment(reference.writer, walk.files.database, reference.uuid) == name
+
+
+def _checkpoint_named(database: str, name: str) -> Ref | None:
+    writer = name.partition("/")[0]
+    file = paths.parse_log_file(paths.transactions_prefix(writer, database), name)
+    return None if file is None or file.is_transaction else (writer, Head(file.revision, file.uuid))
+
+
+def _newer(findings: Iterable[Finding], name: str) -> str:
+    """Why a checkpoint is left alone though it cannot be read: a newer release can."""
+    newer = any(f.file == name and f.code == "UNSUPPORTED_FORMAT" for f in findings)
+    return "A newer release has written it: repair with that." if newer else ""
+
+
+def _derivable(files: ChosenFiles, walk: Walk, broken: Collection[Ref]) -> tuple[View | None, str]:
+    """The newest view without the broken checkpoints, and if it does not hold all that they covered why not."""
+    try:
+        view = newest_view(files, everything=True)
+    except (CorruptionError, UnsupportedFormat) as error:
+        return None, f"What it covers is not all there without it: {error.message}"
+    for checkpoint in walk.checkpoints:
+        if (checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)) in broken:
+            for writer, heads in checkpoint.cut.heads.items():
+                if max(heads).revision > view.cut.newest_revision(writer):
+                    return view, f"It covers revision {max(heads).revision} of {writer}, which is gone."
+    return view, ""
+
+
+def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: Collection[str]) -> Iterator[Finding]:
+    """What cannot be brought back: errors that are not mended by dropping checkpoints."""
+    covered = Covered(walk.files, view.checkpoints) if view is not None else None
+    for finding in findings:
+        if finding.severity is not Severity.ERROR or finding.file in dropped:
+            continue
+        if finding.code in _OF_SEGMENTS or finding.file.endswith(".seg"):
+            by = {by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by}
+            if by and by <= set(dropped):
+                continue
+        if finding.code in _OF_TRANSACTIONS and covered is not None and _is_covered(walk, covered, finding.file):
+            finding = replace(
+                finding, message=f"{finding.message} A checkpoint covers it: its rows are there, its history is lost."
+            )
+        yield finding
+
+
+def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:
+    writer = name.partition("/")[0]
+    file = paths.parse_log_file(paths.transactions_prefix(writer, walk.files.database), name)
+    return file is not None and covered.holds(writer, Head(file.revision, file.uuid))

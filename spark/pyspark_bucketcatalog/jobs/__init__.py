@@ -1,0 +1,30 @@
+"""Jobs: work on a catalog that the driver plans and commits, and the executors do.
+
+Each is a function of a SparkSession and a catalog's path or url. ``python -m pyspark_bucketcatalog.jobs`` runs them from a command line,
+and ``spark-submit`` runs ``jobs/__main__.py``. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .checkpointing import checkpoint
+    from .collecting import gc
+    from .reaping import reap
+
+__all__ = ["checkpoint", "gc", "reap"]
+
+# No module here is called like a job: its import would hide the job's name.
+_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "reap": ".reaping"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,141 @@
+"""The jobs from a command line: ``python -m pyspark_bucketcatalog.jobs``, or this file given to ``spark-submit``."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from pyspark.sql import SparkSession
+
+from bucketcatalog.cli.app import main
+from bucketcatalog.cli.collecting import (
+    DataOption,
+    DataUrl,
+    Force,
+    Maintainer,
+    OlderThan,
+    Yes,
+    collected_facts,
+    refuse_problems,
+)
+from bucketcatalog.cli.options import CatalogArgument, Database, Json, StorageOption, parse_options
+from bucketcatalog.cli.output import print_facts
+from bucketcatalog.cli.writing import print_checkpoint
+from bucketcatalog.names import COMPACTOR_PREFIX, host_writer
+from pyspark_bucketcatalog import jobs
+from pyspark_bucketcatalog.jobs.checkpointing import MOST_TASKS
+
+app = typer.Typer(
+    help="Work on a catalog that Spark's executors do.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Work on a catalog that Spark's executors do."""
+
+
+@app.command()
+def checkpoint(
+    catalog: CatalogArgument,
+    writer: Annotated[
+        str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes it.  [default: compactor-HOST]")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Merge and write everything again, whatever has changed.")] = False,
+    max_tasks: Annotated[int, typer.Option("--max-tasks", metavar="N", min=1, help="At most so many tasks.")] = MOST_TASKS,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Write a checkpoint of every writer's cut, merged on the executors.
+
+    Example: spark-submit .../pyspark_bucketcatalog/jobs/__main__.py checkpoint s3://lake/inventory
+    """
+    chosen = host_writer(COMPACTOR_PREFIX) if writer is None else writer
+    options = parse_options(storage_option, "storage")
+    spark = SparkSession.builder.appName("bucketcatalog checkpoint").getOrCreate()
+    try:
+        written = jobs.checkpoint(
+            spark, catalog, database, writer=chosen, full=full, storage_options=options, max_tasks=max_tasks
+        )
+    finally:
+        spark.stop()
+    print_checkpoint(written, chosen, as_json=as_json)
+
+
+@app.command()
+def gc(
+    catalog: CatalogArgument,
+    older_than: OlderThan = "24h",
+    data_url: DataUrl = None,
+    data_option: DataOption = None,
+    yes: Yes = False,
+    force: Force = False,
+    writer: Maintainer = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Forget tombstones and delete their data where nothing needs it, on the executors.
+
+    Example: spark-submit .../pyspark_bucketcatalog/jobs/__main__.py gc s3://lake/inventory --older-than 24h --yes
+    """
+    spark = SparkSession.builder.appName("bucketcatalog gc").getOrCreate()
+    try:
+        done = jobs.gc(
+            spark,
+            catalog,
+            database,
+            older_than=older_than,
+            data_url=data_url,
+            data_options=parse_options(data_option, "data") or None,
+            dry_run=not yes,
+            force=force,
+            writer=writer,
+            storage_options=parse_options(storage_option, "storage"),
+        )
+    finally:
+        spark.stop()
+    print_facts(collected_facts(done), as_json=as_json)
+    refuse_problems(done.problems)
+
+
+@app.command()
+def reap(
+    catalog: CatalogArgument,
+    older_than: OlderThan = "24h",
+    yes: Yes = False,
+    force: Force = False,
+    writer: Maintainer = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """End the rows whose parent has ended, such as the objects of deleted buckets, found by the executors.
+
+    Example: spark-submit .../pyspark_bucketcatalog/jobs/__main__.py reap s3://lake/inventory --yes
+    """
+    options = parse_options(storage_option, "storage")
+    spark = SparkSession.builder.appName("bucketcatalog reap").getOrCreate()
+    try:
+        done = jobs.reap(
+            spark,
+            catalog,
+            database,
+            older_than=older_than,
+            dry_run=not yes,
+            force=force,
+            writer=writer,
+            storage_options=options,
+        )
+    finally:
+        spark.stop()
+    print_facts(asdict(done), as_json=as_json)
+
+
+if __name__ == "__main__":
+    main(app, "python -m pyspark_bucketcatalog.jobs")

@@ -1,0 +1,84 @@
+"""``jobs.checkpoint``: the driver decides what is merged, the executors merge ranges of keys, the driver publishes the checkpoint.
+
+The driver reads indexes, and of the uncovered tail what transactions carry row by row. An executor gets the places of its blocks and its
+part of the tail; it opens the store itself and puts its segments. What a task has put that dies, or runs twice, is referred to by
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+
+from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog.checkpoint import CheckpointResult
+from bucketcatalog.merging import Merged, MergeTask, run_task
+from bucketcatalog.names import COMPACTOR_PREFIX, host_writer
+
+from .executors import on_executors
+
+MOST_TASKS = 256
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a catalog is, for whoever opens it elsewhere; it travels with what its store needs, and shows none of it."""
+
+    path: str
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Place:
+        """The place; executors run in other folders, so a path on disk is made whole."""
+        text = os.fspath(path)
+        return cls(text if "://" in text else str(Path(text).absolute()), dict(storage_options or {}))
+
+    def open(self) -> Catalog:
+        """The catalog, opened in this process."""
+        return Catalog(self.path, storage_options=self.storage or None)
+
+
+@dataclass(frozen=True)
+class Executors:
+    """Does the tasks of a merge on Spark's executors; see ``bucketcatalog.merging.Workers``."""
+
+    spark: SparkSession
+    place: Place
+    most: int = MOST_TASKS
+
+    def run(self, tasks: Sequence[MergeTask]) -> Iterable[Merged]:
+        """What each task wrote."""
+        place = self.place  # a session cannot travel
+        return on_executors(self.spark, lambda task: run_task(place.open().store, task), tasks)
+
+
+def checkpoint(
+    spark: SparkSession,
+    catalog: str | os.PathLike[str],
+    database: str | None = None,
+    *,
+    scope: Literal["own", "all"] = "all",
+    writer: str | None = None,
+    full: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    max_tasks: int = MOST_TASKS,
+) -> CheckpointResult | None:
+    """Write a checkpoint of every writer's cut, merged on the executors; None where there is nothing new to cover.
+
+    ``writer`` is who writes it, by default this machine's compactor; with ``scope="own"`` whose timeline is covered. ``full`` merges
+    everything into one level. Tasks are at most ``max_tasks``, and no smaller than about 250,000 rows. Nobody else may hold the writer.
+    """
+    if scope == "own" and writer is None:
+        raise InvalidOption("A checkpoint of one writer's timeline needs its name.", next_step="Give writer, or the scope all.")
+    if max_tasks < 1:
+        raise InvalidOption(f"max_tasks cannot be {max_tasks}.", next_step="Set it to a whole number above 0.")
+    place = Place.of(catalog, storage_options)
+    opened = place.open()
+    name = opened.snapshot(database=database).database
+    with opened.writer(host_writer(COMPACTOR_PREFIX) if writer is None else writer, database=name) as held:
+        return held.checkpoint(scope=scope, full=full, workers=Executors(spark, place, max_tasks))

@@ -1,0 +1,285 @@
+"""``jobs.gc``: the executors judge, join and delete, the driver publishes the boundary and purges what is gone.
+
+Candidates and references that are needed are DataFrames, and the proof that data is garbage is an anti-join of the two. References that
+are garbage go to the deleter on the executors, each once a run; a task that is done again deletes again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import coalesce, col, count, first, lit, when
+
+from bucketcatalog.collection.boundary import GRACE
+from bucketcatalog.collection.candidates import (
+    EXTERNAL,
+    ID,
+    REFERENCE,
+    VERSION,
+    Rules,
+    candidate_schema,
+    candidates_in,
+    needed_in,
+    needing_columns,
+    owned_in,
+    owner_column,
+    read_columns,
+    waiting_in,
+)
+from bucketcatalog.collection.collecting import BATCH, OPERATION, Collected
+from bucketcatalog.collection.deleters import Callback, Deleter
+from bucketcatalog.merge import Part
+from bucketcatalog.references import by_space
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.tables import Table
+from bucketcatalog.times import Age
+from bucketcatalog.writer import Writer
+
+from .checkpointing import Place
+from .executors import on_executors
+from .slices import SliceTask, frame, packed_rows, slice_tasks
+
+# No column of a table begins with an underscore.
+_LIVE, _OWNS, _NEEDED, _STATE, _GONE, _PROBLEM = "_live", "_owns", "_needed", "_state", "_gone", "_problem"
+_REFERENCES = pa.schema([(REFERENCE, pa.binary())])
+_IDS = pa.schema([(ID, pa.binary())])
+_OWNER, _EXTERNAL, _DATALESS, _SHARED, _GARBAGE = "owner", "external", "dataless", "shared", "garbage"
+_AT_ONCE = (_EXTERNAL, _DATALESS, _SHARED)
+_MOST_TASKS = 4_096
+
+
+@dataclass(frozen=True)
+class OnExecutors:
+    """Does the work of a collection on Spark's executors; see ``bucketcatalog.collection.collecting.Workers``."""
+
+    spark: SparkSession
+    place: Place
+    deleter: Deleter | None
+
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
+        """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
+        place = self.place  # a session cannot travel
+
+        def count(task: SliceTask) -> tuple[int, int]:
+            limit = limits[task.table.name]
+            found = [waiting_in(facts, limit, boundary) for facts in task.states(place.open().store, ())]
+            return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
+
+        counts = on_executors(
+            self.spark, count, [task for name in limits for task in slice_tasks(snapshot.base(name), Part.TOMBSTONES)]
+        )
+        return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
+
+    def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
+        """Collect every table, a space of references after the other."""
+        tables = [snapshot.table(name) for name in rules.limits]
+        counts = self._count(snapshot, rules, tables)
+        done = done.plus(waiting=sum(map(sum, counts.values())), tagged=sum(tagged for _, tagged in counts.values()))
+        for same in by_space(tables).values():
+            found = [table for table in same if counts[table.name][0]]
+            if found:
+                done = _Space(self, snapshot, rules, same, found).collect(writer, done)
+        return done
+
+    def _count(self, snapshot: Snapshot, rules: Rules, tables: Sequence[Table]) -> dict[str, tuple[int, int]]:
+        """For each table how many candidates it has, and how many tombstones a tag alone keeps."""
+        place = self.place
+
+        def count(task: SliceTask) -> tuple[str, int, int]:
+            states = task.states(place.open().store, read_columns(task.table))
+            found = [candidates_in(facts, task.table, rules) for facts in states]
+            return task.table.name, sum(len(rows) for rows, _ in found), sum(tagged for _, tagged in found)
+
+        counts = {table.name: (0, 0) for table in tables}
+        tasks = [task for table in tables for task in slice_tasks(snapshot.base(table.name), Part.TOMBSTONES)]
+        for name, found, tagged in on_executors(self.spark, count, tasks):
+            counts[name] = (counts[name][0] + found, counts[name][1] + tagged)
+        return counts
+
+
+@dataclass(frozen=True)
+class _Space:
+    """The tables whose references are compared with each other, at one cut, and those of them that have candidates."""
+
+    workers: OnExecutors
+    snapshot: Snapshot
+    rules: Rules
+    tables: Sequence[Table]
+    found: Sequence[Table]
+
+    def collect(self, writer: Writer | None, done: Collected) -> Collected:
+        """Judge the candidates, have garbage deleted, purge what needs no deletion and what is gone."""
+        judged = {table.name: self._judged(table).persist() for table in self.found}
+        try:
+            counts = {name: _counted(rows, _STATE) for name, rows in judged.items()}
+            for table in self.found:
+                of = counts[table.name]
+                done = done.plus(owners=of[_OWNER], external=of[_EXTERNAL], shared=of[_SHARED])
+                at_once = judged[table.name].filter(col(_STATE).isin(*_AT_ONCE))
+                done = self._purge(writer, table, at_once, sum(of[state] for state in _AT_ONCE), done)
+            garbage = {name: of[_GARBAGE] for name, of in counts.items() if of[_GARBAGE]}
+            return self._delete(writer, judged, garbage, done) if garbage else done
+        finally:
+            for rows in judged.values():
+                rows.unpersist()
+
+    def _delete(
+        self, writer: Writer | None, judged: Mapping[str, DataFrame], counts: Mapping[str, int], done: Collected
+    ) -> Collected:
+        """Have the data of garbage deleted, of which each table has so many tombstones, and purge those whose data is gone."""
+        names, deleter = self.tables[0].data_reference, self.workers.deleter
+        garbage = {name: judged[name].filter(col(_STATE) == _GARBAGE) for name in counts}
+        references = _union([rows.select(*names, REFERENCE) for rows in garbage.values()]).dropDuplicates([REFERENCE])
+        if deleter is None or writer is None:
+            distinct = references.count()
+            kept = distinct if deleter is None else 0
+            would = sum(counts.values()) if deleter is not None else 0
+            return done.plus(garbage=distinct, left=kept, deleted=distinct - kept, purged=would)
+        spread = references.repartition(_tasks(sum(counts.values()), BATCH))  # else little data is one task, which deletes it all
+        told = spread.mapInArrow(_deletion(deleter, names), f"{REFERENCE} binary, {_GONE} boolean, {_PROBLEM} string").persist()
+        try:
+            done = _told(told, done)
+            gone = told.filter(col(_GONE)).select(REFERENCE)
+            for table in self.found:
+                if table.name in counts:
+                    rows = garbage[table.name].join(gone, REFERENCE, "left_semi")
+                    done = self._purge(writer, table, rows, counts[table.name], done)
+            return done
+        finally:
+            told.unpersist()
+
+    def _purge(self, writer: Writer | None, table: Table, rows: DataFrame, about: int, done: Collected) -> Collected:
+        """Forget versions, of which there are about so many, so many in a transaction; without a writer count them."""
+        if writer is None or not about:
+            return done.plus(purged=about)
+        columns = [*table.key, VERSION]
+        for some in packed_rows(rows.coalesce(_tasks(about, 4 * BATCH)), columns, BATCH):
+            with writer.transaction(operation=OPERATION) as tx:
+                tx.purge(table.name, some)
+            done = done.plus(purged=len(some))
+        return done
+
+    def _judged(self, table: Table) -> DataFrame:
+        """The candidates of a table, each with what becomes of it."""
+        found = self._candidates(table)
+        found = found.join(self._needed(), REFERENCE, "left") if table.data_reference else found.withColumn(_NEEDED, lit(False))
+        owner = lit(False)
+        if table.name in self.rules.children:
+            found = found.join(self._owned(table), ID, "left")
+            owner = coalesce(col(_OWNS), lit(False)) & ~col(_LIVE)
+        state = when(owner, _OWNER).when(col(EXTERNAL), _EXTERNAL).when(col(REFERENCE).isNull(), _DATALESS)
+        return found.withColumn(_STATE, state.when(col(_NEEDED), _SHARED).otherwise(_GARBAGE))
+
+    def _candidates(self, table: Table) -> DataFrame:
+        place, rules = self.workers.place, self.rules
+        live = rules.owners[table.name].live if table.name in rules.children else pa.array([], pa.binary())
+
+        def find(task: SliceTask) -> Iterator[pa.Table]:
+            for facts in task.states(place.open().store, read_columns(task.table)):
+                rows, _ = candidates_in(facts, task.table, rules)
+                yield rows.append_column(_LIVE, pc.is_in(rows[ID], value_set=live))
+
+        schema = candidate_schema(table).append(pa.field(_LIVE, pa.bool_()))
+        return frame(self.workers.spark, find, slice_tasks(self.snapshot.base(table.name), Part.TOMBSTONES), schema)
+
+    def _needed(self) -> DataFrame:
+        """Every reference that some version in these tables needs, each once."""
+        place, rules = self.workers.place, self.rules
+
+        def find(task: SliceTask) -> Iterator[pa.Table]:
+            for facts in task.states(place.open().store, needing_columns(task.table)):
+                yield pa.table([needed_in(facts, task.table, rules)], schema=_REFERENCES)
+
+        tasks = [task for table in self.tables for task in slice_tasks(self.snapshot.base(table.name), Part.EVERYTHING)]
+        return frame(self.workers.spark, find, tasks, _REFERENCES).distinct().withColumn(_NEEDED, lit(True))
+
+    def _owned(self, table: Table) -> DataFrame:
+        """The ids of the table's rows that own rows which are not purged."""
+        place = self.workers.place
+
+        def find(task: SliceTask) -> Iterator[pa.Table]:
+            for facts in task.states(place.open().store, [owner_column(task.table)]):
+                yield pa.table([owned_in(facts, task.table)], schema=_IDS)
+
+        children = self.rules.children[table.name]
+        tasks = [task for child in children for task in slice_tasks(self.snapshot.base(child.name), Part.EVERYTHING)]
+        return frame(self.workers.spark, find, tasks, _IDS).distinct().withColumn(_OWNS, lit(True))
+
+
+def _deletion(deleter: Deleter, names: Sequence[str]) -> Any:
+    """What a task does: hand references to the deleter, and say for each whether its data is gone."""
+
+    def delete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                rows = pa.Table.from_batches([batch])
+                told = deleter.delete(rows.select(list(names)))
+                gone = pa.array(told.gone)
+                problem = pc.if_else(gone, pa.scalar(None, pa.string()), "; ".join(told.problems))
+                yield pa.record_batch([batch.column(REFERENCE), gone, problem], names=[REFERENCE, _GONE, _PROBLEM])
+
+    return delete
+
+
+def _counted(rows: DataFrame, column: str) -> Counter[str]:
+    """How many rows have each value of a column."""
+    return Counter({row[column]: row["count"] for row in rows.groupBy(column).count().collect()})
+
+
+def _told(told: DataFrame, done: Collected) -> Collected:
+    """What deleters said, counted."""
+    found = told.groupBy(_GONE).agg(count(lit(1)).alias("count"), first(_PROBLEM, True).alias(_PROBLEM)).collect()
+    counts = {row[_GONE]: row["count"] for row in found}
+    problems = [row[_PROBLEM] for row in found if row[_PROBLEM]]
+    done = done.plus(garbage=sum(counts.values()), deleted=counts.get(True, 0), failed=counts.get(False, 0))
+    return replace(done, problems=(*done.problems, *problems)[:10])
+
+
+def _tasks(rows: int, size: int) -> int:
+    """Into how many tasks to divide rows, so many in each."""
+    return min(-(-rows // size), _MOST_TASKS) or 1
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionByName, frames)
+
+
+def gc(
+    spark: SparkSession,
+    catalog: str | os.PathLike[str],
+    database: str | None = None,
+    *,
+    older_than: Age = GRACE,
+    deleter: Callback | None = None,
+    data_url: str | None = None,
+    data_options: Mapping[str, Any] | None = None,
+    dry_run: bool = True,
+    force: bool = False,
+    writer: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Collected:
+    """Forget tombstones and delete their data where nothing needs it, on the executors; see ``Catalog.collect``.
+
+    ``deleter`` is pickled and called on the executors, with Arrow tables of references. The driver holds the ids of parents and, in
+    batches, of what it purges.
+    """
+    place = Place.of(catalog, storage_options)
+    return place.open().collect(
+        database=database,
+        older_than=older_than,
+        deleter=deleter,
+        data_url=data_url,
+        data_options=data_options,
+        dry_run=dry_run,
+        force=force,
+        writer=writer,
+        workers=lambda deleter: OnExecutors(spark, place, deleter),
+    )

@@ -1,0 +1,66 @@
+"""``jobs.reap``: the executors look for rows whose parent has ended, the driver ends them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from bucketcatalog.collection.boundary import GRACE
+from bucketcatalog.collection.candidates import VERSION, owner_column
+from bucketcatalog.collection.reaping import BATCH, Reaped, orphaned_in
+from bucketcatalog.merge import Part
+from bucketcatalog.render import output_schema
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.tables import Table
+from bucketcatalog.times import Age
+
+from .checkpointing import Place
+from .slices import SliceTask, frame, packed_rows, slice_tasks
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Finds rows by their parents on the executors; see ``bucketcatalog.collection.reaping.Find``."""
+
+    spark: SparkSession
+    place: Place
+
+    def __call__(self, snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
+        """Keys and versions of the table's live rows whose parents have these ids."""
+        if not len(ended):
+            return
+        place = self.place  # a session cannot travel
+
+        def find(task: SliceTask) -> Iterator[pa.Table]:
+            for facts in task.states(place.open().store, [owner_column(table), *table.key_columns]):
+                yield orphaned_in(facts, table, ended)
+
+        columns = [*table.key, VERSION]
+        tasks = slice_tasks(snapshot.base(table.name), Part.LIVE)
+        yield from packed_rows(frame(self.spark, find, tasks, output_schema(table, columns=columns)), columns, BATCH)
+
+
+def reap(
+    spark: SparkSession,
+    catalog: str | os.PathLike[str],
+    database: str | None = None,
+    *,
+    older_than: Age = GRACE,
+    dry_run: bool = True,
+    force: bool = False,
+    writer: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Reaped:
+    """End the rows whose parent has ended, such as the objects of deleted buckets; see ``Catalog.reap``.
+
+    The driver holds the ids of the parents and, in batches, of what it ends.
+    """
+    place = Place.of(catalog, storage_options)
+    return place.open().reap(
+        database=database, older_than=older_than, dry_run=dry_run, force=force, writer=writer, find=Finding(spark, place)
+    )

@@ -1,0 +1,100 @@
+"""Random histories leave nothing that ``verify`` calls an error: what every writer writes is what the specification asks for.
+
+``BUCKETCATALOG_VERIFIED_HISTORIES`` says how many are tried.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bucketcatalog import Catalog, CorruptionError
+from bucketcatalog.checking.findings import Severity
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.store import Store
+from bucketcatalog.store.memory import MemoryStore
+
+from .driver import quiet
+from .histories import histories
+from .steps import History
+from .test_histories import ANY_SPEED, run, still_clocks
+from .world import Time
+
+HISTORIES = int(os.environ.get("BUCKETCATALOG_VERIFIED_HISTORIES", "100"))
+
+
+@settings(ANY_SPEED, max_examples=HISTORIES)
+@given(history=histories())
+def test_every_checkpoint_of_a_history_is_what_its_transactions_make(history: History) -> None:
+    time = Time()
+    store = MemoryStore(clock=time.now)
+    run(history, store, time)
+    with still_clocks(time):
+        catalog = Catalog(store)
+        findings = [finding for name in catalog.databases() for finding in catalog.verify(database=name, deep=True)]
+    assert [str(finding) for finding in findings if finding.severity is Severity.ERROR] == []
+
+
+@settings(ANY_SPEED, max_examples=max(1, HISTORIES // 4))
+@given(history=histories(), chance=st.randoms(use_true_random=False))
+def test_whatever_is_damaged_but_transactions_loses_nothing(history: History, chance: random.Random) -> None:
+    """By default an answer is right or an error; who reads on past checkpoints has everything, and so has everybody after a repair."""
+    time = Time()
+    store = MemoryStore(clock=time.now)
+    run(history, store, time)
+    with still_clocks(time), quiet():
+        catalog = Catalog(store)
+        (name,) = catalog.databases() or [None]
+        damaged = [info.name for info in store.list("") if info.name.endswith((".ckpt", ".seg"))]
+        if name is None or not damaged:
+            return
+        expected = everything(catalog.snapshot(database=name))
+        for file in chance.sample(damaged, min(len(damaged), 2)):
+            damage(store, file, chance)
+        assert answer(store, name, damaged) in (expected, "an error that names a file")
+        lenient = Catalog(store).snapshot(database=name, ignore_corruption=True)
+        found = everything(lenient)
+        for table, rows in found.items():
+            assert [row for row in rows if row not in expected[table]] == []
+            assert rows == expected[table] or any(held.table in table for loss in lenient.missing for held in loss.held)
+        time.pass_by(3_600_000_000)
+        lenient = Catalog(store).snapshot(database=name, ignore_corruption=True)
+        forked = {fork.writer for fork in lenient.view.forks if fork.open}
+        Catalog(store).repair(database=name, join=forked, dry_run=False, clock=time.now)
+        assert everything(Catalog(store).snapshot(database=name, strict=True)) == expected
+        findings = Catalog(store).verify(database=name, deep=True)
+        assert [str(finding) for finding in findings if finding.severity is not Severity.INFO] == []
+
+
+def answer(store: Store, database: str, damaged: list[str]) -> object:
+    """What a reader that stops at damage gets."""
+    try:
+        return everything(Catalog(store).snapshot(database=database))
+    except CorruptionError as error:
+        return "an error that names a file" if any(file in error.message for file in damaged) else error.message
+
+
+def damage(store: Store, file: str, chance: random.Random) -> None:
+    """Lose a file, cut it or flip a bit of it."""
+    data = bytearray(store.get(file))
+    match chance.choice(["lose", "cut", "flip"]):
+        case "lose":
+            store.delete(file)
+        case "cut":
+            store.put(file, bytes(data[: chance.randrange(len(data))]))
+        case _:
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            store.put(file, bytes(data))
+
+
+def everything(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
+    """The live rows and tombstones of each table, with their versions."""
+    shown = {}
+    for table in ("objects", "deleted_objects", "buckets", "deleted_buckets"):
+        columns = [*snapshot.scan(table).schema.names, "_version"]
+        shown[table] = snapshot.scan(table, columns=columns).to_arrow().to_pylist()
+    return shown

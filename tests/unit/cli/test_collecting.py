@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import AccessDenied, Catalog
+from bucketcatalog.cli import run
+from bucketcatalog.store.local import LocalStore
+from bucketcatalog.store.wrappers import Wrapped
+
+from .conftest import Cli, Past
+
+OWNER = str(uuid.uuid5(uuid.NAMESPACE_OID, "owner"))
+BUCKET = str(uuid.uuid5(uuid.NAMESPACE_OID, "bucket"))
+DAY = 86_400_000_000
+
+
+def an_id(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+
+
+class Earlier(Wrapped):
+    """A store some days ago."""
+
+    days = 3
+
+    def now_us(self) -> int:
+        return time.time_ns() // 1_000 - self.days * DAY
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A catalog whose objects a and b, and their bucket, ended two days ago; the data of these and of an orphan lies beside it."""
+    store = Earlier(LocalStore(tmp_path / "lake"))
+    keys = [{"owner": OWNER, "bucket_id": BUCKET, "name": name} for name in "abc"]
+    cats = {"owner": OWNER, "name": "cats"}
+    with Catalog(store).writer("w", clock=store.now_us) as writer:
+        with writer.transaction() as tx:
+            tx.put("objects", [{**key, "id": an_id(key["name"])} for key in keys])
+            tx.put("buckets", {**cats, "id": BUCKET})
+        store.days = 2
+        with writer.transaction() as tx:
+            tx.delete("objects", keys[:2])
+            tx.delete("buckets", cats)
+    folder = tmp_path / "data" / OWNER / BUCKET
+    folder.mkdir(parents=True)
+    for name in ("a", "b", "c", "orphan"):
+        (folder / an_id(name)).write_text(name)
+        os.utime(folder / an_id(name), (time.time() - 2 * 86_400,) * 2)
+    return tmp_path / "lake"
+
+
+def left(lake: Path) -> list[str]:
+    there = {file.name for file in (lake.parent / "data").rglob("*")}
+    return [name for name in ("a", "b", "c", "orphan") if an_id(name) in there]
+
+
+def url(lake: Path) -> str:
+    return f"{lake.parent}/data/{{owner}}/{{bucket_id}}/{{id}}"
+
+
+def test_gc_of_data_says_what_would_go_publishes_then_deletes(cli: Cli, lake: Path) -> None:
+    (told,) = cli("gc", lake, "--data-url", url(lake), "--json").lines
+    assert (told["section"], told["dry_run"], told["garbage"], told["purged"]) == ("data", True, 2, 2)
+    (first,) = cli("gc", lake, "--data-url", url(lake), "--json", "--yes").lines
+    assert (first["purged"], first["waiting"]) == (0, 3) and first["usable_from"] > first["published"]
+    (second,) = cli("gc", lake, "--data", "--json", "--yes").lines
+    assert (second["published"], second["usable_from"]) == (None, first["usable_from"])
+    assert left(lake) == ["a", "b", "c", "orphan"]
+    (done,) = cli("gc", lake, "--data-url", url(lake), "--json", "--yes", "--force").lines
+    assert (done["purged"], done["deleted"], done["owners"]) == (2, 2, 1) and left(lake) == ["c", "orphan"]
+    assert Catalog(lake).snapshot().scan("deleted_objects").to_arrow().num_rows == 0
+
+
+def test_gc_reaps_the_objects_of_deleted_buckets(cli: Cli, lake: Path) -> None:
+    (told,) = cli("gc", lake, "--reap", "--json").lines
+    assert (told["section"], told["dry_run"], told["rows"], told["parents"]) == (
+        "reap",
+        True,
+        {"object_versions": 0, "objects": 1},
+        1,
+    )
+    assert [row["name"] for row in cli("ls", lake, BUCKET, "--owner", OWNER, "--json").lines] == ["c"]
+    assert cli("gc", lake, "--reap", "--json", "--yes").lines[0]["rows"]["objects"] == 1
+    assert cli("gc", lake, "--reap", "--json", "--yes").lines[0]["rows"]["objects"] == 0
+    assert Catalog(lake).snapshot().scan("objects").to_arrow().num_rows == 0
+
+
+def test_gc_finds_orphans(cli: Cli, lake: Path) -> None:
+    (orphan,) = cli("gc", lake, "--orphans", "--data-url", url(lake), "--json").lines
+    assert (orphan["section"], orphan["deleted"]) == ("orphan", False) and orphan["name"].endswith(an_id("orphan"))
+    assert "orphans" in cli("gc", lake, "--orphans", "--data-url", url(lake), "--yes").out
+    assert left(lake) == ["a", "b", "c"]
+    assert "has a name in the catalog" in cli("gc", lake, "--orphans", "--data-url", url(lake)).out
+
+
+def test_gc_for_people_shows_each_section(cli: Cli, lake: Path) -> None:
+    shown = cli("gc", lake, "--reap", "--data-url", url(lake), "--data").out.splitlines()
+    assert shown[0] == "No put is unfinished for longer than 24h." and {"reap", "data"} <= set(shown)
+
+
+def test_gc_ends_badly_where_data_was_not_deleted(
+    lake: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = LocalStore.delete
+
+    def refused(store: LocalStore, name: str) -> None:
+        if name.endswith(an_id("a")):
+            raise AccessDenied(f"{name!r} may not be deleted.")
+        delete(store, name)
+
+    monkeypatch.setattr(LocalStore, "delete", refused)
+    assert run(["gc", str(lake), "--data-url", url(lake), "--yes", "--force", "--json"]) == 1
+    out, err = capsysbinary.readouterr()
+    assert b'"purged":1,' in out and b'"failed":1,' in out
+    assert err.count(b"\n") == 1 and b"[STORE] Some data was not deleted" in err
+
+
+@pytest.mark.parametrize("flag", ["--data", "--reap", "--orphans"])
+def test_gc_refuses_an_age_that_readers_may_need(cli: Cli, lake: Path, flag: str) -> None:
+    refused = cli("gc", lake, "--older-than", "2h", flag, "--yes")
+    assert refused.code == 2 and "INVALID_OPTION" in refused.err and "6 hours" in refused.err
+
+
+def test_gc_without_a_flag_touches_no_row(cli: Cli, past: Past) -> None:
+    before = Catalog(past.path).snapshot().version
+    assert cli("gc", past.path, "--yes").out.count("\n") == 1
+    assert Catalog(past.path).snapshot().version == before

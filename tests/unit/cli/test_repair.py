@@ -1,0 +1,57 @@
+"""``repair``: says what it would do, and does it with ``--yes``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import Catalog
+
+from .conftest import Cli, Past
+
+
+@pytest.fixture
+def catalog(past: Past, tmp_path: Path) -> Path:
+    """A copy of the catalog with a checkpoint, to be damaged."""
+    path = Path(shutil.copytree(past.path, tmp_path / "catalog"))
+    with Catalog(path).writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    return path
+
+
+def test_nothing_is_done_about_a_whole_catalog(cli: Cli, catalog: Path) -> None:
+    assert cli("repair", catalog, "--yes").out == "Nothing is wrong.\n"
+    assert cli("repair", catalog, "--json").document == {"database": "default", "actions": [], "lost": []}
+
+
+def test_a_dry_run_says_what_yes_does(cli: Cli, catalog: Path) -> None:
+    before = cli("ls", catalog, "pets", "--json").out
+    (damaged,) = catalog.glob("compactor-1/*/transactions/*/*.ckpt")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    name = str(damaged.relative_to(catalog))
+    assert cli("ls", catalog, "pets").code == 1
+    drop, write = cli("repair", catalog).out.splitlines()
+    assert drop.startswith(f"drop {name}: ") and "--yes" in drop and write.startswith("checkpoint default: ")
+    assert cli("ls", catalog, "pets").code == 1
+    made = cli("repair", catalog, "--yes", "--writer", "maintainer-me", "--json").document
+    assert [(a["what"], a["subject"], a["done"]) for a in made["actions"]] == [
+        ("drop", name, True),
+        ("checkpoint", "default", True),
+    ]
+    assert made["lost"] == [] and cli("ls", catalog, "pets", "--json").out == before
+    assert damaged.exists() and (catalog / "maintainer-me").is_dir()
+    assert cli("verify", catalog, "--deep").code == 0
+
+
+def test_what_is_lost_is_listed(cli: Cli, catalog: Path) -> None:
+    damaged = min(catalog.glob("*/*/transactions/*/*.txn"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    (line,) = cli("repair", catalog, "--yes").out.splitlines()
+    assert line.startswith("lost: error DAMAGED_TRANSACTION ") and damaged.name in line and "revision 0 of" in line
+
+
+@pytest.mark.parametrize("wrong", [["--join", "x"], ["--void", "x@1"], ["--writer", "x"]])
+def test_what_cannot_be_is_wrong_usage(cli: Cli, catalog: Path, wrong: list[str]) -> None:
+    assert cli("repair", catalog, *wrong).code == 2

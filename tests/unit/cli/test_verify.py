@@ -1,0 +1,61 @@
+"""``verify``: a line for each finding, and an exit code that scripts can use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog.cli import run
+
+from .conftest import Cli, Past
+
+
+@pytest.fixture
+def catalog(past: Past, tmp_path: Path) -> Path:
+    """A copy of the catalog, to be damaged."""
+    return Path(shutil.copytree(past.path, tmp_path / "catalog"))
+
+
+def test_a_whole_catalog_ends_with_0(cli: Cli, catalog: Path) -> None:
+    ran = cli("verify", catalog, "--deep")
+    assert (ran.code, ran.err) == (0, "") and "error" not in ran.out
+    assert {line["severity"] for line in cli("verify", catalog, "--deep", "--json").lines} <= {"info"}
+
+
+def test_an_error_ends_with_1_and_has_a_line_of_its_own(capsysbinary: pytest.CaptureFixture[bytes], catalog: Path) -> None:
+    damaged = sorted(catalog.glob("*/*/transactions/*/*.txn"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    name = str(damaged.relative_to(catalog))
+    assert run(["verify", str(catalog)]) == 1
+    out, err = (text.decode() for text in capsysbinary.readouterr())
+    assert f"error DAMAGED_TRANSACTION {name}: " in out and "1 error" in out.splitlines()[-1]
+    assert err.startswith("[CORRUPT] 1 error in ") and err.count("\n") == 1
+    assert run(["verify", str(catalog), "--json"]) == 1
+    lines = [json.loads(line) for line in capsysbinary.readouterr()[0].decode().splitlines()]
+    (line,) = [line for line in lines if line["severity"] == "error"]
+    assert (line["code"], line["file"]) == ("DAMAGED_TRANSACTION", name)
+    assert line["held"][0]["first_revision"] == 0 and line["remedy"]
+
+
+def test_what_is_no_catalog_is_said(cli: Cli, tmp_path: Path) -> None:
+    assert cli("verify", tmp_path).code == 1
+
+
+@pytest.mark.parametrize("command", [["ls", "pets"], ["stat", "pets", "z"], ["export", "objects"]])
+def test_reading_past_damage_is_asked_for_and_says_what_is_left_out(
+    capsysbinary: pytest.CaptureFixture[bytes], catalog: Path, tmp_path: Path, command: list[str]
+) -> None:
+    for marker in catalog.glob("*/*/newest/*"):
+        marker.unlink()
+    damaged = max(catalog.glob("*/*/transactions/*/*.txn"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    name, *rest = command
+    arguments = [name, str(catalog), *rest, *([str(tmp_path / "x.parquet")] if name == "export" else [])]
+    assert run(arguments) == 1
+    assert damaged.name in capsysbinary.readouterr()[1].decode()
+    assert run([*arguments, "--ignore-corruption"]) == 0
+    out, err = (text.decode() for text in capsysbinary.readouterr())
+    assert out and damaged.name in err and err.startswith("warning: ") and "Left out: revision" in err
