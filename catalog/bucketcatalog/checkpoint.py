@@ -207,7 +207,7 @@ def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prep
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         voids=tuple(view.voids.values()),
         boundaries=boundaries_of(view).entries,
-        reads=_outside_reads(files, view),
+        reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
     bases = [contents.base(name).above(level) for name, level in levels.items()]
@@ -228,7 +228,7 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     """
     written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
     kept = prepared.draft.segments
-    totals = _totals([*kept, *written])
+    totals = totals_of([*kept, *written])
     checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
@@ -263,7 +263,7 @@ def _put(files: LogFiles, name: str, data: bytes) -> None:
     put_persistently(files.store, name, data, for_seconds(PATIENCE))
 
 
-def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
+def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     """How many rows of each sort the segments hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
     for segment in segments:
@@ -275,7 +275,7 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     }
 
 
-def _outside_reads(files: LogFiles, view: View) -> Cut:
+def outside_reads(files: LogFiles, view: View) -> Cut:
     """What the covered transactions had read of writers that the cut does not cover as far."""
     reads = Cut()
     for cut in (*(c.reads for c in view.checkpoints), *(t.reads for t in view.tail)):

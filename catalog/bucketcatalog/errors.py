@@ -36,6 +36,7 @@
     ├── DataCollected                  data that may be deleted was to be used again
     ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
+    ├── TargetNotEmpty                 a place to clone to that has something else
     ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
@@ -272,6 +273,12 @@ class TagExists(BucketCatalogError):
     """A tag of that name is given to another cut, or was before it was dropped."""
 
     code = "TAG_EXISTS"
+
+
+class TargetNotEmpty(BucketCatalogError):
+    """A catalog is to be cloned to a place where the database has something else already."""
+
+    code = "TARGET_NOT_EMPTY"
 
 
 class ParentEnded(BucketCatalogError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from . import clock
 from .checking.findings import Finding
 from .checking.walk import verify
+from .cloning import Cloned, clone
 from .collection.boundary import GRACE, check_grace
 from .collection.collecting import Collected, InProcess, Workers, collect, dry_run_of
 from .collection.deleters import Callback, Deleter, deleter_of
@@ -23,6 +25,7 @@ from .pruning import PruneResult, Pruning
 from .repairing.run import Repair, Repairer
 from .restoring import Restored, plan_restore, restore
 from .retention import Retention
+from .store import Store
 from .tagging import Tag
 from .times import Age, Time, age_micros
 from .versions import Version
@@ -76,6 +79,25 @@ class Maintained(Opened):
             return plan_restore(self._existing(database), table, timestamp, version)
         with self._maintainer(database, writer) as held:
             return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
+
+    def clone(
+        self,
+        target: str | os.PathLike[str] | Store,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Cloned:
+        """Write the state of now, of a time or of a version as a catalog of its own, without the history before it.
+
+        Data files stay where they are: a tag, given by a maintainer of this catalog, keeps those of the version. ``storage_options`` are
+        the target's. ``TargetNotEmpty`` where the database is there already; a clone that was interrupted is finished.
+        """
+        place = Opened(target, storage_options=storage_options).store
+        with self._maintainer(database, writer) as held:
+            return clone(self.database(held.database), held, place, timestamp, version)
 
     def collect(
         self,

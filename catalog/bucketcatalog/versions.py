@@ -51,10 +51,13 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
     cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
     try:
         return version_view(files, cut, horizon, writers)
-    except HistoryPruned:
+    except HistoryPruned as error:
         if now is None or cut not in [tag.latest.cut for tag in tags_of(now).values() if not tag.latest.dropped]:
             raise
-        return version_view(files, cut)  # a tag keeps what it needs until it has a checkpoint
+        try:
+            return version_view(files, cut)  # a tag keeps what it needs until it has a checkpoint
+        except MissingObject:
+            raise error from None  # but a clone has nothing of what its tags name
 
 
 def _refuse_future(files: LogFiles, time: int) -> None:

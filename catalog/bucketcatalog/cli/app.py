@@ -41,7 +41,7 @@ NAME = "bucketcatalog"
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
-_SECRET = ("--storage-option", "--source-option", "--data-option")
+_SECRET = ("--storage-option", "--source-option", "--data-option", "--target-option")
 
 app = typer.Typer(
     name=NAME,

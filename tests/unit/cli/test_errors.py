@@ -27,6 +27,7 @@ def test_every_command_of_this_release_is_there() -> None:
         "changes",
         "checkpoint",
         "checkpoints",
+        "clone",
         "conflicts",
         "diff",
         "dump",
