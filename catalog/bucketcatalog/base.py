@@ -17,6 +17,7 @@ from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters
 from .keyfilters import Hashes, hash_keys
 from .keys import EVERYTHING, KeyRange
+from .log.lost import telling_of_prunes
 from .losses import Losses
 from .paths import segment as segment_path
 from .planning import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
@@ -57,7 +58,8 @@ class IndexCache:
 
     def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         if reference.uuid not in self._runs:
-            self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
+            with telling_of_prunes(self._store):
+                self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
         try:
             return self._runs[reference.uuid][table, block_class]
         except KeyError:
@@ -70,7 +72,8 @@ class IndexCache:
         """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
         if reference.uuid not in self._filters:
             try:
-                places, filters = read_index_and_filters(self._store, self._database, reference)
+                with telling_of_prunes(self._store):
+                    places, filters = read_index_and_filters(self._store, self._database, reference)
             except (CorruptionError, UnsupportedFormat):
                 if self.losses is None:
                     raise

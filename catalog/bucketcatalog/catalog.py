@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from .changes import Changes, Diff, changed_table, refuse_reversed
 from .cut import Cut
@@ -37,7 +38,7 @@ class Catalog(Maintained):
     ) -> Changes:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
 
-        ``InvalidOption`` where the end is the earlier of the two.
+        ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted.
         """
         later = self.snapshot(database=database, version=end)
         since = self._from(later, start).view
@@ -56,7 +57,7 @@ class Catalog(Maintained):
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""
         if start is None:
-            view = version_view(later.files, Cut())
+            view = replace(version_view(later.files, Cut()), horizon=later.view.horizon)
         else:
             view = self.snapshot(database=later.database, version=start).view
         return Snapshot(later.files, view, later.definitions)

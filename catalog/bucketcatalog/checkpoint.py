@@ -14,21 +14,24 @@ from dataclasses import dataclass, replace
 
 from . import clock, paths
 from .codec.blocks import TOMBSTONES, BlockClass
-from .codec.checkpoints import Checkpoint, Coverage, Totals, encode_checkpoint
+from .codec.checkpoints import Checkpoint, Totals, encode_checkpoint
 from .codec.seal import RUNS
 from .codec.segments import Origin, SegmentReference
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import CheckpointTooLate
+from .errors import CheckpointTooLate, HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
 from .log.coverage import Covered
+from .log.covering import coverages
 from .log.files import LogFiles
-from .log.looking import newest_own, newest_view
-from .log.owner import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
+from .log.horizon import Horizon
+from .log.looking import horizon_of, newest_own, newest_view
+from .log.owner import OwnTimeline
 from .log.tags import tags_of
 from .log.view import View
+from .log.walking import version_view
 from .merging import Merged, MergeTask, merge_parts
 from .segmenting import PATIENCE
 from .store.persist import for_seconds, put_persistently
@@ -63,7 +66,8 @@ class Prepared:
     """A checkpoint that is decided but for what its ``tasks`` write: ``draft`` has the segments that are used again.
 
     ``levels`` are those of each table that what they write becomes, ``began`` is the store's time before the look, ``started`` the
-    process's. Whoever has the results of the tasks can ``publish`` it, whatever has been committed meanwhile.
+    process's, and ``marked`` says whether a marker leads to it. Whoever has the results of the tasks can ``publish`` it, whatever has been
+    committed meanwhile.
     """
 
     draft: Checkpoint
@@ -71,6 +75,7 @@ class Prepared:
     tasks: tuple[MergeTask, ...]
     began: int
     started: float
+    marked: bool = True
 
 
 def prepare(
@@ -90,21 +95,64 @@ def prepare(
     """
     started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    parent = newest_own(files, writer, limit, alone=note is None) if not instead else None
+    horizon = horizon_of(files)
+    parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
     only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
-    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using)
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using, horizon=horizon)
     if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
     if not view.tail and is_known and not instead and not (full and parent is not None and RUNS in parent.features):
         return None
     if note is None:
-        return _prepared(files, timeline, view, max(view.cut.of_writer(writer)), _Merge(parent, full, most, started))
+        place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
+        return _prepared(files, place, view, _Merge(parent, full, most, started))
     followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
     view = replace(view, cut=Cut.of([(writer, head), *kept]))
-    return _prepared(files, timeline, view, head, _Merge(parent, full, most, started))
+    place = _Place(writer, head.revision, timeline.limits.lateness_bound)
+    return _prepared(files, place, view, _Merge(parent, full, most, started))
+
+
+def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> Prepared:
+    """A checkpoint of a past cut in the writer's namespace, which keeps the cut readable when what it is made from is pruned.
+
+    It lies at the first revision and has no marker, so that only who asks for this very cut meets it.
+    """
+    started = clock.monotonic()
+    try:
+        view = version_view(files, cut, horizon)
+    except HistoryPruned:
+        view = version_view(files, cut)  # nothing that it needs may go before it has this checkpoint
+    parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
+    place = _Place(writer, 0, view.lateness_bound, marked=False)
+    return _prepared(files, place, view, _Merge(parent, False, 1, started))
+
+
+def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:
+    """The checkpoint to start from: the writer's newest of its own timeline ``alone``, or of others' too.
+
+    What it does not cover has to be there: from before the horizon it is gone. Then it is one that reaches the horizon, or is its own.
+    """
+    own = newest_own(files, writer, limit, alone=alone)
+    if horizon is None:
+        return own
+    reaching = Covered(files, [own] if own is not None else [], horizon)
+    if all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer)) if alone else own and reaching.reaches(own):
+        return own
+    others = newest_own(files, writer, limit, alone=False)
+    return others if others is not None and reaching.reaches(others) else horizon.checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a checkpoint lies, the lateness bound that its maker promises, and whether a marker leads to it."""
+
+    writer: str
+    revision: int
+    lateness_bound: int
+    marked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +186,19 @@ class _Merge:
         return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
 
 
-def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, merge: _Merge) -> Prepared:
-    """The checkpoint of the view's cut, beside the transaction ``head``."""
+def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prepared:
+    """The checkpoint of the view's cut at a place."""
     contents = Contents(files, view)
     levels = merge.levels(contents)
     kept = merge.kept(levels)
-    bound = max(view.lateness_bound, timeline.limits.lateness_bound)
+    bound = max(view.lateness_bound, place.lateness_bound)
     draft = Checkpoint(
-        writer=timeline.writer,
+        writer=place.writer,
         database=files.database,
-        revision=head.revision,
+        revision=place.revision,
         uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
-        coverage=_coverages(files, view, view.observed - 2 * bound),
+        coverage=coverages(files, view, view.observed - 2 * bound),
         created=0,
         lateness_bound=bound,
         definitions=contents.definitions.given,
@@ -159,7 +207,7 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         voids=tuple(view.voids.values()),
         boundaries=boundaries_of(view).entries,
-        reads=_outside_reads(files, view),
+        reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
     bases = [contents.base(name).above(level) for name, level in levels.items()]
@@ -167,10 +215,10 @@ def _prepared(files: LogFiles, timeline: OwnTimeline, view: View, head: Head, me
     every = merge_parts(bases, lowest, merge.most)
     origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
     tasks = [
-        MergeTask(timeline.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        MergeTask(place.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
         for number, parts in enumerate(every)
     ]
-    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started)
+    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked)
 
 
 def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> CheckpointResult:
@@ -180,13 +228,14 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     """
     written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
     kept = prepared.draft.segments
-    totals = _totals([*kept, *written])
+    totals = totals_of([*kept, *written])
     checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
     _refuse_late(files, prepared, name)
     _put(files, name, data)
-    _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
+    if prepared.marked:
+        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
     return CheckpointResult(
         name=name,
         version=str(checkpoint.cut),
@@ -214,7 +263,7 @@ def _put(files: LogFiles, name: str, data: bytes) -> None:
     put_persistently(files.store, name, data, for_seconds(PATIENCE))
 
 
-def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
+def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     """How many rows of each sort the segments hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
     for segment in segments:
@@ -226,44 +275,7 @@ def _totals(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
     }
 
 
-def _coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
-    """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
-    coverages = {}
-    long_ago = oldest - LOOK_WITHIN - MAX_CLOCK_SKEW
-    earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago])
-    for writer in view.cut.heads:
-        known = _known(files, view, writer)
-        several = _several(known)
-        recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
-        # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
-        # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
-        unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
-        list_from = min((head.revision for head in (*recent, *unsure)), default=view.cut.newest_revision(writer) + 1)
-        coverages[writer] = Coverage(
-            list_from=list_from,
-            recent=frozenset(head for head in known if head.revision >= list_from),
-            branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
-            newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
-            transactions=len(known),
-        )
-    return coverages
-
-
-def _known(files: LogFiles, view: View, writer: str) -> set[Head]:
-    """Every transaction of the writer in the view's cut."""
-    covered = Covered(files, view.checkpoints)
-    tail = {t.head for t in view.tail if t.writer == writer}
-    listed = set(files.transactions(writer))
-    covered.know(writer, listed)
-    named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
-    return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
-
-
-def _several(heads: set[Head]) -> set[int]:
-    return {revision for revision, count in Counter(head.revision for head in heads).items() if count > 1}
-
-
-def _outside_reads(files: LogFiles, view: View) -> Cut:
+def outside_reads(files: LogFiles, view: View) -> Cut:
     """What the covered transactions had read of writers that the cut does not cover as far."""
     reads = Cut()
     for cut in (*(c.reads for c in view.checkpoints), *(t.reads for t in view.tail)):

@@ -17,6 +17,7 @@
     │   ├── DatabaseNotFound           no such database, or several to choose from
     │   ├── SourceNotFound             a source to harvest that is not there
     │   ├── StoreNotFound              no such bucket to keep a catalog in
+    │   ├── HistoryPruned              a version or time from before the horizon
     │   └── ObjectNotFound             an object of the store
     ├── StoreError                     the store refused or failed
     │   ├── AccessDenied
@@ -35,6 +36,7 @@
     ├── DataCollected                  data that may be deleted was to be used again
     ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
+    ├── TargetNotEmpty                 a place to clone to that has something else
     ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
     └── UnsupportedFormat              a format version or required feature that is too new
@@ -158,6 +160,12 @@ class StoreNotFound(NotFound):
     code = "STORE_NOT_FOUND"
 
 
+class HistoryPruned(NotFound):
+    """A version or a time that lies before the horizon: what it needs was pruned, or may be from now on."""
+
+    code = "PRUNED"
+
+
 class ObjectNotFound(NotFound):
     """The store holds no object of that name."""
 
@@ -243,9 +251,10 @@ class TruncatedObject(CorruptionError):
 
 
 class MissingObject(CorruptionError):
-    """A file that another file names is gone."""
+    """A file that another file names is gone; ``name`` is that file's, where it is known."""
 
     code = "MISSING"
+    name = ""
 
 
 class DataCollected(BucketCatalogError):
@@ -264,6 +273,12 @@ class TagExists(BucketCatalogError):
     """A tag of that name is given to another cut, or was before it was dropped."""
 
     code = "TAG_EXISTS"
+
+
+class TargetNotEmpty(BucketCatalogError):
+    """A catalog is to be cloned to a place where the database has something else already."""
+
+    code = "TARGET_NOT_EMPTY"
 
 
 class ParentEnded(BucketCatalogError):

@@ -113,6 +113,6 @@ def _range(store: Store, name: str, offset: int, length: int, held: Callable[[],
     try:
         return store.get_range(name, offset, length)
     except ObjectNotFound:
-        raise MissingObject(
-            f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store."
-        ) from None
+        lost = MissingObject(f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store.")
+        lost.name = name
+        raise lost from None

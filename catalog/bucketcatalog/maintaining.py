@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from . import clock
 from .checking.findings import Finding
 from .checking.walk import verify
+from .cloning import Cloned, clone
 from .collection.boundary import GRACE, check_grace
 from .collection.collecting import Collected, InProcess, Workers, collect, dry_run_of
 from .collection.deleters import Callback, Deleter, deleter_of
@@ -17,10 +19,13 @@ from .collection.templates import Place
 from .errors import InvalidOption
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS
-from .names import MAINTAINER_PREFIX, database_name, host_writer, tag_name, writer_id
+from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, tag_name, writer_id
 from .opening import Opened
+from .pruning import PruneResult, Pruning
 from .repairing.run import Repair, Repairer
 from .restoring import Restored, plan_restore, restore
+from .retention import Retention
+from .store import Store
 from .tagging import Tag
 from .times import Age, Time, age_micros
 from .versions import Version
@@ -74,6 +79,25 @@ class Maintained(Opened):
             return plan_restore(self._existing(database), table, timestamp, version)
         with self._maintainer(database, writer) as held:
             return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
+
+    def clone(
+        self,
+        target: str | os.PathLike[str] | Store,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Cloned:
+        """Write the state of now, of a time or of a version as a catalog of its own, without the history before it.
+
+        Data files stay where they are: a tag, given by a maintainer of this catalog, keeps those of the version. ``storage_options`` are
+        the target's. ``TargetNotEmpty`` where the database is there already; a clone that was interrupted is finished.
+        """
+        place = Opened(target, storage_options=storage_options).store
+        with self._maintainer(database, writer) as held:
+            return clone(self.database(held.database), held, place, timestamp, version)
 
     def collect(
         self,
@@ -149,6 +173,36 @@ class Maintained(Opened):
         place = Place.open(data_url, data_options, self.store) if data_url is not None else None
         opened = self._existing(database)
         return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, delete=not dry_run)
+
+    def prune(
+        self,
+        older_than: Age,
+        *,
+        keep: int = 1,
+        database: str | None = None,
+        writer: str | None = None,
+        grace: Age = "24h",
+        dry_run: bool = True,
+        force: bool = False,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> PruneResult:
+        """Delete what is needed for nothing that stays: ``keep`` checkpoints, everything younger than ``older_than``, and all tags.
+
+        What may go is published first, by a maintainer, and deleted by a run after the ``grace`` period. ``InvalidOption`` for ages that
+        writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
+        """
+        policy = Retention(age_micros(older_than), keep, age_micros(grace))
+        opened = self._existing(database)
+        maintainer = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
+        if not is_maintainer(maintainer):
+            raise InvalidOption(
+                f"{maintainer!r} is no maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME."
+            )
+        if dry_run:
+            return Pruning(opened, policy, None).run(force=force)
+        with self._maintainer(opened.name, maintainer, clock) as held:
+            return Pruning(opened, policy, held, tell).run(force=force)
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None

@@ -131,10 +131,10 @@ def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
     return tail + sum(places.values())
 
 
-def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False) -> Merged:
-    """Merge what a task is about and put its segments; ``ClosedWriter`` once ``stopped`` says so."""
+def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False, *, into: Store | None = None) -> Merged:
+    """Merge what a task is about and put its segments, into another store if there is one; ``ClosedWriter`` once ``stopped`` says so."""
     segments = SegmentWriter(
-        store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped, origin=task.origin
+        into or store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped, origin=task.origin
     )
     blocks = Blocks(store)
     for part in task.parts:

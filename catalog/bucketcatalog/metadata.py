@@ -10,14 +10,13 @@ import pyarrow as pa
 from . import paths
 from .codec.checkpoints import Checkpoint
 from .contents import Contents
-from .cut import Cut
 from .damage import DAMAGE, damage
 from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
 from .log.tags import tags_of
-from .log.walking import between, version_view
+from .log.walking import still_there
 from .merge import Part
-from .names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
+from .names import COMPACTOR_PREFIX, is_maintainer
 from .reading import read_slice
 from .replay.conflicts import CONFLICTS, conflicts
 from .sums import SUMS, sums_of
@@ -172,7 +171,6 @@ def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _log(contents: Contents) -> pa.Table:
-    nothing = version_view(contents.files, Cut())
     rows = [
         {
             "writer": t.writer,
@@ -188,7 +186,7 @@ def _log(contents: Contents) -> pa.Table:
             "parents": [paths.uuid_text(link.uuid) for link in t.parents],
             "version": f"{t.writer}@{t.revision}",
         }
-        for t in between(contents.files, nothing, contents.cut)
+        for t in still_there(contents.files, contents.view)
     ]
     return _table("log", rows)
 
@@ -196,7 +194,7 @@ def _log(contents: Contents) -> pa.Table:
 def _role(writer: str) -> str:
     if writer.startswith(COMPACTOR_PREFIX):
         return "compactor"
-    return "maintainer" if writer.startswith(MAINTAINER_PREFIX) else "writer"
+    return "maintainer" if is_maintainer(writer) else "writer"
 
 
 def _writers(contents: Contents) -> pa.Table:

@@ -59,6 +59,11 @@ def is_data_writer(writer: str) -> bool:
     return not writer.startswith((COMPACTOR_PREFIX, MAINTAINER_PREFIX))
 
 
+def is_maintainer(writer: str) -> bool:
+    """Whether the writer may delete what others have written."""
+    return writer.startswith(MAINTAINER_PREFIX)
+
+
 def _checked(name: str, shape: re.Pattern[str], kind: str, rule: str) -> str:
     if not isinstance(name, str) or shape.fullmatch(name) is None:
         raise InvalidName(f"{name!r} cannot be the name of a {kind}.", next_step=f"Use {rule}.")

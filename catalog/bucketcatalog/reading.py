@@ -24,6 +24,7 @@ from .errors import BucketCatalogError, CatalogWarning, CorruptionError, Unsuppo
 from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
 from .fetch import Blocks, read_block
 from .keys import KeyRange, encode_keys, span
+from .log.lost import telling_of_prunes
 from .losses import held_in_block
 from .merge import Part, merged
 from .planning import Slice, narrowed
@@ -47,7 +48,8 @@ def read_pieces(
     ``blocks.losses`` notes it there and leaves out all rows of its key range.
     """
     if blocks.losses is None:
-        yield from _pieces(blocks, table, piece, part, columns)
+        with telling_of_prunes(blocks.store):
+            yield from _pieces(blocks, table, piece, part, columns)
         return
     try:
         yield from list(_pieces(blocks, table, piece, part, columns))

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from .cut import Cut
-from .errors import InvalidOption, InvalidTime, InvalidVersion
+from .errors import HistoryPruned, InvalidOption, InvalidTime, InvalidVersion, MissingObject
 from .log.ancestry import causal_cut
 from .log.files import LogFiles
+from .log.horizon import Horizon
 from .log.looking import newest_view
 from .log.tags import TagState, tags_of
 from .log.view import View
 from .log.walking import version_view
-from .names import is_data_writer, is_tag_name
+from .names import is_data_writer, is_maintainer, is_tag_name
 from .times import Time, parse_causal, parse_time, shown_time
 
 Version = str | int
@@ -25,15 +26,38 @@ Version = str | int
 def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
     """The view of now, of a time, or of a version; ``InvalidTime`` or ``InvalidVersion`` where there is none.
 
-    ``look`` gives the view of now.
+    ``HistoryPruned`` where it lies before the horizon. ``look`` gives the view of now.
     """
     if timestamp is not None and version is not None:
         raise InvalidOption("A snapshot has a timestamp or a version, not both.", next_step="Give one of them.")
+    if timestamp is None and version is None:
+        return look()
+    try:
+        return _past_view(files, look, timestamp, version)
+    except MissingObject:
+        return _past_view(files, look, timestamp, version)  # if it was pruned meanwhile, the horizon says so by now
+
+
+def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+    writers = files.writers()
+    now = look() if any(map(is_maintainer, writers)) else None  # nobody else deletes anything
+    horizon = now.horizon if now is not None else None
     if timestamp is not None:
         time = parse_time(timestamp)
         _refuse_future(files, time)
-        return newest_view(files, before=time)
-    return look() if version is None else version_view(files, _cut(files, look, str(version)))
+        if horizon is not None and time < horizon.time:
+            raise horizon.refusal(f"The time {shown_time(time)}")
+        return newest_view(files, before=time, horizon=horizon, writers=writers)
+    cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
+    try:
+        return version_view(files, cut, horizon, writers)
+    except HistoryPruned as error:
+        if now is None or cut not in [tag.latest.cut for tag in tags_of(now).values() if not tag.latest.dropped]:
+            raise
+        try:
+            return version_view(files, cut)  # a tag keeps what it needs until it has a checkpoint
+        except MissingObject:
+            raise error from None  # but a clone has nothing of what its tags name
 
 
 def _refuse_future(files: LogFiles, time: int) -> None:
@@ -48,12 +72,12 @@ def _refuse_future(files: LogFiles, time: int) -> None:
             )
 
 
-def _cut(files: LogFiles, look: Callable[[], View], text: str) -> Cut:
+def _cut(files: LogFiles, look: Callable[[], View], text: str, horizon: Horizon | None) -> Cut:
     causal = parse_causal(text)
     if causal is None:
         return _tagged(tags_of(look()).get(text), text) if is_tag_name(text) else Cut.parse(text)
     writer, revision = causal
-    return _causal_cut(files, _only_writer(files, revision) if writer is None else writer, revision)
+    return _causal_cut(files, _only_writer(files, revision) if writer is None else writer, revision, horizon)
 
 
 def _tagged(known: TagState | None, name: str) -> Cut:
@@ -83,13 +107,15 @@ def _only_writer(files: LogFiles, revision: int) -> str:
     return writers[0]
 
 
-def _causal_cut(files: LogFiles, writer: str, revision: int) -> Cut:
+def _causal_cut(files: LogFiles, writer: str, revision: int, horizon: Horizon | None) -> Cut:
     """What the commit at a revision had read, and itself."""
     at = files.at_revision(writer, revision)
+    if not at and horizon is not None and revision < horizon.floor(writer):
+        raise horizon.refusal(f"The version {writer}@{revision}")
     if len(at) != 1:
         there = " and ".join(head.uuid.hex() for head in at)
         raise InvalidVersion(
             f"Writer {writer!r} has {'several commits' if at else 'no commit'} at revision {revision}{': ' + there if at else ''}.",
             next_step="Use a snapshot's version." if at else "See bucketcatalog log for the revisions there are.",
         )
-    return causal_cut(files, writer, at[0])
+    return causal_cut(files, writer, at[0], horizon)

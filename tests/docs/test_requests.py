@@ -131,8 +131,9 @@ def test_giving_and_reading_a_tag(world: Measured) -> None:
     dropped = world.cost(lambda: maintainer.tag("x"))
     assert (dropped["LIST"], dropped["PUT"]) == (1 + WRITERS + 1, 1)
 
-    assert documented("snapshot at a tag")[0] == "those of a snapshot now and of one at a version"
-    version = world.snapshot(version="x").version
+    operation = "the same in a database with a maintainer, who may have pruned; also snapshot at a tag"
+    assert documented(operation)[0] == "those of a snapshot now and of the past"
     now = world.cost(lambda: world.catalog().snapshot(database="default"))["LIST"]
-    then = world.cost(lambda: world.catalog().snapshot(database="default", version=version))["LIST"]
-    assert world.cost(lambda: world.catalog().snapshot(database="default", version="x"))["LIST"] == now + then
+    for version in (world.snapshot(version="x").version, "x"):
+        past = world.cost(lambda version=version: world.catalog().snapshot(database="default", version=version))["LIST"]
+        assert past <= now + 1 + 2 * (WRITERS + 1)

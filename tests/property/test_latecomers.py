@@ -36,11 +36,11 @@ _STEPS: tuple[st.SearchStrategy[Step], ...] = (
     st.builds(Leave, _WHO),
     *(st.builds(Compare, st.just(True), st.tuples(AT_TIME, AT_VERSION, KEPT, BETWEEN)),) * 2,
 )
-_STEP = st.integers(0, len(_STEPS) - 1).flatmap(lambda number: _STEPS[number])
+LATE_STEP = st.integers(0, len(_STEPS) - 1).flatmap(lambda number: _STEPS[number])
 
 
 @settings(ANY_SPEED, max_examples=HISTORIES)
-@given(st.lists(_STEP, min_size=20, max_size=30))
+@given(st.lists(LATE_STEP, min_size=20, max_size=30))
 def test_what_arrives_too_late_is_seen_from_the_next_checkpoint_on(steps: list[Step]) -> None:
     time = Time()
     history = Latecomers(MemoryStore(clock=time.now), time)

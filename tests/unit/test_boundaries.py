@@ -14,16 +14,21 @@ from bucketcatalog.log.boundaries import Boundaries, boundaries_of, newest_of
 
 from .helpers import World, obj
 
-LINK = CheckpointLink("compactor-1", 3, b"c" * 16, b"d" * 32)
-
 
 @pytest.fixture
 def world() -> World:
     return World()
 
 
-def horizon(revision: int) -> Cut:
-    return Cut.of([("node-1", Head(revision, bytes([revision]) * 16))])
+def horizon(world: World) -> Boundary:
+    """A boundary with the horizon of a checkpoint that is there."""
+    world.commit(world.writer(), ("put", "objects", obj("a")))
+    with world.writer("compactor-2") as compactor:
+        compactor.checkpoint(scope="all")
+    (made,) = [c for c in world.snapshot().view.checkpoints if c.writer == "compactor-2"]
+    link = CheckpointLink(made.writer, made.revision, made.uuid, made.digest)
+    first = Cut({"w": (Head(0, b"f" * 16), Head(0, b"g" * 16))})
+    return Boundary(made.cut, link, settled=3, first=first, floors={"w": 1, "v": 7})
 
 
 def published(world: World, *boundaries: Boundary, writer: str = "maintainer-1") -> list[Boundary]:
@@ -36,21 +41,15 @@ def counting(world: World) -> Boundaries:
 
 
 def test_a_boundary_is_read_as_it_was_published(world: World) -> None:
-    full = Boundary(horizon(2), LINK, data=17, settled=18, first=horizon(0))
+    full = replace(horizon(world), data=17)
     (told,) = published(world, full)
     assert counting(world) == Boundaries(told, told)
     assert replace(told, stamp=full.stamp) == full and told.stamp[1] == "maintainer-1"
 
 
 def test_the_newest_boundary_of_the_history_and_the_newest_of_data_count_also_through_checkpoints(world: World) -> None:
-    world.commit(world.writer(), ("put", "objects", obj("a")))
-    _, of_data, of_history, _ = published(
-        world,
-        Boundary(horizon(1), LINK, data=1),
-        Boundary(data=2, settled=5),
-        Boundary(horizon(3), LINK),
-        Boundary(settled=7),
-    )
+    both, again = replace(horizon(world), data=1), horizon(world)
+    _, of_data, of_history, _ = published(world, both, Boundary(data=2, settled=5), again, Boundary(settled=7))
     expected = Boundaries(of_history, of_data)
     assert counting(world) == expected
     for _ in range(2):  # the second one carries on what only the first one holds

@@ -20,6 +20,8 @@ from bucketcatalog import (
     UnknownTable,
 )
 from bucketcatalog.codec.boundaries import Boundary
+from bucketcatalog.codec.transactions import Link, Void
+from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.owner import MAX_SNAPSHOT_AGE
 from bucketcatalog.restoring import Restored, plan_restore
 from bucketcatalog.restoring import restore as restore_table
@@ -261,6 +263,20 @@ def test_a_delete_from_the_future_is_waited_for(world: World, past: Committed) -
     with pytest.raises(ClockSkew):
         restore(world, past.version)
     world.clock.tick(2 * MINUTE)
+    restore(world, past.version)
+    assert "gone" in names(world.snapshot())
+
+
+def test_a_voided_transaction_from_the_future_is_not_waited_for(world: World, past: Committed) -> None:
+    ahead = Clock(world.clock.now + 50 * SECOND)
+    with world.catalog().writer("ahead", clock=ahead) as w, w.transaction() as tx:
+        tx.delete("objects", obj("gone"))
+    transaction = LogFiles(world.store, "default").transaction(
+        "ahead", max(LogFiles(world.store, "default").transactions("ahead"))
+    )
+    world.clock.tick(-20 * SECOND)
+    with world.writer(MAINTAINER) as held:
+        held.void([Void("ahead", Link(transaction.revision, transaction.uuid, transaction.digest))])
     restore(world, past.version)
     assert "gone" in names(world.snapshot())
 

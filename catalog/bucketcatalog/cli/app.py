@@ -30,6 +30,7 @@ from . import (
     information,
     maintenance,
     objects,
+    pruning,
     restoring,
     writing,
 )
@@ -40,7 +41,7 @@ NAME = "bucketcatalog"
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
-_SECRET = ("--storage-option", "--source-option", "--data-option")
+_SECRET = ("--storage-option", "--source-option", "--data-option", "--target-option")
 
 app = typer.Typer(
     name=NAME,
@@ -85,6 +86,7 @@ for _group in (
     restoring,
     checking,
     collecting,
+    pruning,
     files,
 ):
     for _name, _command in _group.COMMANDS.items():

@@ -1,4 +1,4 @@
-"""``restore``."""
+"""``restore`` and ``clone``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from typing import Annotated
 import typer
 
 from ..restoring import Restored
-from .options import CatalogArgument, Database, Json, StorageOption, moment, open_catalog
-from .output import finish, number, plain, print_facts, print_rows, visible_name, write
+from .options import (
+    AsOf,
+    CatalogArgument,
+    Database,
+    Json,
+    StorageOption,
+    moment,
+    open_catalog,
+    parse_options,
+    refuse_unwritable,
+)
+from .output import finish, number, plain, print_facts, print_rows, size, visible, visible_name, write
 from .progress import progress_line
 
 MaintainerOption = Annotated[
@@ -65,4 +75,44 @@ def _say(found: Restored, *, yes: bool) -> None:
     finish()
 
 
-COMMANDS = {"restore": restore}
+def clone(
+    catalog: CatalogArgument,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone is to be: a path or URL.", show_default=False)],
+    as_of: AsOf = None,
+    writer: MaintainerOption = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    target_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target-option",
+            metavar="K=V",
+            help="An option of the target's store, such as endpoint_url=...; repeat it.  [default: the storage options]",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the state of now, or of a time or version, as a catalog of its own, without the history before it.
+
+    Data files stay where they are, kept by a tag of this catalog. A clone that was interrupted is finished by the next run.
+
+    Example: bucketcatalog clone ./catalog ./copy --as-of before-cleanup
+    """
+    refuse_unwritable(target)
+    opened = open_catalog(catalog, storage_option)
+    options = parse_options(target_option, "target") or parse_options(storage_option, "storage") or None
+    at = moment(as_of)
+    with progress_line("cloning"):
+        made = opened.clone(target, database=database, writer=writer, storage_options=options, **at)
+    if as_json:
+        print_facts(asdict(made), as_json=True)
+        return
+    if made.bytes:
+        write(f"{number(made.rows, 'row')} in {number(made.segments, 'segment')}, {size(made.bytes)}: {visible(made.target)}")
+    else:
+        write(f"{visible(made.target)} is a clone of this version already.")
+    write(f"of version {visible(made.version)}, whose data the tag {made.tag} of {visible(opened.url)} keeps")
+    finish()
+
+
+COMMANDS = {"restore": restore, "clone": clone}

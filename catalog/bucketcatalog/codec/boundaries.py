@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,8 @@ class Boundary:
 
     With an empty horizon it says nothing of the history, with ``data`` 0 nothing of data. ``checkpoint`` is the horizon's. ``settled``
     is the time up to which no transaction can arrive any more that the boundary did not know of. ``first`` are the first transactions of
-    the timelines when it was published. Times are in microseconds; ``stamp`` is what the stamps of its transaction's events begin with.
+    the timelines that it allows to be deleted, ``floors`` the revisions before which anything is. Times are in microseconds; ``stamp`` is
+    what the stamps of its transaction's events begin with.
     """
 
     horizon: Cut = field(default_factory=Cut)
@@ -40,6 +42,7 @@ class Boundary:
     data: int = 0
     settled: int = 0
     first: Cut = field(default_factory=Cut)
+    floors: Mapping[str, int] = field(default_factory=dict)
     stamp: Stamp = UNPUBLISHED
 
 
@@ -54,6 +57,8 @@ def boundary_message(boundary: Boundary, *, with_stamp: bool) -> Any:
         message.checkpoint.CopyFrom(
             log_pb2.TransactionLink(writer=link.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
         )
+    for writer, revision in sorted(boundary.floors.items()):
+        message.floors.add(writer=writer, revision=revision)
     if with_stamp:
         message.carried_by.CopyFrom(stamp_message(boundary.stamp))
     return message
@@ -68,5 +73,6 @@ def boundary_of(message: Any, stamp: Stamp | None = None) -> Boundary:
         data=message.data,
         settled=message.settled,
         first=cut_of(message.first.writers),
+        floors={floor.writer: floor.revision for floor in message.floors},
         stamp=stamp if stamp is not None else stamp_of(message.carried_by),
     )

@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ..cut import Cut, Head
+from ..errors import MissingObject
 from .files import LogFiles
+from .horizon import Horizon
 
 
-def causal_cut(files: LogFiles, writer: str, head: Head) -> Cut:
-    """A transaction and everything that it and its ancestors had read.
+def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
+    """A transaction and everything that it and its ancestors had read, as far as they are there.
+
+    Ancestors before the ``horizon`` that are gone had read nothing beyond it: a cut that contains it misses nothing without them.
 
     A checkpoint that lies beside an ancestor knows what that one had read, so that not every ancestor is fetched.
     """
@@ -28,7 +32,12 @@ def causal_cut(files: LogFiles, writer: str, head: Head) -> Cut:
         if checkpoint is not None and checkpoint.cut.of_writer(writer) == (at,):
             reads = reads.joined(checkpoint.cut).joined(checkpoint.reads)
             continue
-        transaction = files.transaction(writer, at)
+        try:
+            transaction = files.transaction(writer, at)
+        except MissingObject:
+            if horizon is None or at == head or at.revision >= horizon.floor(writer):
+                raise
+            continue
         reads = reads.joined(transaction.reads)
         pending += [Head(link.revision, link.uuid) for link in transaction.parents]
     others = Cut({name: heads for name, heads in reads.heads.items() if name != writer})
@@ -49,7 +58,10 @@ def _tops(files: LogFiles, writer: str, heads: tuple[Head, ...]) -> Iterable[Hea
     followed: set[Head] = set()
     pending = list(heads)
     while pending:
-        parents = (Head(link.revision, link.uuid) for link in files.transaction(writer, pending.pop()).parents)
+        try:
+            parents = [Head(link.revision, link.uuid) for link in files.transaction(writer, pending.pop()).parents]
+        except MissingObject:
+            continue  # pruned: a head before it that it follows is named without need, which changes no cut
         new = {parent for parent in parents if parent.revision >= heads[0].revision} - followed
         followed |= new
         pending += new

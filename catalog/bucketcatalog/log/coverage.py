@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..codec.checkpoints import Checkpoint, Coverage
 from ..cut import Head
 from .files import LogFiles
+from .horizon import Horizon
 
 
 class Covered:
@@ -14,11 +15,19 @@ class Covered:
 
     From a coverage's ``list_from`` on, it names every covered transaction. Before that it names those at revisions where several were
     known, and every other revision had one: a transaction there is it, unless the store now holds several.
+
+    Where transactions may have been deleted, before the floor of the ``horizon``, a transaction that is alone at its revision may be one
+    that came later. There one that is gone is covered by what reaches the horizon, since nothing else is deleted; and one that is there, if
+    it is named or a covered one follows it.
     """
 
-    def __init__(self, files: LogFiles, checkpoints: Sequence[Checkpoint]) -> None:
+    def __init__(self, files: LogFiles, checkpoints: Sequence[Checkpoint], horizon: Horizon | None = None) -> None:
         self.checkpoints = tuple(checkpoints)
         self.files = files
+        self.horizon = horizon
+        self._reaching: dict[bytes, bool] = {}
+        self._begun: dict[str, bool] = {}
+        self._followed: dict[tuple[bytes, str], set[Head]] = {}
         self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
 
     def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
@@ -63,8 +72,12 @@ class Covered:
         coverage = checkpoint.coverage.get(writer)
         if coverage is None or head.revision > checkpoint.cut.newest_revision(writer):
             return False
-        if head in coverage.recent or head in coverage.branches or head in checkpoint.cut.of_writer(writer):
+        if _names(checkpoint, writer, head):
             return True
+        if self._may_be_gone(writer, head.revision):
+            if head not in self._listed(writer, head.revision):
+                return self.reaches(checkpoint) or self._is_followed(checkpoint, writer, head)
+            return head in self._followed_below(checkpoint, writer)
         if head.revision >= coverage.list_from or any(known.revision == head.revision for known in coverage.branches):
             return False
         return self._is_the_covered_one(checkpoint, coverage, writer, head)
@@ -74,8 +87,66 @@ class Covered:
         at_revision = self._listed(writer, head.revision)
         if len(at_revision) == 1:
             return head in at_revision
+        return self._is_followed(checkpoint, writer, head)
+
+    def _is_followed(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
         children = [child for child in self._listed(writer, head.revision + 1) if self._one_holds(checkpoint, writer, child)]
         return any(link.uuid == head.uuid for child in children for link in self.files.transaction(writer, child).parents)
+
+    def reaches(self, checkpoint: Checkpoint) -> bool:
+        """Whether the checkpoint certainly holds all that the horizon's does."""
+        if self.horizon is None:
+            return True
+        if checkpoint.uuid not in self._reaching:
+            self._reaching[checkpoint.uuid] = False  # while this is found out, what is gone counts as not covered
+            self._reaching[checkpoint.uuid] = self._reaches(checkpoint, self.horizon)
+        return self._reaching[checkpoint.uuid]
+
+    def _reaches(self, checkpoint: Checkpoint, horizon: Horizon) -> bool:
+        """Whoever has seen the boundary has seen what it names, and a maker's later checkpoint of everyone holds its earlier ones."""
+        named, cut = horizon.boundary.checkpoint, horizon.cut
+        if named is not None and checkpoint.uuid == named.uuid:
+            return True
+        if any(checkpoint.cut.newest_revision(writer) < cut.newest_revision(writer) for writer in cut.heads):
+            return False
+        if any(boundary.horizon.heads and boundary.stamp >= horizon.boundary.stamp for boundary in checkpoint.boundaries):
+            return True
+        of_everyone = all(set(heads) != {checkpoint.writer} for heads in (cut.heads, checkpoint.cut.heads))
+        if of_everyone and named is not None and checkpoint.writer == named.writer and checkpoint.revision > named.revision:
+            return True
+        return all(self._one_holds(checkpoint, writer, head) for writer, heads in cut.heads.items() for head in heads)
+
+    def _may_be_gone(self, writer: str, revision: int) -> bool:
+        """Whether transactions of that revision may have been deleted."""
+        if self.horizon is None or revision > self.horizon.cut.newest_revision(writer) or revision >= self.horizon.floor(writer):
+            return False
+        first = self.horizon.boundary.first.of_writer(writer)
+        if not first or revision < first[0].revision:
+            return True
+        if writer not in self._begun:
+            self._begun[writer] = not set(first) <= self._listed(writer, first[0].revision)
+        return self._begun[writer]
+
+    def _followed_below(self, checkpoint: Checkpoint, writer: str) -> set[Head]:
+        """Of the transactions before the floor that are still there those that are named, or that covered ones follow."""
+        key = checkpoint.uuid, writer
+        if key not in self._followed:
+            self._followed[key] = self._follow(checkpoint, writer)
+        return self._followed[key]
+
+    def _follow(self, checkpoint: Checkpoint, writer: str) -> set[Head]:
+        assert self.horizon is not None
+        top = min(self.horizon.floor(writer), checkpoint.coverage[writer].list_from)
+        if self._timelines.get(writer, (1, {}))[0] > 0:
+            self.know(writer, self.files.transactions(writer))
+        there = self._timelines[writer][1]
+        level = {head for head in there.get(top, ()) if self._one_holds(checkpoint, writer, head)}
+        followed: set[Head] = set()
+        for revision in sorted((r for r in there if r < top), reverse=True):
+            named = {Head(link.revision, link.uuid) for child in level for link in self.files.transaction(writer, child).parents}
+            level = {head for head in there[revision] if head in named or _names(checkpoint, writer, head)}
+            followed |= level
+        return followed
 
     def _listed(self, writer: str, revision: int) -> set[Head]:
         first, by_revision = self._timelines.get(writer, (revision + 1, {}))
@@ -84,19 +155,30 @@ class Covered:
         return set(self.files.at_revision(writer, revision))
 
 
-def choose(checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:
+def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:
+    """Whether the checkpoint says of this very transaction that it covers it."""
+    coverage = checkpoint.coverage.get(writer)
+    named = coverage is not None and (head in coverage.recent or head in coverage.branches)
+    return named or head in checkpoint.cut.of_writer(writer)
+
+
+def choose(checkpoints: Iterable[Checkpoint], horizon: Horizon | None = None) -> list[Checkpoint]:
     """The checkpoints to read from: the one that covers most, and others that save more than they cost.
+
+    With a ``horizon`` the first one reaches that, or is its own: what was deleted cannot be read from transactions.
 
     A checkpoint is worth reading beside another where the transactions that it alone covers would be more to read than the rows that
     both hold. Checkpoints that have forgotten something are never combined.
     """
     ranked = sorted(checkpoints, key=lambda c: (-sum(cov.transactions for cov in c.coverage.values()), c.uuid))
-    if not ranked:
-        return []
-    chosen = [ranked[0]]
-    if ranked[0].forgotten_before:
+    if horizon is None:
+        chosen = ranked[:1]
+    else:
+        reaching = Covered(horizon.files, (), horizon)
+        chosen = [next(filter(reaching.reaches, ranked), None) or horizon.checkpoint]
+    if not chosen or chosen[0].forgotten_before:
         return chosen
-    for candidate in ranked[1:]:
+    for candidate in (c for c in ranked if c.uuid != chosen[0].uuid):
         alone, shared = _gain(candidate, chosen)
         size = sum(segment.size for segment in candidate.segments)
         if alone and not candidate.forgotten_before and alone * _TRANSACTION_COST > size * shared / (alone + shared):

@@ -68,10 +68,16 @@ class LogFiles:
 
     def at_revision(self, writer: str, revision: int) -> list[Head]:
         """The transactions at one revision of the writer's timeline."""
+        return [Head(file.revision, file.uuid) for file in self._at(writer, revision) if file.is_transaction]
+
+    def checkpoints_at(self, writer: str, revision: int) -> list[Head]:
+        """The checkpoints at one revision of the writer's timeline, whether or not they have markers."""
+        return [Head(file.revision, file.uuid) for file in self._at(writer, revision) if not file.is_transaction]
+
+    def _at(self, writer: str, revision: int) -> Iterator[LogFile]:
         prefix = paths.transactions_prefix(writer, self.database)
         below = self.store.list(paths.revision_start(writer, self.database, revision) + "/")
-        found = (paths.parse_log_file(prefix, info.name) for info in below)
-        return [Head(file.revision, file.uuid) for file in found if file is not None and file.is_transaction]
+        return (file for info in below if (file := paths.parse_log_file(prefix, info.name)) is not None)
 
     def checkpoints(self, writer: str) -> Iterator[Head]:
         """The writer's checkpoints, those at the largest revision first; a short request for the first few, which are mostly enough."""

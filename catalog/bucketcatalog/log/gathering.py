@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction, Void
 from ..cut import Cut, Head
 from ..errors import MissingObject
@@ -85,6 +86,12 @@ class Gathering:
         """What is voided by what was found, and by what the checkpoints cover; of one timeline alone, what its own transactions tell."""
         told = {} if self._closed_reads else outrun(self.found)
         return voids_of(self.found.values(), self.covered.checkpoints) | told
+
+    def unaware(self) -> list[Checkpoint]:
+        """The checkpoints that cover what is voided and do not know it, but for the horizon's own: there is nothing to read instead."""
+        horizon = self.covered.horizon
+        unaware = self.covered.unaware(self.voids())
+        return [c for c in unaware if horizon is None or c.uuid != horizon.checkpoint.uuid]
 
     def cut(self) -> Cut:
         """The heads of everything covered and found."""

@@ -17,6 +17,7 @@ from ..errors import ClockSkew, CommitUnknown, ForeignBranch, InvalidOption, Mis
 from ..names import COMPACTOR_PREFIX
 from ..store.persist import for_seconds, put_persistently
 from .files import LogFiles
+from .looking import horizon_of
 
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
 MAX_CLOCK_SKEW = 60 * 1_000_000
@@ -71,6 +72,7 @@ class OwnTimeline:
         self.closed = False
         self._joins = joins
         self._list_from = 0 if joins else self._first_recent_revision()
+        self._floor = 0
         self._open()
 
     def _first_recent_revision(self) -> int:
@@ -88,6 +90,8 @@ class OwnTimeline:
     def _open(self) -> None:
         listed = list(self.files.transactions(self.writer, self._list_from))
         self._looked = clock.monotonic()
+        if listed and not _is_plain(listed):
+            listed = self._not_pruned(listed)
         self._known = set(listed)
         heads = self._heads(listed)
         self._refuse_forks(heads, listed)
@@ -97,14 +101,22 @@ class OwnTimeline:
         self.next_revision = max((t.revision for t in heads), default=-1) + 1
         self.last_commit_time = max((t.commit_time for t in heads), default=0)
 
+    def _not_pruned(self, listed: list[Head]) -> list[Head]:
+        """Those of the transactions that lie where nothing was deleted: of one before that nobody can tell what it follows."""
+        horizon = horizon_of(self.files)
+        if horizon is not None:
+            self._floor = horizon.floor(self.writer)
+            self._list_from = max(self._list_from, min(self._floor, horizon.cut.newest_revision(self.writer)))
+        return [head for head in listed if head.revision >= self._list_from]
+
     def _heads(self, listed: list[Head]) -> list[Transaction]:
         if not listed:
             return []
-        if len({head.revision for head in listed}) == len(listed) == listed[-1].revision - listed[0].revision + 1:
+        if _is_plain(listed):
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
-        gone = sorted(head for head in followed - every.keys() if head.revision >= self._list_from)
+        gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
         if gone:
             name = paths.transaction(self.writer, self.files.database, gone[0].revision, gone[0].uuid)
             raise MissingObject(
@@ -237,6 +249,11 @@ class OwnTimeline:
             f"{name} was not published in time, or whether it was cannot be told: {why.rstrip('.')}.",
             next_step="Open the writer again: it finds the transaction if it is there.",
         )
+
+
+def _is_plain(listed: list[Head]) -> bool:
+    """Whether every revision from the first to the last has one transaction."""
+    return len({head.revision for head in listed}) == len(listed) == listed[-1].revision - listed[0].revision + 1
 
 
 def _is_stray(stray: Transaction, heads: list[Transaction], every: dict[Head, Transaction]) -> bool:

@@ -10,6 +10,7 @@ from ..codec.transactions import Transaction, Void
 from ..cut import Cut, Head
 from .files import LogFiles
 from .gathering import Gathering
+from .horizon import Horizon
 from .voids import emptied
 
 DEFAULT_LATENESS_BOUND = 6 * 60 * 1_000_000
@@ -31,7 +32,8 @@ class View:
     """A cut and what it is made from.
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
-    sorted by stamp; what ``voids`` names has no events there. ``observed`` is the store's time before the first listing.
+    sorted by stamp; what ``voids`` names has no events there. ``observed`` is the store's time before the first listing. With a ``horizon``
+    the cut contains that, or the view is of a cut behind it that a tag names: then one checkpoint holds all of it.
     """
 
     database: str
@@ -41,6 +43,7 @@ class View:
     forks: tuple[Fork, ...]
     observed: int
     lateness_bound: int = field(default=DEFAULT_LATENESS_BOUND)
+    horizon: Horizon | None = None
     voids: Mapping[tuple[str, Head], Void] = field(default_factory=dict)
 
     @property
@@ -73,6 +76,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         forks=_forks(gathering, cut),
         observed=observed,
         lateness_bound=max(bounds, default=DEFAULT_LATENESS_BOUND),
+        horizon=gathering.covered.horizon,
         voids=voided,
     )
 
@@ -96,12 +100,25 @@ def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:
             for head in coverage.recent | coverage.branches:
                 known.setdefault((writer, head.revision), set()).add(head.uuid)
     several = sorted((writer, revision, uuids) for (writer, revision), uuids in known.items() if len(uuids) > 1)
+    several = [
+        (w, r, uuids) for w, r, uuids in several if _can_be_told(gathering, cut.of_writer(w), Fork(w, r, tuple(uuids), False))
+    ]
     return tuple(Fork(w, r, tuple(sorted(us)), open=not _joined(gathering, cut.of_writer(w), r, (w, us))) for w, r, us in several)
+
+
+def _can_be_told(gathering: Gathering, heads: tuple[Head, ...], fork: Fork) -> bool:
+    """Whether what became of a fork can be told: one before the floor of the horizon is history, unless a branch still ends there."""
+    horizon = gathering.covered.horizon
+    if horizon is None or fork.revision >= horizon.floor(fork.writer):
+        return True
+    return any(head.revision == fork.revision and head.uuid in fork.uuids for head in heads)
 
 
 def _joined(gathering: Gathering, heads: tuple[Head, ...], revision: int, branches: tuple[str, set[bytes]]) -> bool:
     """Whether one transaction follows all that lie at the revision."""
     writer, uuids = branches
+    if len(heads) > 1 and any(head.revision == revision and head.uuid in uuids for head in heads):
+        return False  # nothing follows a head
     return len(heads) == 1 or any(uuids <= _followed(gathering, writer, head, revision) for head in heads)
 
 

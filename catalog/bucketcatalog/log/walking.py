@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Cut, Head
 from ..errors import InvalidVersion, MissingObject
+from ..names import is_maintainer
 from .coverage import Covered, choose
 from .files import LogFiles
 from .gathering import Gathering, Ref
+from .horizon import Horizon
 from .view import View, view_of
 
 
-def version_view(files: LogFiles, cut: Cut, *, closed_reads: bool = True) -> View:
+def version_view(
+    files: LogFiles,
+    cut: Cut,
+    horizon: Horizon | None = None,
+    writers: Sequence[str] | None = None,
+    *,
+    closed_reads: bool = True,
+) -> View:
     """The view of exactly this cut; ``InvalidVersion`` where it names what is not there.
 
-    Without ``closed_reads`` it may be one that is closed under parents only, as of one writer's checkpoint.
+    ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
+    those that were just listed. Without ``closed_reads`` it may be one that is closed under parents only, as of one writer's checkpoint.
     """
     observed = files.store.now_us()
-    within = {writer: _checkpoints_within(files, writer, cut) for writer in files.writers()}
+    listed = files.writers() if writers is None else writers
+    within = {writer: _checkpoints_within(files, writer, cut) for writer in listed}
     newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
     while True:
-        gathering = Gathering(files, Covered(files, choose(newest.values())), closed_reads=closed_reads)
-        strange = _walk(gathering, cut) or gathering.covered.unaware(gathering.voids())
+        covered = Covered(files, choose(newest.values(), horizon), horizon)
+        gathering = Gathering(files, covered, closed_reads=closed_reads)
+        strange = _walk(gathering, cut)
+        if horizon is not None and [checkpoint.uuid for checkpoint in strange] == [horizon.checkpoint.uuid]:
+            return _kept_view(files, cut, horizon, observed)
+        strange = strange or gathering.unaware()
         if not strange:
             return view_of(files, gathering, observed, cut)
-        for checkpoint in strange:
+        for checkpoint in (c for c in strange if newest.get(c.writer) is c):
             older = next(within[checkpoint.writer], None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
+
+
+def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> View:
+    """The view of a cut behind the horizon, of which a checkpoint was kept."""
+    kept = kept_checkpoint(files, cut)
+    if kept is None:
+        raise horizon.refusal(f"The version {cut}")
+    return view_of(files, Gathering(files, Covered(files, [kept], horizon)), observed, cut)
+
+
+def kept_checkpoint(files: LogFiles, cut: Cut) -> Checkpoint | None:
+    """The checkpoint of exactly this cut that a maintainer keeps for a tag, if there is one.
+
+    They lie at a maintainer's first revision, without a marker: who looks for the newest state does not meet them.
+    """
+    for writer in filter(is_maintainer, files.writers()):
+        heads = [head for head in files.checkpoints_at(writer, 0) if head.commit_time <= cut.newest_commit_time]
+        for head in sorted(heads, key=lambda head: -head.commit_time):  # older than the cut only where something in it is voided
+            if (found := files.checkpoint(writer, head)).cut == cut:
+                return found
+    return None
 
 
 def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Checkpoint]:
@@ -76,7 +112,7 @@ def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
 
 def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
     refs = [(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads]
-    others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint])
+    others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint], covered.horizon)
     return all(ref in reached or others.holds(*ref) for ref in refs)
 
 
@@ -93,17 +129,38 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
 
 
 def between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
-    """The transactions in the cut ``end`` and not in the view ``start``, by stamp."""
+    """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
     tail = {(t.writer, t.head) for t in start.tail}
-    covered = Covered(files, start.checkpoints)
+    covered = Covered(files, start.checkpoints, start.horizon)
+    if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
+        raise start.horizon.refusal(f"The version {start.cut}" if start.cut.heads else "The beginning")
     for writer in end.heads:
         _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
+    return _back(files, end, lambda ref: ref in tail or covered.holds(*ref))
+
+
+def still_there(files: LogFiles, view: View) -> list[Transaction]:
+    """The transactions in the view's cut that have not been deleted, by stamp."""
+    for writer in view.cut.heads:
+        _read_ahead(Covered(files, ()), writer, 0, view.cut.newest_revision(writer))
+    return _back(files, view.cut, lambda _: False, view.horizon)
+
+
+def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
+    """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
     found: dict[Ref, Transaction] = {}
-    pending = [(writer, head) for writer, heads in end.heads.items() for head in heads]
+    done: set[Ref] = set()
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
     while pending:
         ref = pending.pop()
-        if ref in found or ref in tail or covered.holds(*ref):
+        if ref in done or stops_at(ref):
             continue
-        found[ref] = files.transaction(*ref)
+        done.add(ref)
+        try:
+            found[ref] = files.transaction(*ref)
+        except MissingObject:
+            if horizon is None or ref[1].revision >= horizon.floor(ref[0]):
+                raise
+            continue
         pending += [(ref[0], Head(link.revision, link.uuid)) for link in found[ref].parents]
     return sorted(found.values(), key=lambda transaction: transaction.stamp)

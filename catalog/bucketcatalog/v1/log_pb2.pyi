@@ -318,20 +318,30 @@ class Tag(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., created: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Boundary(_message.Message):
-    __slots__ = ("horizon", "checkpoint", "data", "settled", "carried_by", "first")
+    __slots__ = ("horizon", "checkpoint", "data", "settled", "carried_by", "first", "floors")
     HORIZON_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     CARRIED_BY_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
+    FLOORS_FIELD_NUMBER: _ClassVar[int]
     horizon: Cut
     checkpoint: TransactionLink
     data: int
     settled: int
     carried_by: TransactionStamp
     first: Cut
-    def __init__(self, horizon: _Optional[_Union[Cut, _Mapping]] = ..., checkpoint: _Optional[_Union[TransactionLink, _Mapping]] = ..., data: _Optional[int] = ..., settled: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first: _Optional[_Union[Cut, _Mapping]] = ...) -> None: ...
+    floors: _containers.RepeatedCompositeFieldContainer[TimelineFloor]
+    def __init__(self, horizon: _Optional[_Union[Cut, _Mapping]] = ..., checkpoint: _Optional[_Union[TransactionLink, _Mapping]] = ..., data: _Optional[int] = ..., settled: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first: _Optional[_Union[Cut, _Mapping]] = ..., floors: _Optional[_Iterable[_Union[TimelineFloor, _Mapping]]] = ...) -> None: ...
+
+class TimelineFloor(_message.Message):
+    __slots__ = ("writer", "revision")
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    writer: str
+    revision: int
+    def __init__(self, writer: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class SegmentReference(_message.Message):
     __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence", "filters_offset", "filters_length")

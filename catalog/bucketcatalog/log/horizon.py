@@ -1,0 +1,72 @@
+"""The horizon: the cut before which history may have been deleted, and the checkpoint that holds its state.
+
+A cut that contains the horizon's reads as ever: what was deleted is covered by the horizon's checkpoint. Of any other nobody can tell what
+is missing, so it is refused. What a maintainer's newest boundary says counts from its publication on, long before anything is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..codec.boundaries import Boundary
+from ..codec.checkpoints import Checkpoint
+from ..cut import Cut
+from ..errors import CorruptionError, HistoryPruned
+from ..paths import checkpoint as checkpoint_path
+from ..times import shown_time
+from .files import LogFiles
+
+
+def floors_of(checkpoint: Checkpoint, earlier: Mapping[str, int]) -> dict[str, int]:
+    """The revisions before which a checkpoint as the horizon allows transactions to be deleted, or an ``earlier`` boundary did.
+
+    A checkpoint may list a timeline from an earlier revision than the one before it did, where a transaction arrived late.
+    """
+    return {writer: max(coverage.list_from, earlier.get(writer, 0)) for writer, coverage in checkpoint.coverage.items()}
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """The boundary of the history that counts; its checkpoint is read when something is asked that the boundary does not say."""
+
+    boundary: Boundary
+    files: LogFiles = field(compare=False, repr=False)
+
+    @property
+    def cut(self) -> Cut:
+        """What may have been deleted lies in this cut."""
+        return self.boundary.horizon
+
+    @property
+    def time(self) -> int:
+        """Microseconds: the newest commit time in the cut of what is not voided. States of this time and later ones can be read."""
+        return self.checkpoint.as_of
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint of the cut; ``CorruptionError`` where it is not the one that the boundary names."""
+        link = self.boundary.checkpoint
+        found = None if link is None else self.files.checkpoint(link.writer, link.head)
+        if link is None or found is None or found.digest != link.digest or found.cut != self.cut:
+            name = (
+                "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.revision, link.uuid)
+            )
+            raise CorruptionError(
+                f"{name} is not the one that the boundary of {shown_time(self.boundary.stamp[0])} was published for.",
+                next_step="Restore the file from a copy of the store.",
+            )
+        return found
+
+    def floor(self, writer: str) -> int:
+        """The writer's first revision that was kept whatever it was by this boundary and all before it."""
+        return self.boundary.floors.get(writer, 0)
+
+    def refusal(self, what: str) -> HistoryPruned:
+        """The error for something that lies before the horizon."""
+        return HistoryPruned(
+            f"{what} lies before {shown_time(self.time)}: the history before then was pruned by {self.boundary.stamp[1]!r}, "
+            f"up to the version {self.cut}.",
+            next_step="Read a time from then on, a version that contains that one, or a tag.",
+        )

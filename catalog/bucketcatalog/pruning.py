@@ -1,0 +1,214 @@
+"""Pruning: history that no retained cut needs is deleted, always in the same order.
+
+A maintainer publishes the boundary, which names the horizon and its checkpoint; from then on readers refuse cuts that do not contain it.
+Once the grace period is over it looks again, gives every tag behind the horizon a checkpoint of its own, and deletes what was allowed.
+It can die at any moment: whoever prunes next finds what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from .checkpoint import prepare_kept, publish
+from .codec.boundaries import Boundary, CheckpointLink
+from .codec.checkpoints import Checkpoint
+from .cut import Cut
+from .database import Database
+from .log.coverage import Covered
+from .log.files import LogFiles
+from .log.horizon import Horizon, floors_of
+from .log.tags import tags_of
+from .log.view import View
+from .log.walking import kept_checkpoint
+from .merging import run_task
+from .names import is_data_writer
+from .prunable import Kind, Prunable, Stored, prunable
+from .retention import Retention, chosen_horizon, of_everyone
+from .store.persist import for_seconds, persistently
+from .writer import Writer
+
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PruneResult:
+    """What a prune has done, or without ``done`` what it would do; times are in microseconds.
+
+    ``files`` are deleted by this run. ``waiting`` go when the boundary that was ``published`` is old enough, from ``due`` on, or when one
+    was published. ``horizon`` is the version from which on history stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``:
+    nobody has written a newer checkpoint of every writer's cut, so this run does. ``tags`` are the versions of tags that get one.
+    """
+
+    done: bool
+    files: tuple[Prunable, ...] = ()
+    waiting: tuple[Prunable, ...] = ()
+    horizon: str | None = None
+    horizon_time: int | None = None
+    published: int | None = None
+    due: int | None = None
+    needs_checkpoint: bool = False
+    tags: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of ``files``."""
+        return sum(file.bytes for file in self.files)
+
+
+class Pruning:
+    """One run over a database. Without a ``writer``, a maintainer's, it is a dry one."""
+
+    def __init__(
+        self, database: Database, policy: Retention, writer: Writer | None, tell: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._database = database
+        self._files = database.files
+        self._policy = policy
+        self._writer = writer
+        self._tell = tell
+        self._deleted = 0
+
+    def run(self, *, force: bool) -> PruneResult:
+        """Delete what was allowed long enough ago, and publish what the policy allows from now on."""
+        view = self._database.view()
+        self._policy.check(view.lateness_bound, force=force)
+        result = PruneResult(done=self._writer is not None)
+        if view.horizon is not None:
+            result = self._within(result, view, view.horizon)
+            if not self._is_due(view.horizon):
+                return result
+        return self._advance(result)
+
+    def _within(self, result: PruneResult, view: View, horizon: Horizon) -> PruneResult:
+        """What the published boundary allows: deleted if it is old enough, else waiting."""
+        told = replace(
+            result,
+            horizon=str(horizon.cut),
+            horizon_time=horizon.time,
+            published=horizon.boundary.stamp[0],
+            due=horizon.boundary.stamp[0] + self._policy.grace,
+        )
+        stored = Stored.listed(self._files)
+        if not self._is_due(horizon):
+            return replace(told, waiting=self._going(stored, view, horizon.checkpoint))
+        kept = self._keep_tags(view, horizon.checkpoint)
+        if kept and self._writer is not None:
+            stored = Stored.listed(self._files)
+        going = tuple(_in_turn(self._going(stored, view, horizon.checkpoint), stored, horizon))
+        self._delete(going)
+        return replace(told, files=result.files + going, tags=result.tags + kept)
+
+    def _advance(self, result: PruneResult) -> PruneResult:
+        """Publish the next horizon that the policy allows, if there is one; with no grace period also delete."""
+        stored, view = Stored.listed(self._files), self._database.view()
+        chosen, needs_checkpoint = self._choose(stored, view)
+        if needs_checkpoint and self._writer is not None and self._writer.checkpoint(scope="all") is not None:
+            stored, view = Stored.listed(self._files), self._database.view()
+            chosen, _ = self._choose(stored, view)
+        result = replace(result, needs_checkpoint=needs_checkpoint)
+        if chosen is None:
+            return result
+        going = self._going(stored, view, chosen)
+        tags = self._keep_tags(view, chosen)
+        if self._writer is None:
+            told = {file.name for file in result.files}
+            waiting = tuple(file for file in going if file.name not in told)
+            time = chosen.as_of
+            return replace(
+                result, waiting=waiting, tags=tags, horizon=str(chosen.cut), horizon_time=time, published=None, due=None
+            )
+        link = CheckpointLink(chosen.writer, chosen.revision, chosen.uuid, chosen.digest)
+        floors = floors_of(chosen, view.horizon.boundary.floors if view.horizon is not None else {})
+        self._writer.bound("prune", Boundary(horizon=chosen.cut, checkpoint=link, first=_first(going), floors=floors))
+        view = self._database.view()
+        assert view.horizon is not None
+        return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
+
+    def _choose(self, stored: Stored, view: View) -> tuple[Checkpoint | None, bool]:
+        """The next horizon, if there is one, and whether there is no younger checkpoint that could become one later."""
+        every = [c for (writer, head), (c, _) in stored.checkpoints.items() if not stored.is_kept(writer, head)]
+        checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
+        firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
+        began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
+        chosen = chosen_horizon(checkpoints, began, self._files.store.now_us(), self._policy)
+        horizon = view.horizon
+        if chosen is not None and horizon is not None:
+            is_later = chosen.cut != horizon.cut and Covered(self._files, (), horizon).reaches(chosen)
+            chosen = chosen if is_later else None
+        newest = next(reversed(of_everyone(checkpoints, began)), None)
+        is_used = newest is not None and newest.cut in {c.cut for c in (chosen, horizon) if c is not None}
+        return chosen, newest is None or (is_used and _is_beyond(view, newest))
+
+    def _going(self, stored: Stored, view: View, horizon: Checkpoint) -> tuple[Prunable, ...]:
+        now = self._files.store.now_us()
+        return tuple(prunable(stored, view, horizon, now=now, grace=self._policy.grace))
+
+    def _is_due(self, horizon: Horizon) -> bool:
+        grace = self._policy.grace
+        return not grace or self._files.store.now_us() >= horizon.boundary.stamp[0] + grace
+
+    def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
+        """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
+        named = {tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped}
+        lacking = [
+            cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view) and not kept_checkpoint(self._files, cut)
+        ]
+        if self._writer is not None:
+            for cut in lacking:
+                prepared = prepare_kept(self._files, self._writer.id, cut, view.horizon)
+                publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
+        return tuple(map(str, lacking))
+
+    def _delete(self, going: tuple[Prunable, ...]) -> None:
+        """Delete the files, those of one kind before those of the next; of each timeline one transaction after the other."""
+        if self._writer is None:
+            return
+        for kind in Kind:
+            of_kind = [file for file in going if file.kind is kind]
+            batches = [[file for file in of_kind if file.writer == w] for w in dict.fromkeys(file.writer for file in of_kind)]
+            if kind is not Kind.TRANSACTION:
+                batches = [[file] for file in of_kind]
+            self._files.several(self._delete_in_turn, batches)
+
+    def _delete_in_turn(self, files: LogFiles, batch: list[Prunable]) -> None:
+        for file in batch:
+            persistently(partial(files.store.delete, file.name), for_seconds(_PATIENCE))
+            self._deleted += 1
+            self._tell(self._deleted)
+
+
+def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:
+    """Whether anything but what is about the catalog itself has been committed after the checkpoint."""
+    newest = checkpoint.cut.newest_revision
+    by_writers = any(view.cut.newest_revision(w) > newest(w) for w in view.cut.heads if is_data_writer(w))
+    return by_writers or any(t.events for t in view.tail)
+
+
+def _in_turn(going: tuple[Prunable, ...], stored: Stored, horizon: Horizon) -> Iterator[Prunable]:
+    """Those that may go now. That deletion has begun is told by the first transactions: where they would stay, all of the timeline does."""
+    there = {(writer, head) for writer in stored.timelines for head, _ in stored.transactions(writer)}
+    gone = {(file.writer, file.head) for file in going}
+    first = {(writer, head) for writer, heads in horizon.boundary.first.heads.items() for head in heads}
+    staying = {writer for writer, head in (first & there) - gone} - {writer for writer, head in first - there}
+    return (file for file in going if file.kind is not Kind.TRANSACTION or file.writer not in staying)
+
+
+def _first(going: tuple[Prunable, ...]) -> Cut:
+    """For each timeline the transactions with the lowest revision that go."""
+    heads = [(file.writer, file.head) for file in going if file.kind is Kind.TRANSACTION and file.head is not None]
+    lowest: dict[str, int] = {}
+    for writer, head in heads:
+        lowest[writer] = min(head.revision, lowest.get(writer, head.revision))
+    return Cut.of((writer, head) for writer, head in heads if head.revision == lowest[writer])
+
+
+def _contains(cut: Cut, horizon: Checkpoint, view: View) -> bool:
+    """Whether the cut certainly contains the checkpoint's: of timelines without forks the later head has all that the earlier has."""
+    forked = {fork.writer for fork in view.forks} | {writer for writer, c in horizon.coverage.items() if c.branches}
+    for writer, heads in horizon.cut.heads.items():
+        own = cut.of_writer(writer)
+        if own != heads and (len(own) != 1 or len(heads) != 1 or writer in forked or own[0].revision <= heads[0].revision):
+            return False
+    return True

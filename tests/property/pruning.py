@@ -1,0 +1,307 @@
+"""Histories in which maintainers prune and tag at any moment: answers never change, except behind the horizon.
+
+What may be deleted is said here once more, independently: only what lies in the cut that was published, and no head of a timeline. What can
+be read is what contains that cut, and what a tag names. Everything else must be refused, never answered with something missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from bucketcatalog import Catalog, HistoryPruned
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.faults import SimulatedCrash, Wrapped
+
+from .comparing import Comparer, check
+from .driver import DATABASE, EngineReader, EngineSnapshot, heads_of, parents_of
+from .latecomers import Latecomers
+from .machine import Machine, Running
+from .model import diff
+from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, History, Part, Step
+from .stores import View, published
+from .timelines import EMPTY, Cut, Process
+from .world import Remembered, Time, World
+
+MAINTAINERS = ("maintainer-1", "maintainer-2")
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """A maintainer prunes; ``dies_at`` is the delete, counted from 0, at which its process dies, ``after`` it or before."""
+
+    who: int
+    older_than: int
+    grace: int
+    keep: int = 1
+    dies_at: int | None = None
+    after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A maintainer gives a name to a version that was noted down, by any number, or takes it back."""
+
+    name: str
+    number: int
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LongWait:
+    """All that is under way arrives, and then more time passes than anything may be late."""
+
+    microseconds: int = 800_000_000
+
+
+PruningStep = Step | Prune | Tag | LongWait
+
+
+class DiesAtDelete(Wrapped):
+    """Deletes until its process dies."""
+
+    def __init__(self, inner: Store, at: int | None, *, after: bool) -> None:
+        super().__init__(inner)
+        self.deleted: list[str] = []
+        self._at = at
+        self._after = after
+
+    def delete(self, name: str) -> None:
+        """As the inner store, until it is over."""
+        dies = self._at is not None and len(self.deleted) == self._at
+        if not dies or self._after:
+            self.inner.delete(name)
+            self.deleted.append(name)
+        if dies:
+            raise SimulatedCrash(name)
+
+
+@dataclass(slots=True)
+class Horizon:
+    """What the model knows of pruning: the cut that was published last, its newest commit time, and the tags' versions."""
+
+    cut: Cut = EMPTY
+    time: int = 0
+    tags: dict[str, str] = field(default_factory=dict)
+
+    def may_read(self, version: str | None, cut: Cut) -> bool:
+        """Whether a version has to be readable."""
+        return self.cut <= cut or version in self.tags.values()
+
+
+class PruningComparer(Comparer):
+    """Compares what can be read, and checks that the rest is refused."""
+
+    def __init__(self, world: World, store: Store, horizon: Horizon) -> None:
+        super().__init__(world, store)
+        self._horizon = horizon
+
+    def _refused(self, what: str, ask: Callable[[], object]) -> None:
+        try:
+            found = ask()
+        except HistoryPruned:
+            return
+        raise AssertionError(f"{what} lies behind the horizon and was shown: {found}")
+
+    def _at_time(self, reader: EngineReader, look: AtTime) -> None:
+        timelines = self._world.timelines
+        times = sorted({timelines.transactions[uuid].commit_time for uuid in timelines.arrived})
+        time = times[look.number % len(times)] - look.just_before
+        if time < self._horizon.time:
+            self._refused(f"time {time}", lambda: reader.snapshot(timestamp=time).version)
+        else:
+            super()._at_time(reader, look)
+
+    def at_version(self, reader: EngineReader, look: AtVersion) -> None:
+        """Compare; what has to be readable is not refused."""
+        past = self._world.past(look.number)
+        try:
+            super().at_version(reader, look)
+        except HistoryPruned:
+            assert not self._horizon.may_read(past.version, past.cut)
+
+    def _at_commit(self, reader: EngineReader, look: AtCommit) -> None:
+        try:
+            super()._at_commit(reader, look)
+        except HistoryPruned:
+            assert self._horizon.cut, "nothing was pruned"
+
+    def kept(self, number: int, part: Part) -> None:
+        """What an old snapshot shows is right, or it says that it was pruned."""
+        try:
+            super().kept(number, part)
+        except HistoryPruned:
+            assert self._horizon.cut, "nothing was pruned"
+
+    def forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
+        """Forks in what may have been deleted need not be shown; all others are, and each as it is."""
+        timelines = self._world.timelines
+        forks = timelines.forks(cut).items()
+        expected = {(writer, revision, uuids, not timelines.is_joined(uuids, cut)) for (writer, revision), uuids in forks}
+        found = snapshot.forks()
+        check("forks now, none beside those that there are", set(), found - expected)
+        needed = {fork for fork in expected if not fork[2] <= self._horizon.cut}
+        check("forks now, all that are needed", set(), needed - found)
+
+    def between(self, reader: EngineReader, look: Between) -> None:
+        """Compare where both ends can be read, and see that the rest is refused."""
+        start, end = self._world.past(look.start), self._world.past(look.end)
+        end = self._world.remembered[-1] if end.version is None else end
+        if self._horizon.cut <= start.cut and self._horizon.may_read(end.version, end.cut):
+            super().between(reader, look)
+            return
+        assert end.version is not None
+        self._refused(f"events from {start.version}", lambda: reader.changes("objects", start.version, end.version or ""))
+        table = TABLES[look.table]
+        try:
+            net = reader.diff(table, start.version, end.version)
+        except HistoryPruned:
+            assert not (self._can_differ(start) and self._can_differ(end))
+            return
+        check("difference", diff(self._world.state(start.cut), self._world.state(end.cut), table), net)
+
+    def _can_differ(self, past: Remembered) -> bool:
+        return past.version is None or self._horizon.may_read(past.version, past.cut)
+
+
+class Maintenance:
+    """What maintainers do in a world, and what the model makes of it."""
+
+    def __init__(self, world: World, store: Store, say: Callable[[str], None]) -> None:
+        self.horizon = Horizon()
+        self._world = world
+        self._timelines = world.timelines
+        self._store = store
+        self._say = say
+
+    def prune(self, step: Prune) -> None:
+        """Prune, perhaps not to the end."""
+        if not self._timelines.arrived:
+            return
+        dying = DiesAtDelete(self._store, step.dies_at, after=step.after)
+        view = View(dying, self._world.time.now)
+        try:
+            Catalog(view).prune(
+                f"{step.older_than}s",
+                keep=step.keep,
+                grace=f"{step.grace}s",
+                database=DATABASE,
+                writer=MAINTAINERS[step.who],
+                dry_run=False,
+                force=True,
+            )
+        except SimulatedCrash:
+            self._say("    dies")
+        self._note(MAINTAINERS[step.who], view)
+        horizon = self._published()
+        if horizon is not None:
+            self.horizon.cut = self._timelines.ancestors(heads_of(horizon))
+            self.horizon.time = max(self._timelines.transactions[uuid].commit_time for uuid in self.horizon.cut)
+        self._say(f"    horizon {horizon}, {len(dying.deleted)} files deleted")
+        for name in dying.deleted:
+            self._say(f"      {name}")
+        self._check_deleted(dying.deleted)
+
+    def _published(self) -> str | None:
+        """The horizon that was published last, as a dry run tells it."""
+        told = Catalog(View(self._store, self._world.time.now)).prune("999999s", database=DATABASE, force=True)
+        return told.horizon if told.published is not None else None
+
+    def _note(self, who: str, view: View) -> None:
+        """What the maintainer has committed, in its order: it had read what was there, as far as anybody could."""
+        for found in view.disarm():
+            parents = parents_of(found.data)
+            process = Process(who, parents, found.revision, 0)
+            self._timelines.read(process, frozenset(self._timelines.visible() - self._timelines.of_writer(who)))
+            transaction = self._timelines.commit(process, [], uuid=found.uuid, commit_time=found.commit_time)
+            self._world.note(transaction)
+            self._say(f"    {found.writer}@{found.revision} {found.uuid}")
+
+    def _check_deleted(self, deleted: list[str]) -> None:
+        """Of transactions only those go that the published cut holds, and no head."""
+        gone = {found.uuid for name in deleted if (found := published(name, b"")) is not None}
+        check("transactions that are deleted and were not covered", set(), gone - self.horizon.cut)
+        heads = {uuid for it in self._timelines.transactions.values() for uuid in self._timelines.heads(it.writer)}
+        check("heads that are deleted", set(), gone & heads)
+
+    def tag(self, step: Tag) -> None:
+        """Give a name to what can be read, or take one back."""
+        past = self._world.past(step.number)
+        view = View(self._store, self._world.time.now)
+        catalog = Catalog(view)
+        if step.drop and step.name in self.horizon.tags:
+            with catalog.writer(MAINTAINERS[1], database=DATABASE, clock=self._world.time.now) as held:
+                held.drop_tag(step.name)
+            del self.horizon.tags[step.name]
+        elif not step.drop and past.version is not None and self.horizon.may_read(past.version, past.cut):
+            with catalog.writer(MAINTAINERS[1], database=DATABASE, clock=self._world.time.now) as held:
+                tag = held.tag(step.name, version=past.version, replace=True)
+            self.horizon.tags[step.name] = tag.version
+            if tag.version != past.version:
+                self._world.remembered.append(Remembered(tag.version, past.cut, None))
+        self._note(MAINTAINERS[1], view)
+
+
+class PruningMachine(Machine):
+    """A history with pruning under way."""
+
+    def __init__(self, history: History, store: Store, time: Time) -> None:
+        super().__init__(history, store, time)
+        self._maintenance = Maintenance(self._world, store, self._say)
+        self._comparer = PruningComparer(self._world, store, self._maintenance.horizon)
+
+    def _take(self, step: PruningStep) -> None:  # type: ignore[override]
+        match step:
+            case Prune():
+                self._maintenance.prune(step)
+            case Tag():
+                self._maintenance.tag(step)
+            case LongWait():
+                for view in list(self._under_way):
+                    self._deliver(view)
+                self._world.time.pass_by(step.microseconds)
+            case _:
+                super()._take(step)
+
+    def _process(self, name: str) -> Running | None:
+        """A timeline whose fork lies before the horizon can be opened: what lies there concerns no writer."""
+        try:
+            return super()._process(name)
+        except AssertionError as error:
+            if self._maintenance.horizon.cut and "needs repair" in str(error):
+                return None
+            raise
+
+    def _read(self, running: Running, past: int | None = None) -> None:
+        remembered = self._world.past(past or 0)
+        if remembered.version is None or self._maintenance.horizon.may_read(remembered.version, remembered.cut):
+            super()._read(running, past)
+
+
+class PruningLatecomers(Latecomers):
+    """A history with pruning, in which transactions arrive long after all that was committed when they were has been deleted."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._maintenance = Maintenance(self.world, self.store, self.trace.append)
+        self._comparer = PruningComparer(self.world, self.store, self._maintenance.horizon)
+
+    def _take(self, step: Step | Prune) -> None:  # type: ignore[override]
+        if isinstance(step, Prune):
+            self.trace.append(f"{step}")
+            self._now += 1
+            self._maintenance.prune(step)
+        else:
+            super()._take(step)
+
+    def _at_time(self, reader: EngineReader, number: int, just_before: bool, part: Part) -> None:
+        timelines = self.world.timelines
+        times = sorted({timelines.transactions[uuid].commit_time for uuid in timelines.arrived})
+        time = times[number % len(times)] - just_before
+        if time >= self._maintenance.horizon.time:
+            super()._at_time(reader, number, just_before, part)
+            return
+        with pytest.raises(HistoryPruned):
+            reader.snapshot(timestamp=time)

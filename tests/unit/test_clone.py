@@ -1,0 +1,301 @@
+"""A clone shows what the version shows, and writers go on there; what was interrupted is no database, and is finished by the next run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bucketcatalog import Catalog, HistoryPruned, InvalidOption, MissingObject, TargetNotEmpty
+from bucketcatalog.cloning import Cloned
+from bucketcatalog.cloning import clone as clone_to
+from bucketcatalog.codec.boundaries import Boundary
+from bucketcatalog.store.faults import Failing, SimulatedCrash
+from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.writer import Committed
+
+from .helpers import World, bucket, names, obj, rows
+
+MAINTAINER = "maintainer-test"
+TABLES = ("objects", "deleted_objects", "buckets", "harvest_errors", "conflicts")
+
+
+def clone(world: World, target: Any, version: str | None = None, **options: Any) -> Cloned:
+    world.clock.tick()
+    catalog = world.catalog()
+    with world.writer(MAINTAINER, catalog=catalog) as held:
+        return clone_to(catalog.database("default"), held, target, None, version, now=world.clock, **options)
+
+
+def at(world: World, store: Any) -> World:
+    """The world of another store, by the same clock."""
+    other = World(store)
+    other.clock = world.clock
+    return other
+
+
+def content(store: Any) -> dict[str, bytes]:
+    return {info.name: store.get(info.name) for info in store.list("")}
+
+
+def shown(world: World, **options: Any) -> dict[str, Any]:
+    """Everything that a snapshot shows of rows, versions and results."""
+    snapshot = world.snapshot(**options)
+    wanted = {"objects": [*snapshot.table("objects").by_name, "_version", "_writer", "_revision", "_commit_timestamp"]}
+    return {table: rows(snapshot, table, wanted.get(table)) for table in TABLES}
+
+
+@pytest.fixture
+def world() -> World:
+    """Two writers and a compactor; tombstones, stubs, a conflict, an application's result, a tag, checkpoints and a tail."""
+    world = World()
+    with world.writer() as w, world.writer("v") as v, world.writer("compactor-1") as compactor, world.writer(MAINTAINER) as held:
+        world.commit(w, ("put", "objects", [obj(f"{n:03}", content_length=n) for n in range(100)]), app_id="job", app_version=3)
+        world.commit(v, ("put", "buckets", bucket("b")), ("put", "objects", obj("005", etag="v")))
+        compactor.checkpoint(scope="all")
+        world.commit(v, ("delete", "objects", [obj("007"), obj("never")]))
+        world.clock.tick()
+        held.tag("before")
+        world.commit(w, ("put", "objects", obj("008"), {"expect": "absent"}), ("put", "objects", obj("new")))
+    return world
+
+
+@pytest.fixture
+def target(world: World) -> MemoryStore:
+    return MemoryStore(clock=world.clock)
+
+
+def test_a_clone_shows_what_the_version_shows_with_the_same_versions(world: World, target: MemoryStore) -> None:
+    version = world.snapshot().version
+    made = clone(world, target)
+    assert (made.version, made.database, made.target) == (version, "default", target.url)
+    assert shown(at(world, target)) == shown(at(world, target), version=version) == shown(world, version=version)
+    there = at(world, target).snapshot()
+    assert {row["name"] for row in rows(there, "tags")} == {"before"}
+    assert set(rows(there, "tables")[0]) and there.definitions.given == world.snapshot(version=version).definitions.given
+
+
+def test_a_clone_has_its_own_segments_one_checkpoint_and_the_last_transactions(world: World, target: MemoryStore) -> None:
+    made = clone(world, target)
+    files = content(target)
+    kinds = [name.rpartition(".")[2] for name in files if "/newest/" not in name]
+    heads = {name for name in files if name.endswith(".txn") and not name.startswith(f"maintainer-{made.tag}/")}
+    assert kinds.count("ckpt") == 1 and kinds.count("seg") == made.segments == 1
+    assert {name: files[name] for name in heads} == {name: world.store.get(name) for name in heads}
+    assert {name.split("/")[0] for name in heads} == {"w", "v", "compactor-1", MAINTAINER} and made.transactions == 4
+    assert sum(len(data) for name, data in files.items() if not name.endswith(".txn")) == made.bytes
+    (said,) = [row for row in rows(at(world, target).snapshot(), "log") if row["operation"] == "clone"]
+    assert dict(said["metadata"]) == {"source": world.store.url, "version": made.version}
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_the_source_keeps_the_version_by_a_tag(world: World, target: MemoryStore, past: bool) -> None:
+    made = clone(world, target, "v@0" if past else None)
+    (tag,) = [row for row in rows(world.snapshot(), "tags") if row["name"] == made.tag]
+    assert tag["version"] == made.version and made.tag.startswith("clone-")
+    assert shown(at(world, target)) == shown(world, version="v@0" if past else made.version)
+
+
+def test_writers_go_on_with_the_next_revision(world: World, target: MemoryStore) -> None:
+    clone(world, target)
+    there = at(world, target)
+    with there.writer() as w, there.writer("v") as v, there.writer("new") as new:
+        made = [there.commit(held, ("put", "objects", obj(f"{held.id} went on"))) for held in (w, v, new)]
+        assert [committed.version for committed in made] == ["w@2", "v@2", "new@0"]
+        with w.transaction(app_id="job", app_version=3) as again:
+            again.put("objects", obj("again"))
+        assert again.committed is not None and again.committed.version == "w@0"
+    assert {"w went on", "v went on", "new went on"} < set(names(there.snapshot())) and "again" not in names(there.snapshot())
+    assert there.snapshot().view.forks == ()
+
+
+@pytest.mark.parametrize("scope", ["own", "all"])
+def test_checkpoints_in_a_clone_change_nothing(world: World, target: MemoryStore, scope: Any) -> None:
+    clone(world, target)
+    there = at(world, target)
+    for number in range(3):
+        for name in ("w", "v", "compactor-1"):
+            with there.writer(name) as held:
+                there.commit(held, ("put", "objects", obj(f"{name} {number}")), ("delete", "objects", obj(f"{number:03}")))
+                expected = shown(there)
+                held.checkpoint(scope=scope)
+            assert shown(there) == expected
+
+
+def test_the_history_before_is_behind_the_horizon(world: World, target: MemoryStore) -> None:
+    made = clone(world, target)
+    there = at(world, target)
+    newest = world.snapshot(version=made.version).cut.newest_commit_time
+    assert shown(there, timestamp=f"@{newest}") == shown(world, version=made.version)
+    for how in ({"timestamp": f"@{newest - 1}"}, {"version": "w@0"}, {"version": "v@0"}, {"version": "before"}, {"version": ":"}):
+        with pytest.raises(HistoryPruned):
+            there.snapshot(**how)
+    with pytest.raises(HistoryPruned):
+        there.catalog().changes(start="before")
+    assert there.catalog().info().horizon == made.version
+
+
+def test_a_clone_can_be_cloned(world: World, target: MemoryStore) -> None:
+    clone(world, target)
+    there = at(world, target)
+    with there.writer() as w:
+        there.commit(w, ("put", "objects", obj("later")))
+    second = MemoryStore(clock=world.clock)
+    made = clone(there, second)
+    assert shown(at(world, second)) == shown(there, version=made.version) and "later" in names(at(world, second).snapshot())
+
+
+def test_the_data_boundary_goes_along(world: World, target: MemoryStore) -> None:
+    with world.writer(MAINTAINER) as held:
+        held.bound("collect", Boundary(data=world.clock.now, settled=world.clock.now))
+    clone(world, target)
+    there = at(world, target).snapshot()
+    assert [(b.data, b.horizon.heads) for c in there.view.checkpoints for b in c.boundaries] == [
+        (world.clock.now - 1_000_000, {})
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::bucketcatalog.CatalogWarning")
+def test_forked_timelines_are_cloned_and_can_go_on(world: World, target: MemoryStore) -> None:
+    first, second = world.writer("u"), world.writer("u")
+    for number in range(3):
+        world.commit(first, ("put", "objects", obj(f"first {number}")))
+    world.commit(second, ("put", "objects", obj("second")))
+    made = clone(world, target)
+    assert shown(at(world, target)) == shown(world, version=made.version)
+    there = at(world, target)
+    with there.writer("u") as u:
+        there.commit(u, ("put", "objects", obj("went on")))
+    assert {"first 2", "second", "went on"} < set(names(there.snapshot()))
+
+
+# What is there already.
+
+
+def test_a_place_with_the_database_is_refused_and_left_as_it_is(world: World, target: MemoryStore) -> None:
+    with at(world, target).writer("x") as x:
+        world.commit(x, ("put", "objects", obj("other")))
+    before, source = content(target), content(world.store)
+    with pytest.raises(TargetNotEmpty):
+        clone(world, target)
+    assert content(target) == before and content(world.store) == source
+    with pytest.raises(TargetNotEmpty):
+        clone(world, world.store)
+
+
+def test_another_database_is_not_in_the_way(world: World, target: MemoryStore) -> None:
+    with at(world, target).writer("w", database="other") as x:
+        world.commit(x, ("put", "objects", obj("other")))
+    clone(world, target)
+    assert names(at(world, target).snapshot(database="other")) == ["other"]
+    assert "new" in names(at(world, target).snapshot(database="default"))
+
+
+def test_the_same_again_changes_nothing_and_another_version_is_refused(world: World, target: MemoryStore) -> None:
+    made = clone(world, target)
+    files = content(target)
+    for version in (None, made.version, made.tag):
+        again = clone(world, target, version)
+        assert (again.version, again.tag, again.bytes) == (made.version, made.tag, 0)
+    assert content(target) == files
+    with world.writer() as w:
+        world.commit(w, ("put", "objects", obj("later")))
+    for version in (None, "w@0"):
+        with pytest.raises(TargetNotEmpty, match=made.version.partition("@")[0]):
+            clone(world, target, version)
+    assert clone(world, target, made.version).bytes == 0 and content(target) == files
+
+
+def test_nothing_cannot_be_cloned(world: World, target: MemoryStore) -> None:
+    with pytest.raises(InvalidOption):
+        clone(world, target, ":")
+    assert content(target) == {}
+
+
+# Interrupted.
+
+
+def crash(world: World, store: MemoryStore, at_call: int, *, late: bool) -> MemoryStore:
+    """A target after a clone that died at one of its calls there."""
+    with pytest.raises(SimulatedCrash):
+        clone(world, Failing(store, at=at_call, after=late))
+    return store
+
+
+def calls(world: World) -> list[tuple[str, str]]:
+    counting = Failing(MemoryStore(clock=world.clock))
+    clone(world, counting)
+    return counting.calls
+
+
+def is_readable(world: World, store: MemoryStore, expected: dict[str, Any]) -> bool:
+    """Whether there is a database, and if so that it is whole; if not, that whoever asks is told."""
+    there = at(world, store)
+    if "default" not in there.catalog().databases():
+        return False
+    times = [None, *(row.head.commit_time for row in world.snapshot().view.tail)]
+    try:
+        assert shown(there) == expected
+    except MissingObject:
+        for time in times[1:]:
+            with pytest.raises((MissingObject, HistoryPruned)):
+                there.snapshot(timestamp=f"@{time}")
+        return False
+    return True
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_crash_leaves_no_database_or_a_whole_one_and_the_next_run_finishes(twice: bool) -> None:
+    """Timelines of one transaction each, which need nothing before them to be read: half of these would look like a database."""
+    world = World()
+    for name in ("u", "v", "w"):
+        with world.writer(name) as held:
+            world.commit(held, ("put", "objects", obj(name)), ("delete", "objects", obj("nothing")))
+    expected = shown(world)
+    points = [(number, late) for number, _ in enumerate(calls(world)) for late in (False, True)]
+    readable = []
+    for number, late in points:
+        store = crash(world, MemoryStore(clock=world.clock), number, late=late)
+        readable.append(is_readable(world, store, expected))
+        if twice and not readable[-1]:
+            is_readable(world, crash(world, store, min(number, 9), late=not late), expected)
+        made = clone(world, store)
+        assert is_readable(world, store, expected) and shown(world, version=made.version) == expected
+        there = at(world, store)
+        with there.writer("u") as u:
+            assert there.commit(u, ("put", "objects", obj("went on"))).version == "u@1"
+    assert readable == sorted(readable) and True in readable and False in readable
+
+
+def test_an_interrupted_clone_is_finished_as_of_the_version_that_it_was_of(world: World) -> None:
+    expected = shown(world)
+    number = next(number for number, (call, name) in enumerate(calls(world)) if call == "put" and name.endswith(".ckpt"))
+    version = world.snapshot().version
+    store = crash(world, MemoryStore(clock=world.clock), number, late=False)
+    with world.writer() as w:
+        world.commit(w, ("put", "objects", obj("later")))
+    with pytest.raises(TargetNotEmpty):
+        clone(world, store, "w@0")
+    made = clone(world, store)
+    assert made.version == version and made.bytes and shown(at(world, store)) == expected
+
+
+def test_large_tables_and_catalogs_on_disk(tmp_path: Path) -> None:
+    source = Catalog(tmp_path / "a")
+    with source.writer("w") as w:
+        for part in range(3):
+            with w.transaction() as tx:
+                tx.put("objects", pa.Table.from_pylist([obj(f"{n:06}", content_length=n) for n in range(part * 5_000, 20_000)]))
+        w.checkpoint()
+        with w.transaction() as tx:
+            tx.delete("objects", pa.Table.from_pylist([obj(f"{n:06}") for n in range(0, 20_000, 3)]))
+    made = source.clone(tmp_path / "b")
+    there = Catalog(tmp_path / "b")
+    for table in ("objects", "deleted_objects"):
+        assert there.snapshot().scan(table).to_arrow().equals(source.snapshot(version=made.version).scan(table).to_arrow())
+    assert source.clone(tmp_path / "b").bytes == 0
+    with there.writer("w") as w, w.transaction() as again:
+        again.put("objects", obj("more"))
+    assert isinstance(again.committed, Committed) and again.committed.revision == 4
