@@ -21,6 +21,8 @@ MANY_EVENTS, MANY_TRANSACTIONS, MANY_BYTES = 1_000_000, 1_000, 256 << 20
 """What is not covered by a checkpoint is read by everybody: from so much on a checkpoint is worth its cost."""
 MANY_TOMBSTONES = 100_000
 """From so many on, if they are more than the live rows, tombstones are worth collecting."""
+MANY_TIMES, MUCH_HISTORY, _LONG = 4, 64 << 20, 30 * 86_400 * 1_000_000
+"""Files of more than so many times the bytes that are read now, and so many bytes beside, are worth pruning after 30 days."""
 _OBJECTS, _LENGTH = "objects", "content_length"
 Progress = Callable[[int], None]
 
@@ -54,12 +56,16 @@ class TableInformation:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a database, in bytes but for ``count``. Segments that no checkpoint names count as changes."""
+    """The files of a database, in bytes but for ``count``. Segments that no checkpoint names count as changes.
+
+    ``oldest`` is when the first of them was written, microseconds by the store's clock.
+    """
 
     count: int = 0
     bytes: int = 0
     changes: int = 0
     checkpoints: int = 0
+    oldest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,7 @@ def _files(snapshot: Snapshot, of_checkpoints: set[str]) -> Files:
                 bytes=found.bytes + info.size,
                 changes=found.changes + info.size * is_change,
                 checkpoints=found.checkpoints + info.size * is_checkpoint,
+                oldest=min(found.oldest or info.modified_us, info.modified_us),
             )
     return found
 
@@ -214,6 +221,12 @@ def _to_do(found: Information, chosen: str) -> Iterator[Advice]:
     if too_much:
         waiting = f"readers replay {_several(found.uncovered_transactions, 'transaction')}"
         yield Advice(waiting, f"bucketcatalog checkpoint {chosen} --all-writers")
+    current = found.uncovered_bytes + sum(level.bytes for table in found.tables for level in table.levels)
+    is_old = found.files.oldest < found.watermark.timestamp() * 1e6 - _LONG
+    if is_old and found.files.changes + found.files.checkpoints > MUCH_HISTORY + MANY_TIMES * current:
+        yield Advice(
+            f"the history is more than {MANY_TIMES} times what is read now", f"bucketcatalog prune {chosen} --older-than 30d"
+        )
     for table in found.tables:
         if table.tombstones >= MANY_TOMBSTONES and table.tombstones > table.live:
             ended = f"{_several(table.tombstones, 'tombstone')} of {table.table}, more than live rows"

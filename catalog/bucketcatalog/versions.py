@@ -56,7 +56,7 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
             raise
         try:
             return version_view(files, cut)  # a tag keeps what it needs until it has a checkpoint
-        except MissingObject:
+        except (MissingObject, InvalidVersion):
             raise error from None  # but a clone has nothing of what its tags name
 
 

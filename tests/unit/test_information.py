@@ -9,8 +9,9 @@ import pytest
 
 from bucketcatalog import DatabaseNotFound
 from bucketcatalog.catalog import Catalog
-from bucketcatalog.codec.boundaries import Boundary
+from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
 from bucketcatalog.information import Information
+from bucketcatalog.log.horizon import floors_of
 from bucketcatalog.store.memory import MemoryStore
 
 from .helpers import World, bucket, obj, rows, time_at
@@ -102,16 +103,18 @@ def test_segments_that_transactions_refer_to_are_changes(world: World, monkeypat
 
 
 def test_tags_and_the_horizon_of_the_history_are_told(world: World) -> None:
-    with world.writer() as w, world.writer("maintainer-1") as held:
+    with world.writer() as w, world.writer("compactor-1") as compactor, world.writer("maintainer-1") as held:
         world.commit(w, ("put", "objects", obj("a")))
-        horizon = world.snapshot()
+        compactor.checkpoint(scope="all")
+        (horizon,) = world.snapshot().view.checkpoints
         for name in ("one", "two"):
             world.clock.tick()
             held.tag(name)
         held.drop_tag("two")
-        held.bound("prune", Boundary(horizon=horizon.cut))
+        link = CheckpointLink(horizon.writer, horizon.revision, horizon.uuid, horizon.digest)
+        held.bound("prune", Boundary(horizon=horizon.cut, checkpoint=link, floors=floors_of(horizon, {})))
     found = info(world)
-    assert (found.tags, found.horizon, found.horizon_time) == (1, horizon.version, time_at(horizon.cut.newest_commit_time))
+    assert (found.tags, found.horizon, found.horizon_time) == (1, str(horizon.cut), time_at(horizon.cut.newest_commit_time))
 
 
 def advice(world: World) -> list[str]:
@@ -155,6 +158,20 @@ def test_many_tombstones_are_worth_collecting(world: World, monkeypatch: pytest.
         world.commit(w, ("delete", "objects", obj("3")))
     (line,) = advice(world)
     assert line == f"4 tombstones of objects, more than live rows: bucketcatalog gc {world.store.url} --database default --data"
+
+
+def test_a_long_history_is_worth_pruning_once_it_is_old(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bucketcatalog.information.MUCH_HISTORY", 1_000)
+    with world.writer() as w:
+        for _ in range(12):
+            world.commit(w, ("put", "objects", many(0, 300)))
+            w.checkpoint()
+        assert advice(world) == []
+        world.clock.tick(31 * 86_400 * 1_000_000)
+        (line,) = advice(world)
+        monkeypatch.setattr("bucketcatalog.information.MANY_TIMES", 1_000)
+        assert advice(world) == []
+    assert line.endswith(f": bucketcatalog prune {world.store.url} --database default --older-than 30d")
 
 
 def test_a_place_with_a_space_is_quoted_and_progress_is_told(world: World, tmp_path: Any) -> None:
