@@ -11,7 +11,8 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from .codec.blocks import BlockClass, Purpose
-from .codec.segments import BlockPlace, Run, SegmentReference, held_by_segment
+from .codec.segmentrefs import Run, SegmentReference, held_by_segment
+from .codec.segments import BlockPlace
 from .errors import CorruptionError, UnsupportedFormat
 from .facts import Facts
 from .fetch import Blocks, Filters, read_index, read_index_and_filters

@@ -16,7 +16,8 @@ from . import clock, paths
 from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.checkpoints import Checkpoint, Totals, encode_checkpoint
 from .codec.seal import RUNS
-from .codec.segments import Origin, SegmentReference
+from .codec.segmentrefs import SegmentReference
+from .codec.segments import Origin
 from .contents import Contents
 from .cut import Cut, Head
 from .errors import CheckpointTooLate, HistoryPruned

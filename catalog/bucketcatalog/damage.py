@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from . import paths
-from .codec.segments import BlockPlace, SegmentReference
+from .codec.segmentrefs import SegmentReference
+from .codec.segments import BlockPlace
 from .contents import Contents
 from .errors import CorruptionError, UnsupportedFormat
 from .fetch import read_block, read_index

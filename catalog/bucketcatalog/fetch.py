@@ -8,17 +8,8 @@ from collections.abc import Callable, Collection
 
 from .codec.blocks import BlockClass, decode_block
 from .codec.keyfilters import decode_filters
-from .codec.segments import (
-    BlockPlace,
-    SegmentFile,
-    SegmentReference,
-    check_block,
-    decode_index,
-    decode_segment_file,
-    held_by_block,
-    held_by_segment,
-    index_place,
-)
+from .codec.segmentrefs import SegmentReference, held_by_segment
+from .codec.segments import BlockPlace, SegmentFile, check_block, decode_index, decode_segment_file, held_by_block, index_place
 from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
 from .keyfilters import KeyFilter

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .codec.segments import BlockPlace, SegmentReference
+from .codec.segmentrefs import SegmentReference
+from .codec.segments import BlockPlace
 from .errors import BucketCatalogError
 from .keys import KeyRange
 

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from .arrays import one_chunk
 from .base import TableBase
 from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from .codec.segments import BlockPlace, Origin, SegmentReference
+from .codec.segmentrefs import SegmentReference
+from .codec.segments import BlockPlace, Origin
 from .cut import Cut
 from .errors import ClosedWriter
 from .facts import Facts, Kind, concat

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .codec.blocks import BlockClass, EncodedBlock, encode_blocks
-from .codec.segments import SegmentReference
+from .codec.segmentrefs import SegmentReference
 from .codec.transactions import MAX_ACTIONS, action_of
 from .events import Event, facts_of_events
 from .facts import NO_TRANSACTIONS, Facts, Kind, concat

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from . import clock, paths
 from .codec.blocks import EncodedBlock
-from .codec.segments import Origin, SegmentBuilder, SegmentReference
+from .codec.segmentrefs import SegmentReference
+from .codec.segments import Origin, SegmentBuilder
 from .cut import Cut
 from .store.base import Store
 from .store.persist import for_seconds, put_persistently

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from .arrays import hexadecimal, one_chunk
 from .base import TableBase
 from .codec.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_blocks
-from .codec.segments import beside
+from .codec.segmentrefs import beside
 from .facts import NO_TRANSACTIONS, Facts
 from .fetch import read_block
 from .keys import encode_keys

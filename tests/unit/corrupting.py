@@ -9,7 +9,8 @@ from typing import Any
 from bucketcatalog import paths
 from bucketcatalog.codec.blocks import BlockClass, encode_blocks
 from bucketcatalog.codec.seal import FORMAT_VERSION, seal
-from bucketcatalog.codec.segments import SegmentBuilder, SegmentReference
+from bucketcatalog.codec.segmentrefs import SegmentReference
+from bucketcatalog.codec.segments import SegmentBuilder
 from bucketcatalog.codec.transactions import Transaction, decode_transaction, encode_transaction
 from bucketcatalog.fetch import read_block
 from bucketcatalog.snapshot import Snapshot

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from .. import paths
 from ..codec.checkpoints import Checkpoint, Coverage
 from ..codec.seal import RUNS
-from ..codec.segments import BlockPlace, SegmentReference, runs_of
+from ..codec.segmentrefs import SegmentReference, runs_of
+from ..codec.segments import BlockPlace
 from ..errors import CorruptionError, UnsupportedFormat
 from ..fetch import read_index_and_filters
 from ..log.files import LogFiles

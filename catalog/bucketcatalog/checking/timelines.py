@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..codec.boundaries import Boundary
 from ..codec.checkpoints import Definition
-from ..codec.segments import SegmentReference
+from ..codec.segmentrefs import SegmentReference
 from ..codec.transactions import Link, Transaction, Void
 from ..cut import Cut, Head
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat

@@ -14,7 +14,8 @@ import pyarrow as pa
 from .. import paths
 from ..codec.checkpoints import Checkpoint
 from ..codec.descriptors import core_tables
-from ..codec.segments import BlockPlace, SegmentReference
+from ..codec.segmentrefs import SegmentReference
+from ..codec.segments import BlockPlace
 from ..codec.transactions import event_of
 from ..cut import Cut, Head
 from ..errors import CorruptionError, UnsupportedFormat

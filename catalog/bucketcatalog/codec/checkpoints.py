@@ -16,7 +16,7 @@ from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
-from .segments import SegmentReference, known_segments, segment_message
+from .segmentrefs import SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
 from .transactions import Link, Void, void_message, void_of
 

@@ -19,7 +19,8 @@ from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
 from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
-from .segments import BlockPlace, SegmentReference, known_segments, segment_message
+from .segmentrefs import SegmentReference, known_segments, segment_message
+from .segments import BlockPlace
 from .tags import TagEntry, tag_message, tag_of
 from .wire import field_spans
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import paths
 from ..codec.checkpoints import Checkpoint
-from ..codec.segments import SegmentReference
+from ..codec.segmentrefs import SegmentReference
 from ..codec.transactions import Link, Transaction
 from ..cut import Head
 from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
