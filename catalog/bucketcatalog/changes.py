@@ -21,7 +21,7 @@ from .errors import InvalidOption
 from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat
 from .keys import KeyRange, encode_keys
 from .merge import Part
-from .metadata import METADATA_TABLES
+from .metadataschemas import METADATA_TABLES
 from .planning import Slice
 from .reading import empty_rows, read_slice
 from .render import output_schema, render, version_names

@@ -10,121 +10,18 @@ import pyarrow as pa
 from . import paths
 from .codec.checkpoints import Checkpoint
 from .contents import Contents
-from .damage import DAMAGE, damage
+from .damage import damage
 from .errors import InvalidOption
 from .filters import Where, allowed_values, check, matching
 from .log.tags import tags_of
 from .log.walking import still_there
 from .merge import Part
+from .metadataschemas import SCHEMAS
 from .names import COMPACTOR_PREFIX, is_maintainer
 from .reading import read_slice
 from .replay.conflicts import CONFLICTS, conflicts
 from .sums import SUMS, sums_of
-from .tables import TIMESTAMP, Table
-
-_MAP = pa.map_(pa.string(), pa.string())
-_SCHEMAS = {
-    "log": pa.schema(
-        [
-            pa.field("writer", pa.string(), False),
-            pa.field("revision", pa.int64(), False),
-            pa.field("uuid", pa.string(), False),
-            pa.field("commit_timestamp", TIMESTAMP, False),
-            pa.field("operation", pa.string()),
-            pa.field("metadata", _MAP),
-            pa.field("app_id", pa.string()),
-            pa.field("app_version", pa.int64()),
-            pa.field("events", pa.int64(), False),
-            pa.field("bytes", pa.int64(), False),
-            pa.field("parents", pa.list_(pa.string())),
-            pa.field("version", pa.string(), False),
-        ]
-    ),
-    "writers": pa.schema(
-        [
-            pa.field("writer", pa.string(), False),
-            pa.field("role", pa.string(), False),
-            pa.field("revision", pa.int64(), False),
-            pa.field("heads", pa.int64(), False),
-            pa.field("last_commit_timestamp", TIMESTAMP, False),
-            pa.field("uncovered", pa.int64(), False),
-        ]
-    ),
-    "checkpoints": pa.schema(
-        [
-            pa.field("writer", pa.string(), False),
-            pa.field("revision", pa.int64(), False),
-            pa.field("uuid", pa.string(), False),
-            pa.field("as_of", TIMESTAMP, False),
-            pa.field("created", TIMESTAMP, False),
-            pa.field("writers", pa.int64(), False),
-            pa.field("rows", pa.int64(), False),
-            pa.field("bytes", pa.int64(), False),
-            pa.field("bytes_written", pa.int64(), False),
-            pa.field("bytes_reused", pa.int64(), False),
-            pa.field("segments", pa.int64(), False),
-            pa.field("in_use", pa.bool_(), False),
-            pa.field("version", pa.string(), False),
-        ]
-    ),
-    "segments": pa.schema(
-        [
-            pa.field("checkpoint", pa.string(), False),
-            pa.field("name", pa.string(), False),
-            pa.field("table", pa.string(), False),
-            pa.field("class", pa.string(), False),
-            pa.field("purpose", pa.string(), False),
-            pa.field("run", pa.string()),
-            pa.field("level", pa.int64(), False),
-            pa.field("rows", pa.int64(), False),
-            pa.field("blocks", pa.int64(), False),
-            pa.field("bytes", pa.int64(), False),
-        ]
-    ),
-    "conflicts": CONFLICTS,
-    "sums": SUMS,
-    "forks": pa.schema(
-        [
-            pa.field("writer", pa.string(), False),
-            pa.field("revision", pa.int64(), False),
-            pa.field("uuids", pa.list_(pa.string()), False),
-            pa.field("open", pa.bool_(), False),
-        ]
-    ),
-    "tables": pa.schema(
-        [
-            pa.field("table", pa.string(), False),
-            pa.field("key", pa.list_(pa.string())),
-            pa.field("id", pa.string()),
-            pa.field("data_reference", pa.list_(pa.string())),
-            pa.field("parent", pa.string()),
-            pa.field("columns", pa.list_(pa.string())),
-            pa.field("tombstones", pa.bool_()),
-            pa.field("contradiction", pa.string()),
-        ]
-    ),
-    "tags": pa.schema(
-        [
-            pa.field("name", pa.string(), False),
-            pa.field("version", pa.string(), False),
-            pa.field("created", TIMESTAMP, False),
-            pa.field("dropped", pa.bool_(), False),
-            pa.field("commit_timestamp", TIMESTAMP, False),
-            pa.field("writer", pa.string(), False),
-            pa.field("revision", pa.int64(), False),
-            pa.field("replaced_version", pa.string()),
-            pa.field("replaced_commit_timestamp", TIMESTAMP),
-            pa.field("replaced_writer", pa.string()),
-        ]
-    ),
-    "damage": DAMAGE,
-}
-METADATA_TABLES = frozenset(_SCHEMAS)
-
-
-def metadata_schema(name: str) -> pa.Schema:
-    """The columns of a table about the catalog."""
-    return _SCHEMAS[name]
+from .tables import Table
 
 
 class MetadataScan:
@@ -135,7 +32,7 @@ class MetadataScan:
         self._name = name
         self._where = where
         self._shape = Table(name, (), ())
-        every = _SCHEMAS[name]
+        every = SCHEMAS[name]
         check(self._shape, where, every)
         wanted = every.names if columns is None else list(columns)
         unknown = [c for c in wanted if every.get_field_index(c) < 0 or wanted.count(c) > 1]
@@ -167,7 +64,7 @@ class MetadataScan:
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=_SCHEMAS[name])
+    return pa.Table.from_pylist(rows, schema=SCHEMAS[name])
 
 
 def _log(contents: Contents) -> pa.Table:

@@ -12,7 +12,7 @@ from .codec.descriptors import core_tables, tables_of
 from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
 from .log.owner import DEFAULT_LIMITS, Limits
-from .metadata import METADATA_TABLES
+from .metadataschemas import METADATA_TABLES
 from .names import database_name, is_name, writer_id
 from .paths import newest_prefix, transactions_prefix
 from .schema import merge

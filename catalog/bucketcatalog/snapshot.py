@@ -18,7 +18,8 @@ from .keys import encode_key
 from .listing import Page, list_page
 from .losses import Loss
 from .merge import Part
-from .metadata import METADATA_TABLES, MetadataScan
+from .metadata import MetadataScan
+from .metadataschemas import METADATA_TABLES
 from .render import output_schema, render
 from .scan import Scan
 from .surface import storage_row

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import InputPartition
 from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.changes import Changes, changes_schema
 from bucketcatalog.cut import Cut
-from bucketcatalog.metadata import METADATA_TABLES, metadata_schema
+from bucketcatalog.metadataschemas import METADATA_TABLES, metadata_schema
 from bucketcatalog.render import REQUESTED
 from bucketcatalog.scan import Scan
 from bucketcatalog.snapshot import Snapshot

@@ -54,6 +54,7 @@ ORDER = [
     "versions",
     "contents",
     "damage",
+    "metadataschemas",
     "metadata",
     "scan",
     "listing",
