@@ -73,6 +73,7 @@ class Definitions(Mapping[str, Table]):
 def merge(older: Table, newer: Table) -> Table:
     """``newer`` with what only ``older`` declares; ``IncompatibleTable`` where the two contradict."""
     _check_key(older, newer)
+    _check_fixed(older, newer)
     _check_columns(newer.name, older.columns, newer.columns)
     return parse_definition(union(older.definition, newer.definition))
 
@@ -84,6 +85,20 @@ def _check_key(older: Table, newer: Table) -> None:
     if shape(older) != shape(newer):
         raise IncompatibleTable(
             f"Table {newer.name!r} is defined with two keys: {', '.join(older.key)} and {', '.join(newer.key)}.",
+            next_step="Give the new definition a name of its own.",
+        )
+
+
+def _check_fixed(older: Table, newer: Table) -> None:
+    """What a fold has forgotten cannot be had back, so what UPDATEs leave alone, and what becomes of ended versions, cannot change."""
+    if older.fixed_columns != newer.fixed_columns:
+        raise IncompatibleTable(
+            f"Table {newer.name!r} is defined with two sets of columns that no update changes: its id or its data reference differs.",
+            next_step="Give the new definition a name of its own.",
+        )
+    if older.keeps_tombstones != newer.keeps_tombstones:
+        raise IncompatibleTable(
+            f"Table {newer.name!r} is defined to keep tombstones, and to drop them.",
             next_step="Give the new definition a name of its own.",
         )
 

@@ -294,3 +294,28 @@ class TestContradictions:
         with pytest.raises(IncompatibleTable, match=r"my\.rows"):
             world.writer("compactor-1").checkpoint(scope="all")
         assert not [info for info in world.store.list("") if info.name.endswith(".ckpt")]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        'name: "lab.r" key: "k" tombstones: TOMBSTONES_DROPPED',
+        'name: "lab.r" key: "k" id: "v"',
+        'name: "lab.r" key: "k" data_reference: "v"',
+    ],
+)
+def test_what_folds_have_relied_on_cannot_be_declared_anew(changed: str) -> None:
+    body = "message R {{ option (bucketcatalog.v1.table) = {{ {} }}; string k = 1; optional string v = 2; }}"
+    head = 'syntax = "proto3";\nimport "bucketcatalog/v1/options.proto";\n'
+    one, other = (messages(head + body.format(options))["R"] for options in ('name: "lab.r" key: "k"', changed))
+    world = World()
+    first = world.catalog()
+    first.register(one)
+    with world.writer(catalog=first) as writer:
+        world.commit(writer, ("put", "lab.r", {"k": "a", "v": "b"}))
+    second = world.catalog()
+    second.register(other)
+    with world.writer("v", catalog=second) as writer, pytest.raises(IncompatibleTable) as caught:
+        world.commit(writer, ("put", "lab.r", {"k": "a", "v": "c"}))
+    assert "lab.r" in str(caught.value) and caught.value.next_step
+    assert rows(world.snapshot(), "lab.r") == [{"k": "a", "v": "b"}]
