@@ -9,7 +9,16 @@ from collections.abc import Callable, Collection
 from .codec.blocks import BlockClass, decode_block
 from .codec.keyfilters import decode_filters
 from .codec.segmentrefs import SegmentReference, held_by_segment
-from .codec.segments import BlockPlace, SegmentFile, check_block, decode_index, decode_segment_file, held_by_block, index_place
+from .codec.segments import (
+    BlockPlace,
+    SegmentFile,
+    check_between,
+    check_block,
+    decode_index,
+    decode_segment_file,
+    held_by_block,
+    index_place,
+)
 from .errors import MissingObject, ObjectNotFound
 from .facts import Facts
 from .keyfilters import KeyFilter
@@ -45,6 +54,7 @@ def read_index_and_filters(store: Store, database: str, reference: SegmentRefere
     name = segment_path(reference.writer, database, reference.uuid)
     start, stop = reference.filters_offset, reference.index_offset + reference.index_length
     data = _range(store, name, start, stop - start, lambda: held_by_segment(reference))
+    check_between(data[reference.filters_length : reference.index_offset - start], name, reference)
     index = decode_index(data[reference.index_offset - start :], name, reference)
     return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)
 

@@ -19,6 +19,7 @@ from bucketcatalog import BucketCatalogError, Catalog, CorruptionError, MissingO
 from bucketcatalog.cut import Cut
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.looking import newest_view
+from bucketcatalog.merging import Alone
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Wrapped
@@ -85,7 +86,9 @@ class Specimen:
                 tx.put("objects", self.columns())
                 tx.delete("objects", obj("b"))
             if checkpoint:
-                writer.checkpoint()
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr("bucketcatalog.writer.Alone", Alone)  # one task, so that all blocks lie in one segment
+                    writer.checkpoint()
         self.files = {info.name: self.store.get(info.name) for info in self.store.list("")}
         self.expected = {name: read(self.snapshot()) for name, read in READS.items()}
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, checkpoint
+from bucketcatalog import Catalog, checkpoint, segmenting
 from bucketcatalog.errors import (
     BucketCatalogError,
     ClosedWriter,
@@ -253,7 +253,8 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
 ) -> None:
     """From the first request of each kind on."""
     step = STEPS[name]
-    monkeypatch.setattr(checkpoint, "_PATIENCE", 0.2)
+    for module in (checkpoint, segmenting):
+        monkeypatch.setattr(module, "PATIENCE", 0.2)
     process = Process(bench)
     if step.in_parts:
         monkeypatch.setattr(uploads, "THRESHOLD_BYTES", 0)

@@ -116,7 +116,7 @@ class SegmentBuilder:
         before = _FILTERS_TAG + _varint(len(filters)) if filters else b""
         sealed = seal(index.SerializeToString(deterministic=True))
         index_offset = self.size + len(before) + len(filters)
-        prefix = _INDEX_TAG + _varint(len(sealed))
+        prefix = _index_prefix(len(sealed))
         trailer = _OFFSET_TAG + index_offset.to_bytes(8, "little")
         data = b"".join([*self._parts, before, filters, prefix, sealed, trailer])
         reference = SegmentReference(
@@ -200,6 +200,16 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         runs=runs_of(rows),
     )
     return SegmentFile(reference, message.database, cut_of(message.cut.writers), tables, _origin_of(message), places)
+
+
+def check_between(data: bytes, name: str, reference: SegmentReference) -> None:
+    """``CorruptionError`` where these are not the bytes that stand between the filters and the index."""
+    if data != _index_prefix(reference.index_length):
+        raise CorruptionError(f"{name} is damaged between its filters and its index.", next_step=_REMEDY)
+
+
+def _index_prefix(length: int) -> bytes:
+    return _INDEX_TAG + _varint(length)
 
 
 def check_block(data: bytes, place: BlockPlace) -> None:
