@@ -22,7 +22,11 @@ from tests.spark.sample import OTHER, OWNER, Sample, objects, read, reader, rows
     ("options", "message"),
     [
         ({"versonAsOf": "1"}, r"\[INVALID_OPTION\] There is no option 'versonasof'. Next: Did you mean versionAsOf\?"),
-        ({"ignoreCorruption": "true"}, r"\[INVALID_OPTION\] There is no option 'ignorecorruption'"),
+        ({"mergeSchema": "true"}, r"\[INVALID_OPTION\] There is no option 'mergeschema'"),
+        (
+            {"ignoreCorruption": "perhaps"},
+            r"\[INVALID_OPTION\] The option ignoreCorruption is 'perhaps'. Next: Set it to true or false",
+        ),
         ({"strict": "maybe"}, r"\[INVALID_OPTION\] The option strict is 'maybe'. Next: Set it to true or false"),
         ({"maxPartitionRows": "0"}, r"\[INVALID_OPTION\] The option maxPartitionRows"),
         ({"timestampAsOf": "@1", "versionAsOf": "1"}, r"\[INVALID_OPTION\] .* exclude each other"),
