@@ -258,7 +258,7 @@ class PruningMachine(Machine):
         self._maintenance = Maintenance(self._world, store, self._say)
         self._comparer = PruningComparer(self._world, store, self._maintenance.horizon)
 
-    def _take(self, step: PruningStep) -> None:  # type: ignore[override]
+    def _take(self, step: PruningStep) -> None:
         match step:
             case Prune():
                 self._maintenance.prune(step)
@@ -294,7 +294,7 @@ class PruningLatecomers(Latecomers):
         self._maintenance = Maintenance(self.world, self.store, self.trace.append)
         self._comparer = PruningComparer(self.world, self.store, self._maintenance.horizon)
 
-    def _take(self, step: Step | Prune) -> None:  # type: ignore[override]
+    def _take(self, step: Step | Prune) -> None:
         if isinstance(step, Prune):
             self.trace.append(f"{step}")
             self._now += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 
 from bucketcatalog import Catalog
 from bucketcatalog.cloning import clone
@@ -19,7 +19,7 @@ from .histories import histories
 from .machine import Machine
 from .restores import RestoringMachine
 from .steps import PROCESSES, History, Part
-from .test_histories import ANY_SPEED, still_clocks
+from .test_histories import ANY_SPEED, narrated, still_clocks
 from .world import Time
 
 HISTORIES = int(os.environ.get("BUCKETCATALOG_CLONES", "100"))
@@ -66,9 +66,5 @@ class CloningMachine(RestoringMachine):
 def test_a_clone_shows_what_the_model_says_and_goes_on(history: History) -> None:
     time = Time()
     machine = CloningMachine(history, MemoryStore(clock=time.now), time)
-    try:
-        with still_clocks(time), quiet():
-            machine.run()
-    except BaseException:
-        note("\n".join(["What happened:", *machine.trace]))
-        raise
+    with narrated(machine.trace), still_clocks(time), quiet():
+        machine.run()

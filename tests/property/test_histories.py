@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -51,15 +51,21 @@ def still_clocks(time: Time) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def narrated(trace: Sequence[str]) -> Iterator[None]:
+    """What goes wrong in here is told with all that has happened, in words."""
+    try:
+        yield
+    except BaseException:
+        note("\n".join(["What happened:", *trace]))
+        raise
+
+
 def run(history: History, store: Store, time: Time) -> None:
     """Run the history and, where it fails, tell what happened in words."""
     machine = Machine(history, store, time)
-    try:
-        with still_clocks(time), quiet():
-            machine.run()
-    except BaseException:
-        note("\n".join(["What happened:", *machine.trace]))
-        raise
+    with narrated(machine.trace), still_clocks(time), quiet():
+        machine.run()
 
 
 @pytest.mark.parametrize("share", range(SHARES))

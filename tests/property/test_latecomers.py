@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog.store.memory import MemoryStore
@@ -13,7 +13,7 @@ from .driver import quiet
 from .histories import AT_TIME, AT_VERSION, BETWEEN, KEPT, STATED_ACTION
 from .latecomers import WRITERS, Latecomers
 from .steps import Checkpoint, Commit, Compare, Deliver, Fault, Leave, Read, Step, Wait
-from .test_histories import ANY_SPEED, still_clocks
+from .test_histories import ANY_SPEED, narrated, still_clocks
 from .world import Time
 
 HISTORIES = int(os.environ.get("BUCKETCATALOG_LATE_HISTORIES", "200"))
@@ -44,9 +44,5 @@ LATE_STEP = st.integers(0, len(_STEPS) - 1).flatmap(lambda number: _STEPS[number
 def test_what_arrives_too_late_is_seen_from_the_next_checkpoint_on(steps: list[Step]) -> None:
     time = Time()
     history = Latecomers(MemoryStore(clock=time.now), time)
-    try:
-        with still_clocks(time), quiet():
-            history.run(steps)
-    except BaseException:
-        note("\n".join(["What happened:", *history.trace]))
-        raise
+    with narrated(history.trace), still_clocks(time), quiet():
+        history.run(steps)

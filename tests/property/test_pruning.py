@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
@@ -16,7 +16,7 @@ from .driver import quiet
 from .histories import histories
 from .pruning import LongWait, Prune, PruningLatecomers, PruningMachine, Tag
 from .steps import Compare, History, Step, Wait
-from .test_histories import ANY_SPEED, still_clocks
+from .test_histories import ANY_SPEED, narrated, still_clocks
 from .test_latecomers import LATE_STEP
 from .world import Time
 
@@ -53,13 +53,9 @@ def pruned_histories(draw: st.DrawFn) -> History:
 def test_pruning_changes_no_answer_that_does_not_lie_behind_the_horizon(history: History) -> None:
     time = Time()
     machine = PruningMachine(history, MemoryStore(clock=time.now), time)
-    try:
-        with still_clocks(time), quiet(), pytest.MonkeyPatch.context() as patch:
-            patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time.now)
-            machine.run()
-    except BaseException:
-        note("\n".join(["What happened:", *machine.trace]))
-        raise
+    with narrated(machine.trace), still_clocks(time), quiet(), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time.now)
+        machine.run()
 
 
 @settings(ANY_SPEED, max_examples=HISTORIES)
@@ -67,10 +63,6 @@ def test_pruning_changes_no_answer_that_does_not_lie_behind_the_horizon(history:
 def test_what_arrives_after_its_time_was_pruned_is_seen_from_the_next_checkpoint_on(steps: list[Step]) -> None:
     time = Time()
     history = PruningLatecomers(MemoryStore(clock=time.now), time)
-    try:
-        with still_clocks(time), quiet(), pytest.MonkeyPatch.context() as patch:
-            patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time.now)
-            history.run(steps)
-    except BaseException:
-        note("\n".join(["What happened:", *history.trace]))
-        raise
+    with narrated(history.trace), still_clocks(time), quiet(), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", time.now)
+        history.run(steps)

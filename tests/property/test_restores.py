@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 
 from bucketcatalog import bulk
 from bucketcatalog.store.memory import MemoryStore
@@ -16,7 +16,7 @@ from bucketcatalog.store.memory import MemoryStore
 from .driver import quiet
 from .restores import RestoringMachine, restoring_histories
 from .steps import History
-from .test_histories import ANY_SPEED, still_clocks
+from .test_histories import ANY_SPEED, narrated, still_clocks
 from .world import Time
 
 HISTORIES = int(os.environ.get("BUCKETCATALOG_RESTORES", "400"))
@@ -32,11 +32,7 @@ def test_a_restore_makes_a_table_what_it_was_and_leaves_all_else(in_segments: bo
     def search(history: History) -> None:
         time = Time()
         machine = RestoringMachine(history, MemoryStore(clock=time.now), time)
-        try:
-            with still_clocks(time), quiet():
-                machine.run()
-        except BaseException:
-            note("\n".join(["What happened:", *machine.trace]))
-            raise
+        with narrated(machine.trace), still_clocks(time), quiet():
+            machine.run()
 
     search()

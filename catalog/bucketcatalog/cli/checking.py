@@ -11,7 +11,7 @@ import typer
 from ..checking.findings import Finding, Severity
 from ..errors import CorruptionError
 from ..losses import Held
-from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
+from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from .output import finish, number, print_facts, to_json, visible, write
 from .progress import progress_line
 
@@ -85,10 +85,8 @@ def repair(
     deep: Annotated[
         bool, typer.Option("--deep", help="Compare what each checkpoint says with what its transactions say first.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")] = False,
-    writer: Annotated[
-        str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")
-    ] = None,
+    yes: Yes = False,
+    writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,

@@ -14,7 +14,7 @@ from ..collection.boundary import check_grace
 from ..collection.collecting import Collected
 from ..errors import StoreError
 from ..times import parse_age, shown_time
-from .options import CatalogArgument, Database, Json, StorageOption, open_catalog, parse_options
+from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
 from .output import Row, finish, number, print_facts, print_rows, visible, write
 from .progress import progress_line
 
@@ -26,9 +26,7 @@ DataUrl = Annotated[
 DataOption = Annotated[
     list[str] | None, typer.Option("--data-option", metavar="K=V", help="An option of the store that data lies in; repeat it.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
 Force = Annotated[bool, typer.Option("--force", help="Take an age that readers and writers may need, and wait for nobody.")]
-Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
 
 
 def gc(

@@ -10,7 +10,7 @@ import typer
 from ..errors import InvalidOption
 from ..tagging import Tag
 from ..times import shown_time
-from .options import CatalogArgument, Database, Json, StorageOption, moment, open_catalog
+from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, moment, open_catalog
 from .output import finish, print_facts, print_rows, rows_of, visible, write
 from .progress import progress_line
 
@@ -25,9 +25,7 @@ def tag(
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Take the name back.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Give it the name though another version has or had it.")] = False,
-    writer: Annotated[
-        str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")
-    ] = None,
+    writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,

@@ -33,6 +33,8 @@ AsOf = Annotated[str | None, typer.Option("--as-of", metavar="T|V", help="A time
 IgnoreCorruption = Annotated[
     bool, typer.Option("--ignore-corruption", help="Read past damaged and missing files; warnings say what is left out.")
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
+Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N lines.")]
 
 

@@ -10,7 +10,7 @@ import typer
 from ..prunable import Prunable
 from ..pruning import PruneResult
 from ..times import shown_time
-from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
+from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from .output import finish, number, print_facts, print_rows, size, visible, write
 from .progress import progress_line
 
@@ -24,11 +24,9 @@ def prune(
     grace: Annotated[
         str, typer.Option("--grace", metavar="AGE", help="How long before it is deleted it is published what may go.")
     ] = "24h",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")] = False,
+    yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Take ages that writers or readers may need.")] = False,
-    writer: Annotated[
-        str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")
-    ] = None,
+    writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,

@@ -13,7 +13,9 @@ from .options import (
     CatalogArgument,
     Database,
     Json,
+    Maintainer,
     StorageOption,
+    Yes,
     moment,
     open_catalog,
     parse_options,
@@ -22,20 +24,16 @@ from .options import (
 from .output import finish, number, plain, print_facts, print_rows, size, visible, visible_name, write
 from .progress import progress_line
 
-MaintainerOption = Annotated[
-    str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")
-]
-
 
 def restore(
     catalog: CatalogArgument,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, such as objects.", show_default=False)],
     to: Annotated[str, typer.Argument(metavar="T|V", help="The time or version that it is to be as.", show_default=False)],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")] = False,
+    yes: Yes = False,
     skip_collected: Annotated[
         bool, typer.Option("--skip-collected", help="Leave out rows whose data may be gone, instead of doing nothing.")
     ] = False,
-    writer: MaintainerOption = None,
+    writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -79,7 +77,7 @@ def clone(
     catalog: CatalogArgument,
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone is to be: a path or URL.", show_default=False)],
     as_of: AsOf = None,
-    writer: MaintainerOption = None,
+    writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
     target_option: Annotated[

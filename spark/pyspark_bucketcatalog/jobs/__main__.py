@@ -11,13 +11,11 @@ from bucketcatalog.cli.collecting import (
     DataOption,
     DataUrl,
     Force,
-    Maintainer,
     OlderThan,
-    Yes,
     collected_facts,
     refuse_problems,
 )
-from bucketcatalog.cli.options import CatalogArgument, Database, Json, StorageOption, parse_options
+from bucketcatalog.cli.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
 from bucketcatalog.cli.output import print_facts
 from bucketcatalog.cli.writing import print_checkpoint
 from bucketcatalog.names import COMPACTOR_PREFIX, host_writer
