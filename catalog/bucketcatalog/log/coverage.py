@@ -140,7 +140,12 @@ class Covered:
         if self._timelines.get(writer, (1, {}))[0] > 0:
             self.know(writer, self.files.transactions(writer))
         there = self._timelines[writer][1]
-        level = {head for head in there.get(top, ()) if self._one_holds(checkpoint, writer, head)}
+        is_named = top >= checkpoint.coverage[writer].list_from  # as all are that it covers from there on
+        level = {
+            head
+            for head in there.get(top, ())
+            if (_names(checkpoint, writer, head) if is_named else self._one_holds(checkpoint, writer, head))
+        }
         followed: set[Head] = set()
         for revision in sorted((r for r in there if r < top), reverse=True):
             named = {Head(link.revision, link.uuid) for child in level for link in self.files.transaction(writer, child).parents}
