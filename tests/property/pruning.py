@@ -175,12 +175,16 @@ class PruningComparer(Comparer):
 class Maintenance:
     """What maintainers do in a world, and what the model makes of it."""
 
-    def __init__(self, world: World, store: Store, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, world: World, store: Store, say: Callable[[str], None], optional: Callable[[], Cut] = lambda: EMPTY
+    ) -> None:
+        """``optional`` says what a maintainer may have overlooked: what arrived too late for every checkpoint that there is."""
         self.horizon = Horizon()
         self._world = world
         self._timelines = world.timelines
         self._store = store
         self._say = say
+        self._optional = optional
 
     def prune(self, step: Prune) -> None:
         """Prune, perhaps not to the end."""
@@ -217,10 +221,11 @@ class Maintenance:
 
     def _note(self, who: str, view: View) -> None:
         """What the maintainer has committed, in its order: it had read what was there, as far as anybody could."""
+        surely = self._timelines.causal(*(self._timelines.visible() - self._optional()))
         for found in view.disarm():
             parents = parents_of(found.data)
             process = Process(who, parents, found.revision, 0)
-            self._timelines.read(process, frozenset(self._timelines.visible() - self._timelines.of_writer(who)))
+            self._timelines.read(process, frozenset(surely - self._timelines.of_writer(who)))
             transaction = self._timelines.commit(process, [], uuid=found.uuid, commit_time=found.commit_time)
             self._world.note(transaction)
             self._say(f"    {found.writer}@{found.revision} {found.uuid}")
@@ -291,7 +296,7 @@ class PruningLatecomers(Latecomers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._maintenance = Maintenance(self.world, self.store, self.trace.append)
+        self._maintenance = Maintenance(self.world, self.store, self.trace.append, self._optional)
         self._comparer = PruningComparer(self.world, self.store, self._maintenance.horizon)
 
     def _take(self, step: Step | Prune) -> None:
