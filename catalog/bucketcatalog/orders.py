@@ -34,8 +34,10 @@ from .reading import ending_keys, places_read
 from .runs import StoredRun, holds_one
 from .tables import END_TIME, TIMESTAMP, SecondaryOrder, Table
 
+RUN_ROWS = 1 << 19
+"""About the most rows of a sorted run: they are held while it is written."""
 HELD = 1 << 19
-"""Keys that are held at a time: those of a sorted run when it is written, and those that a question may be narrowed to."""
+"""The most keys that a question is narrowed to: they are held while it is planned."""
 SHARE = 4
 """A question is narrowed by an order only if what decides it is at most this part of the rows that would be read without."""
 
@@ -50,7 +52,7 @@ class KeptOrders:
         """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
         for each in self._kept:
             each.add(tombstones)
-            if each.rows >= HELD:
+            if each.rows >= RUN_ROWS:
                 yield from each.blocks()
 
     def blocks(self) -> Iterator[EncodedBlock]:

@@ -175,7 +175,9 @@ def test_tombstones_of_an_hour_cost_a_share_of_all(many: World) -> None:
 
     assert (len(everything), len(found)) == (HOURS * AN_HOUR, AN_HOUR)
     assert found.equals(everything.slice((HOURS - 1) * AN_HOUR))
-    assert [row["name"] for row in tombstones(many.snapshot(), name=["h199/0001", "h000/0001"], deleted_at=since)] == ["h199/0001"]
+    assert [row["name"] for row in tombstones(many.snapshot(), name=["h199/0001", "h000/0001"], deleted_at=since)] == [
+        "h199/0001"
+    ]
     assert all_requests == 26  # an index and 25 blocks
     assert requests <= 4  # the index, a block of the order and the one or two that hold the keys
     assert received * 5 < all_bytes
@@ -245,7 +247,7 @@ def test_an_order_of_several_sorted_runs_has_a_segment_for_each(world: World, mo
             for at in range(0, 2_500, 100)
         ]
         with monkeypatch.context() as patch:
-            patch.setattr("bucketcatalog.orders.HELD", 1_000)
+            patch.setattr("bucketcatalog.orders.RUN_ROWS", 1_000)
             patch.setattr("bucketcatalog.merging.PIECE_ROWS", 500)
             writer.checkpoint()
     runs = [run for segment in world.snapshot().view.checkpoints[0].segments for run in segment.runs]
