@@ -38,8 +38,8 @@ RUN_ROWS = 1 << 19
 """About the most rows of a sorted run: they are held while it is written."""
 HELD = 1 << 19
 """The most keys that a question is narrowed to: they are held while it is planned."""
-SHARE = 4
-"""A question is narrowed by an order only if what decides it is at most this part of the rows that would be read without."""
+SHARE = 3
+"""A question is narrowed by an order only if all that is read then is at most this part of the rows that would be read without."""
 
 
 class KeptOrders:
@@ -127,7 +127,9 @@ def entries(table: Table, order: SecondaryOrder, tombstones: Facts) -> pa.Table:
 class Narrowed:
     """The slices that are left to read of a plan, and what it took to know: ``read`` blocks ``of`` an order's, called ``name``.
 
-    ``over`` are the blocks that lie over the lowest level: their keys were read too. ``keys`` are what is looked up.
+    ``over`` are the blocks that lie over the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
+    segments whose indexes were read for the plan and for the order. Not ``worth`` it: the keys lie in so many blocks that the slices are
+    those of the plan.
     """
 
     slices: list[Slice]
@@ -136,24 +138,32 @@ class Narrowed:
     of: Collection[BlockPlace]
     over: Collection[BlockPlace]
     keys: int
+    opened: frozenset[str]
+    worth: bool
 
 
 def narrowed_to(base: TableBase, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
-    """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order says so for clearly less.
+    """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
     What is read to know it are the blocks of the order that can hold such tombstones, and those that lie over the lowest level.
     """
     if END_TIME.name not in stored or not any(can_be_kept(base.table, order) for order in base.table.orders):
         return None
     new = _rows(_over(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
-    everything = _rows(_distinct(place for piece in plan for place in places_read(piece, Part.TOMBSTONES)))
-    limit = min(HELD, everything // SHARE) - new
+    limit = min(HELD, _read_of(plan) // SHARE) - new
     found = [each for order in base.table.orders if (each := _question(base, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
     if best is None or _rows(best.places) > limit:
         return None
     with telling_of_prunes(base.blocks.store):
-        return _narrowed(base, plan, best, _before(stored[END_TIME.name]))
+        narrowed = _narrowed(base, plan, best, _before(stored[END_TIME.name]))
+    spent = new + _rows(best.places) + _read_of(narrowed.slices)
+    return narrowed if spent * SHARE <= _read_of(plan) else replace(narrowed, slices=plan, worth=False)
+
+
+def _read_of(plan: Iterable[Slice]) -> int:
+    """The rows of the blocks that tombstones are read from."""
+    return _rows(_distinct(place for piece in plan for place in places_read(piece, Part.TOMBSTONES)))
 
 
 @dataclass(frozen=True)
@@ -233,6 +243,10 @@ def _narrowed(base: TableBase, plan: list[Slice], asked: _Question, before: int 
         of=asked.of,
         over=_over(plan),
         keys=len(keys),
+        opened=frozenset(
+            place.name for places in (asked.of, *(places_read(p, Part.EVERYTHING) for p in plan)) for place in places
+        ),
+        worth=True,
     )
 
 

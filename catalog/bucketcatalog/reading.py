@@ -125,10 +125,10 @@ def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
 
 
 def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:
-    """The encoded keys of a slice that something lies over, and those of them whose versions that can have ended before a commit time.
+    """The encoded keys of a slice that something lies over, and those of them that may have a version for it that ended before a time.
 
-    Both are sorted and distinct. A version can have ended before a time by what lies over the base only if that holds the version, or
-    what ended it, with a stamp of before that time; without a time each can.
+    Both are sorted and distinct. What lies over the base makes a version end before a commit time only if it holds that version, or what
+    ends it, with a stamp from before that time. Without a time any key may have one.
     """
     over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)})
     if over is None:

@@ -126,7 +126,8 @@ class Scan:
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
         lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
         if narrowed is not None:
-            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {narrowed.keys:,} keys")
+            told = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
+            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {told}")
         if self._base.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
         if self._base.tail:
@@ -134,12 +135,13 @@ class Scan:
                 f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._base.tail):,} events"
             )
         every = {place for places in levels for place in places}
-        opened = len({place.name for place in read})
-        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {opened} of {len({place.name for place in every})}")
+        opened = {place.name for place in read} | (narrowed.opened if narrowed is not None else frozenset())
+        segments = opened | {place.name for place in every}
+        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._base.events) - len(read) - len(events)
         needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.over) if narrowed is not None else 0)
         lines.append(
-            f"requests: {needed + opened:,} ({needed:,} blocks, {opened:,} indexes, each once), {skipped:,} blocks skipped"
+            f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )
         return "\n".join(lines)
 
