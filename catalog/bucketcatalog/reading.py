@@ -21,7 +21,7 @@ from .arrays import one_chunk
 from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.segments import BlockPlace
 from .errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
-from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
+from .facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, concat
 from .fetch import Blocks, read_block
 from .keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from .log.lost import telling_of_prunes
@@ -143,6 +143,22 @@ def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
     return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
 
 
+def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:
+    """The encoded keys of a slice that something lies over, and those of them that may have a version for it that ended before a time.
+
+    Both are sorted and distinct. What lies over the base makes a version end before a commit time only if it holds that version, or what
+    ends it, with a stamp from before that time. Without a time any key may have one.
+    """
+    over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)})
+    if over is None:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    facts = over.facts
+    times = np.asarray(one_chunk(facts.transactions.column("commit_time")))
+    own = np.where(facts.numbers("_kind") == Kind.NAMED, facts.numbers("_end_txn", NO_STAMP), facts.numbers("_txn"))
+    early = (own != NO_STAMP) & (times[own] < before) if before is not None else np.ones(len(over), dtype=bool)
+    return pc.unique(over.keys), pc.unique(over.keys.filter(pa.array(early)))
+
+
 def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
     if piece.wanted is None:
         return facts
@@ -158,6 +174,13 @@ def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | 
     parts = [part if piece.wanted is None else part.of_keys(piece.wanted) for part in parts]
     parts = [part for part in parts if len(part)]
     return SortedFacts.joined(parts) if parts else None
+
+
+def places_read(piece: Slice, part: Part) -> tuple[BlockPlace, ...]:
+    """The blocks of checkpoints that a slice is read from; which of them can be left out is sometimes known only when others are read."""
+    if piece.settled:
+        return tuple(place for place in (*piece.live, *piece.rest) if _holds(place, part))
+    return (*piece.live, *(() if part is Part.LIVE else piece.rest), *piece.over)
 
 
 def _holds(place: BlockPlace, part: Part) -> bool:
