@@ -216,11 +216,11 @@ def differs(base: TableBase, order: SecondaryOrder) -> bool:
 
 def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
     """How many entries there are, and what is the same for the same ones in whatever order."""
-    rows, total = 0, np.uint64(0)
+    rows = total = 0
     for part in parts:
         rows += len(part)
-        total += hash_keys(one_chunk(encode_keys(shape, part))).sum(dtype=np.uint64)
-    return rows, int(total)
+        total += int(hash_keys(one_chunk(encode_keys(shape, part))).sum(dtype=np.uint64))
+    return rows, total % (1 << 64)
 
 
 def _narrowed(base: TableBase, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:

@@ -273,6 +273,7 @@ def test_an_order_of_several_sorted_runs_has_a_segment_for_each(world: World, mo
     runs = [run for segment in segments for run in segment.runs]
     ordered = [run for run in runs if run.purpose is Purpose.ORDER]
     assert len(ordered) >= 2 and sum(run.rows for run in ordered) == 2_500
+    assert list(world.catalog().verify(deep=True)) == []
     check_all_ranges(world.snapshot(), chance.sample(times, 3))
     where = {"deleted_at": between(time_at(times[-1]))}
     told = world.snapshot().scan("deleted_objects", where=where).explain().splitlines()
