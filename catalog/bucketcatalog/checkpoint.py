@@ -96,7 +96,7 @@ def prepare(
     """
     started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    horizon = horizon_of(files)
+    horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
     parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
     only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
     view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using, horizon=horizon)

@@ -150,6 +150,20 @@ class TestCheckpoints:
         assert "rebuild" in {action.what for action in made.actions if action.done}
         assert {table: rows(world.snapshot(), table) for table in expected} == expected
 
+    def test_that_of_the_horizon_is_made_again(self) -> None:
+        world = filled(World())
+        expected = {table: rows(world.snapshot(), table) for table in ("objects", "deleted_objects", "buckets")}
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        for name in listed(world.store):
+            if name.endswith(".ckpt"):
+                world.store.delete(name)
+        with pytest.raises(CorruptionError):
+            world.snapshot()
+        made = repair(world, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
     @pytest.mark.parametrize("number", range(2))
     def test_with_a_segment_missing_it_is_not_made_again(self, number: int) -> None:
         world = filled(World())
