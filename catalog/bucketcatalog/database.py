@@ -18,7 +18,7 @@ from .log.looking import Known, look
 from .log.owner import MAX_CLOCK_SKEW
 from .log.salvage import salvaged
 from .log.view import DEFAULT_LATENESS_BOUND, View
-from .names import is_data_writer
+from .names import is_maintainer
 from .schema import merge
 from .snapshot import Snapshot
 from .store.base import Store
@@ -77,7 +77,7 @@ class Database:
         with self._adding:
             self._observed = max(self._observed, view.observed)
             limit = view.observed + MAX_CLOCK_SKEW
-            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if not is_data_writer(w) for head in heads):
+            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if is_maintainer(w) for head in heads):
                 self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
