@@ -164,6 +164,17 @@ class TestCheckpoints:
         assert "rebuild" in {action.what for action in made.actions if action.done}
         assert {table: rows(world.snapshot(), table) for table in expected} == expected
 
+    def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg"))
+        world.store.put(name, world.store.get(name)[:-100])
+        before = listed(world.store)
+        made = repair(world, dry_run=False)
+        assert made.lost and not any(action.done for action in made.actions) and listed(world.store) == before
+
     @pytest.mark.parametrize("number", range(2))
     def test_with_a_segment_missing_it_is_not_made_again(self, number: int) -> None:
         world = filled(World())
