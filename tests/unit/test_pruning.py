@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, HistoryPruned, InvalidOption
+from bucketcatalog import Catalog, CorruptionError, HistoryPruned, InvalidOption
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.writer import Writer
 
@@ -269,3 +269,19 @@ def test_old_checkpoints_go_with_their_markers_and_segments_and_shared_segments_
     assert kinds.count("marker") == kinds.count("checkpoint") == 3 and kinds.count("segment") >= 1
     assert len([name for name in stored(world) if name.startswith("compactor-1/default/newest/")]) == 1
     assert rows(world.snapshot()) == before
+
+
+def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        writer.checkpoint()
+    (name,) = stored(world, ".ckpt")
+    world.store.put(name, world.store.get(name)[:-1])
+    with pytest.raises(CorruptionError, match=name):
+        prune(world, "0s", grace="0s", force=True)
+    world.clock.tick(HOUR)
+    world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    put(world, world.writer("a"), "y")
+    world.clock.tick(HOUR)
+    assert prune(world, "0s", grace="0s", force=True).done and name in stored(world)
+    assert names(world.snapshot()) == ["x", "y"]
