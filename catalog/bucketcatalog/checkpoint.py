@@ -20,7 +20,7 @@ from .codec.segmentrefs import SegmentReference
 from .codec.segments import Origin
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import CheckpointTooLate, HistoryPruned
+from .errors import CheckpointTooLate, CorruptionError, HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
@@ -143,7 +143,12 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
     if all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer)) if alone else own and reaching.reaches(own):
         return own
     others = newest_own(files, writer, limit, alone=False)
-    return others if others is not None and reaching.reaches(others) else horizon.checkpoint
+    if others is not None and reaching.reaches(others):
+        return others
+    try:
+        return horizon.checkpoint
+    except CorruptionError:
+        return None  # another writer's reaches it, or nothing can be read
 
 
 @dataclass(frozen=True, slots=True)

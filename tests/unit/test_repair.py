@@ -164,6 +164,20 @@ class TestCheckpoints:
         assert "rebuild" in {action.what for action in made.actions if action.done}
         assert {table: rows(world.snapshot(), table) for table in expected} == expected
 
+    def test_that_of_the_horizon_is_not_needed_where_another_reaches_it(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        with world.writer("compactor-2") as compactor:
+            compactor.checkpoint(scope="all")
+        name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        world.store.put(name, world.store.get(name)[:-1])
+        assert ("drop", name) in done(repair(world, dry_run=False)) and errors(world) == []
+        assert names(world.snapshot()) == ["a", "b"]
+
     def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
         world = World()
         world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
