@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, InvalidOption, paths
+from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption, paths
 from bucketcatalog.checking.findings import Severity
 from bucketcatalog.codec.checkpoints import encode_checkpoint
 from bucketcatalog.repairing.run import Repair
@@ -177,6 +177,9 @@ class TestCheckpoints:
         world.store.put(name, world.store.get(name)[:-1])
         assert ("drop", name) in done(repair(world, dry_run=False)) and errors(world) == []
         assert names(world.snapshot()) == ["a", "b"]
+        with pytest.raises(HistoryPruned):
+            world.snapshot(timestamp=f"@{world.clock.now - 3 * HOUR}")
+        assert world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock).done
 
     def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
         world = World()
