@@ -20,7 +20,7 @@ from .codec.segmentrefs import SegmentReference
 from .codec.segments import Origin
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import CheckpointTooLate, HistoryPruned
+from .errors import CheckpointTooLate, CorruptionError, HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
@@ -96,7 +96,7 @@ def prepare(
     """
     started, writer = clock.monotonic(), timeline.writer
     limit = files.store.now_us() + timeline.limits.clock_skew
-    horizon = horizon_of(files)
+    horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
     parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
     only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
     view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using, horizon=horizon)
@@ -143,7 +143,12 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
     if all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer)) if alone else own and reaching.reaches(own):
         return own
     others = newest_own(files, writer, limit, alone=False)
-    return others if others is not None and reaching.reaches(others) else horizon.checkpoint
+    if others is not None and reaching.reaches(others):
+        return others
+    try:
+        return horizon.checkpoint
+    except CorruptionError:
+        return None  # another writer's reaches it, or nothing can be read
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ import warnings
 from .codec.descriptors import core_tables
 from .codec.transactions import Void
 from .cut import Cut, Head
-from .errors import CatalogWarning, ForkDetected
+from .errors import CatalogWarning, CorruptionError, ForkDetected
 from .log.files import LogFiles
 from .log.looking import Known, look
 from .log.owner import MAX_CLOCK_SKEW
 from .log.salvage import salvaged
 from .log.view import DEFAULT_LATENESS_BOUND, View
-from .names import is_data_writer
+from .names import is_maintainer
 from .schema import merge
 from .snapshot import Snapshot
 from .store.base import Store
@@ -77,7 +77,7 @@ class Database:
         with self._adding:
             self._observed = max(self._observed, view.observed)
             limit = view.observed + MAX_CLOCK_SKEW
-            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if not is_data_writer(w) for head in heads):
+            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if is_maintainer(w) for head in heads):
                 self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
@@ -91,11 +91,26 @@ class Database:
             self._add(self.seen.joined(cut))
 
     def _add(self, cut: Cut) -> None:
-        """``cut`` holds all that was seen before of its writers; what lies in the future is not counted."""
+        """``cut`` holds all that was seen before of its writers; what lies in the future is not counted, but what it follows is."""
         self._reads += 1
         limit = self.files.store.now_us() + MAX_CLOCK_SKEW
-        settled = {w: heads for w, heads in cut.heads.items() if all(head.commit_time <= limit for head in heads)}
+        settled = {writer: heads for writer in cut.heads if (heads := self._until(limit, writer, cut))}
         self.seen = Cut(dict(sorted({**self.seen.heads, **settled}.items())))
+
+    def _until(self, limit: int, writer: str, cut: Cut) -> tuple[Head, ...]:
+        """The writer's heads up to a time; none where nobody can say what those behind it follow."""
+        found, pending = set(), list(cut.of_writer(writer))
+        while pending:
+            head = pending.pop()
+            if head.commit_time <= limit:
+                found.add(head)
+                continue
+            try:
+                parents = self.files.transaction(writer, head).parents
+            except CorruptionError:
+                return ()
+            pending += [Head(link.revision, link.uuid) for link in parents]
+        return tuple(sorted(found))
 
     def has_seen(self, commit_time: int) -> bool:
         """Whether every transaction of that commit time has certainly been listed."""

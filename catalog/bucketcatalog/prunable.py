@@ -75,15 +75,27 @@ class Stored:
 
     @cached_property
     def checkpoints(self) -> dict[tuple[str, Head], tuple[Checkpoint, ObjectInfo]]:
-        """Every checkpoint by where it lies; ``CorruptionError`` where one cannot be read, for then nobody knows what it needs."""
+        """Every checkpoint by where it lies; ``CorruptionError`` where one cannot be read, for then nobody knows what it needs.
+
+        One without a marker, as ``repair`` leaves what is damaged, is needed by nobody, unless a tag may have it.
+        """
         places = [
             (writer, Head(file.revision, file.uuid), info)
             for writer, timeline in self.timelines.items()
             for file, info in timeline
             if not file.is_transaction
         ]
-        read = self.files.several(lambda files, place: files.checkpoint(place[0], place[1]), places)
-        return {(writer, head): (checkpoint, info) for (writer, head, info), checkpoint in zip(places, read, strict=True)}
+        read = self.files.several(lambda files, place: self._read(files, place[0], place[1]), places)
+        found = zip(places, read, strict=True)
+        return {(writer, head): (checkpoint, info) for (writer, head, info), checkpoint in found if checkpoint is not None}
+
+    def _read(self, files: LogFiles, writer: str, head: Head) -> Checkpoint | None:
+        try:
+            return files.checkpoint(writer, head)
+        except CorruptionError:
+            if head in self.markers.get(writer, {}) or self.is_kept(writer, head):
+                raise
+            return None
 
     def is_kept(self, writer: str, head: Head) -> bool:
         """Whether a checkpoint was made for a tag: those have no marker."""

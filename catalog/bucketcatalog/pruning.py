@@ -90,6 +90,8 @@ class Pruning:
             published=horizon.boundary.stamp[0],
             due=horizon.boundary.stamp[0] + self._policy.grace,
         )
+        if not horizon.is_readable:
+            return told  # by this one nothing goes any more, and the next one needs it for nothing
         stored = Stored.listed(self._files)
         if not self._is_due(horizon):
             return replace(told, waiting=self._going(stored, view, horizon.checkpoint))

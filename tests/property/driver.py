@@ -18,10 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from bucketcatalog import Catalog, InvalidOption, between, restoring
-from bucketcatalog.errors import CommitUnknown, ForeignBranch, OutcomeUnknown, StoreUnavailable
+from bucketcatalog.errors import CommitUnknown, DataCollected, ForeignBranch, OutcomeUnknown, ParentEnded, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
-from bucketcatalog.v1 import log_pb2
 from bucketcatalog.writer import Writer
 
 from .model import Change, ConflictKind, Key, ListRequest, Op, Page
@@ -69,8 +68,9 @@ Told = tuple[int, str, int]
 class Outcome:
     """What came of a commit or a checkpoint: the transactions put meanwhile, what the writer told, and what ended it early.
 
-    ``refused``: the store did, and nothing was changed; the process goes on. ``stopped``: it met a foreign branch of its own
-    timeline. ``lost``: it crashed, or cannot tell what became of what it put; either way it has to be opened anew.
+    ``refused``: the store did, or the engine since data may be gone or a parent has ended; nothing was changed, and the process goes
+    on. ``stopped``: it met a foreign branch of its own timeline. ``lost``: it crashed, or cannot tell what became of what it put; either
+    way it has to be opened anew.
     """
 
     published: list[Published]
@@ -84,12 +84,14 @@ class Outcome:
 class Addressed:
     """A draft as the engine is given it: with ``id`` it names the live version by that, and the engine has to look it up.
 
-    With ``derived`` it is a bucket without its id, which the engine has to derive.
+    With ``derived`` it is a bucket without its id, which the engine has to derive. ``data_of`` is the key and version of another row whose
+    data it names.
     """
 
     draft: Draft
     id: str | None = None
     derived: bool = False
+    data_of: tuple[Key, str] | None = None
 
 
 class NeedsRepair(Exception):
@@ -157,7 +159,7 @@ class EngineProcess:
         self.view.arm(fault, after=after)
         try:
             told = action()
-        except StoreUnavailable:
+        except (StoreUnavailable, DataCollected, ParentEnded):
             refused = True
         except ForeignBranch:
             stopped = True
@@ -286,11 +288,6 @@ def heads_of(version: str) -> frozenset[str]:
     return frozenset(str(uuid.UUID(part.rpartition(":")[2])) for part in parts)
 
 
-def parents_of(transaction: bytes) -> frozenset[str]:
-    """The uuids of the transactions that a transaction, as it lies in the store, follows."""
-    return frozenset(str(uuid.UUID(bytes=parent.uuid)) for parent in log_pb2.Transaction.FromString(transaction).parents)
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Forks are what these histories are about, so the warnings about them are not errors here."""
@@ -310,7 +307,7 @@ def _snapshot(catalog: Catalog, timestamp: int | None, version: str | None) -> A
 def _kind(addressed: Addressed) -> tuple[Any, ...]:
     """What neighbouring events must have in common to be given to the engine in one call."""
     draft = addressed.draft
-    return draft.op, draft.table, draft.expect, draft.moved, draft.version is None, addressed.id is None
+    return draft.op, draft.table, draft.expect, draft.moved, draft.version is None, addressed.id is None, addressed.data_of
 
 
 def _add(tx: Any, alike: list[Addressed]) -> None:
@@ -318,7 +315,10 @@ def _add(tx: Any, alike: list[Addressed]) -> None:
     first = alike[0].draft
     rows = [_given(it) for it in alike]
     expect = {} if first.expect is None else {"expect": first.expect}
-    if first.op is Op.PUT:
+    if first.op is Op.PUT and alike[0].data_of is not None:
+        key, version = alike[0].data_of
+        tx.put(first.table, _several(rows), data_of={**dict(zip(KEYS[first.table], key, strict=True)), "_version": version})
+    elif first.op is Op.PUT:
         tx.put(first.table, _several(rows), **expect)
     elif first.op is Op.UPDATE:
         tx.update(first.table, _several(rows))

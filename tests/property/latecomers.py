@@ -17,7 +17,7 @@ from bucketcatalog.store.base import Store
 
 from .comparing import Comparer, check
 from .drafting import Drafter
-from .driver import Addressed, EngineProcess, EngineReader, NeedsRepair, Outcome, heads_of, parents_of
+from .driver import Addressed, EngineProcess, EngineReader, NeedsRepair, Outcome, heads_of
 from .steps import (
     TABLES,
     AtTime,
@@ -34,7 +34,7 @@ from .steps import (
     Step,
     Wait,
 )
-from .stores import View
+from .stores import View, parents_of
 from .timelines import Cut, Process, Uuid
 from .world import START, Remembered, Time, World
 
@@ -231,8 +231,7 @@ class Latecomers:
                     self._comparer.between(reader, Between(start, end, table % len(TABLES)))
 
     def _at_time(self, reader: EngineReader, number: int, just_before: bool, part: Part) -> None:
-        timelines = self.world.timelines
-        times = sorted({timelines.transactions[uuid].commit_time for uuid in timelines.arrived})
+        timelines, times = self.world.timelines, self.world.times()
         time = times[number % len(times)] - just_before
         snapshot, what = reader.snapshot(timestamp=time), f"the state as of {time - START:+}"
         cut = timelines.ancestors(snapshot.heads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import Any
 
 from bucketcatalog.store.base import Store
 
@@ -29,13 +30,12 @@ from .steps import (
     Leave,
     Read,
     Remember,
-    Step,
     UpdateLive,
     Wait,
 )
 from .stores import Published, View
 from .timelines import Cut, Draft, Process
-from .world import START, Time, World
+from .world import START, Remembered, Time, World
 
 LATEST_ARRIVAL = 240_000_000
 """Microseconds after which whatever is under way arrives with the end of the step. No step takes more than five minutes, so everything
@@ -82,7 +82,7 @@ class Machine:
         self._say(f"{self._history.end}")
         self._comparer.compare(self._history.end)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: Any) -> None:
         match step:
             case Commit():
                 self._commit(step)
@@ -141,6 +141,14 @@ class Machine:
             self._say(f"    {arrived} arrives")
             self._timelines.arrive(arrived)
         self._under_way.remove(view)
+
+    def _may_read(self, past: Remembered) -> bool:
+        """Whether the state of something remembered has to be readable."""
+        return True
+
+    def _data_boundary(self) -> int:
+        """Data of versions that ended by this time may be gone, as everybody can see; 0 where none may."""
+        return 0
 
     # What processes do.
 
@@ -249,7 +257,8 @@ class Machine:
         """A commit comes after all that its process has committed, read or named, and its clock runs no further than it must."""
         offset = self._history.clocks[running.name]
         named = {draft.version for draft in drafts} | {draft.expect for draft in drafts}
-        read = [self._timelines.transactions[uuid].commit_time for uuid in running.model.read]
+        binding = running.model.read - self._timelines.voided(self._timelines.visible())
+        read = [self._timelines.transactions[uuid].commit_time for uuid in binding]
         read += [event.stamp.commit_time for event in self._world.puts if event.stamp.name in named]
         earliest = running.model.earliest_commit_time(now=self._step_began + offset, read_times=read)
         known = [transaction.commit_time + 1 for transaction in self._timelines.transactions.values()]

@@ -6,24 +6,22 @@ be read is what contains that cut, and what a tag names. Everything else must be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-import pytest
-
-from bucketcatalog import Catalog, HistoryPruned
+from bucketcatalog import Catalog, CorruptionError, HistoryPruned
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 
 from .comparing import Comparer, check
-from .driver import DATABASE, EngineReader, EngineSnapshot, heads_of, parents_of
-from .latecomers import Latecomers
+from .driver import DATABASE, EngineReader, EngineSnapshot, heads_of
 from .machine import Machine, Running
 from .model import diff
-from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, History, Part, Step
-from .stores import View, published
-from .timelines import EMPTY, Cut, Process
-from .world import Remembered, Time, World
+from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, History, Part
+from .stores import View, data_boundary_of, parents_of, published, voids_of
+from .timelines import EMPTY, Cut, Draft, Process, Uuid
+from .world import START, Remembered, Time, World
 
 MAINTAINERS = ("maintainer-1", "maintainer-2")
 
@@ -56,9 +54,6 @@ class LongWait:
     microseconds: int = 800_000_000
 
 
-PruningStep = Step | Prune | Tag | LongWait
-
-
 class DiesAtDelete(Wrapped):
     """Deletes until its process dies."""
 
@@ -80,11 +75,17 @@ class DiesAtDelete(Wrapped):
 
 @dataclass(slots=True)
 class Horizon:
-    """What the model knows of pruning: the cut that was published last, its newest commit time, and the tags' versions."""
+    """What the model knows of deleting: the cut that was published last, its newest commit time, and the tags' versions.
+
+    ``data`` is the data boundary that reaches farthest, and when it was published; both 0 where there is none. ``damaged`` are files
+    that were, and that nothing but a snapshot that is still open needs.
+    """
 
     cut: Cut = EMPTY
     time: int = 0
     tags: dict[str, str] = field(default_factory=dict)
+    data: tuple[int, int] = (0, 0)
+    damaged: set[str] = field(default_factory=set)
 
     def may_read(self, version: str | None, cut: Cut) -> bool:
         """Whether a version has to be readable."""
@@ -106,8 +107,7 @@ class PruningComparer(Comparer):
         raise AssertionError(f"{what} lies behind the horizon and was shown: {found}")
 
     def _at_time(self, reader: EngineReader, look: AtTime) -> None:
-        timelines = self._world.timelines
-        times = sorted({timelines.transactions[uuid].commit_time for uuid in timelines.arrived})
+        times = self._world.times()
         time = times[look.number % len(times)] - look.just_before
         if time < self._horizon.time:
             self._refused(f"time {time}", lambda: reader.snapshot(timestamp=time).version)
@@ -134,6 +134,8 @@ class PruningComparer(Comparer):
             super().kept(number, part)
         except HistoryPruned:
             assert self._horizon.cut, "nothing was pruned"
+        except CorruptionError as error:
+            check("the message names a damaged file", True, any(name in error.message for name in self._horizon.damaged))
 
     def forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
         """Forks in what may have been deleted need not be shown; all others are, and each as it is."""
@@ -201,14 +203,18 @@ class Maintenance:
                 writer=MAINTAINERS[step.who],
                 dry_run=False,
                 force=True,
+                clock=self._world.time.now,
             )
         except SimulatedCrash:
             self._say("    dies")
-        self._note(MAINTAINERS[step.who], view)
+        except CorruptionError as error:  # of a checkpoint that a tag may have, or else nobody
+            check(f"{error.message} names a damaged file", True, any(name in error.message for name in self.horizon.damaged))
+        self.note(view)
         horizon = self._published()
         if horizon is not None:
-            self.horizon.cut = self._timelines.ancestors(heads_of(horizon))
-            self.horizon.time = max(self._timelines.transactions[uuid].commit_time for uuid in self.horizon.cut)
+            self.horizon.cut = cut = self._timelines.ancestors(heads_of(horizon))
+            binding = cut - self._timelines.voided(cut)
+            self.horizon.time = max(self._timelines.transactions[uuid].commit_time for uuid in binding)
         self._say(f"    horizon {horizon}, {len(dying.deleted)} files deleted")
         for name in dying.deleted:
             self._say(f"      {name}")
@@ -219,16 +225,31 @@ class Maintenance:
         told = Catalog(View(self._store, self._world.time.now)).prune("999999s", database=DATABASE, force=True)
         return told.horizon if told.published is not None else None
 
-    def _note(self, who: str, view: View) -> None:
-        """What the maintainer has committed, in its order: it had read what was there, as far as anybody could."""
+    def note(self, view: View, events: Mapping[Uuid, list[Draft]] | None = None) -> list[Uuid]:
+        """What a maintainer has committed, in its order, with these events: it had read what was there, as far as anybody could.
+
+        What it has committed as another writer, to join a fork, or to void something, had read nothing for certain.
+        """
         surely = self._timelines.causal(*(self._timelines.visible() - self._optional()))
+        noted = []
         for found in view.disarm():
-            parents = parents_of(found.data)
-            process = Process(who, parents, found.revision, 0)
-            self._timelines.read(process, frozenset(surely - self._timelines.of_writer(who)))
-            transaction = self._timelines.commit(process, [], uuid=found.uuid, commit_time=found.commit_time)
+            process, voids = Process(found.writer, parents_of(found.data), found.revision, 0), voids_of(found.data)
+            if found.writer in MAINTAINERS and not voids:
+                self._timelines.read(process, frozenset(surely - self._timelines.of_writer(found.writer)))
+            transaction = self._timelines.commit(
+                process,
+                (events or {}).get(found.uuid, ()),
+                uuid=found.uuid,
+                commit_time=found.commit_time,
+                voids=voids,
+            )
             self._world.note(transaction)
-            self._say(f"    {found.writer}@{found.revision} {found.uuid}")
+            self.horizon.data = max(self.horizon.data, (data_boundary_of(found.data), found.commit_time))
+            self._say(f"    {found.writer}@{found.revision} {found.uuid} at {found.commit_time - START:+}")
+            for event in transaction.events:
+                self._say(f"      {event.op.value} of {event.table} {event.key[-1][:20]!r} version {event.version}")
+            noted.append(found.uuid)
+        return noted
 
     def _check_deleted(self, deleted: list[str]) -> None:
         """Of transactions only those go that the published cut holds, and no head."""
@@ -252,29 +273,33 @@ class Maintenance:
             self.horizon.tags[step.name] = tag.version
             if tag.version != past.version:
                 self._world.remembered.append(Remembered(tag.version, past.cut, None))
-        self._note(MAINTAINERS[1], view)
+        self.note(view)
 
 
-class PruningMachine(Machine):
-    """A history with pruning under way."""
+class Pruning(Machine):
+    """A history in which maintainers prune and tag."""
 
     def __init__(self, history: History, store: Store, time: Time) -> None:
         super().__init__(history, store, time)
         self._maintenance = Maintenance(self._world, store, self._say)
         self._comparer = PruningComparer(self._world, store, self._maintenance.horizon)
 
-    def _take(self, step: PruningStep) -> None:
+    def _take(self, step: Any) -> None:
         match step:
             case Prune():
                 self._maintenance.prune(step)
             case Tag():
                 self._maintenance.tag(step)
             case LongWait():
-                for view in list(self._under_way):
-                    self._deliver(view)
-                self._world.time.pass_by(step.microseconds)
+                self._wait_long(step.microseconds)
             case _:
                 super()._take(step)
+
+    def _wait_long(self, microseconds: int) -> None:
+        """All that is under way arrives, and then time passes."""
+        for view in list(self._under_way):
+            self._deliver(view)
+        self._world.time.pass_by(microseconds)
 
     def _process(self, name: str) -> Running | None:
         """A timeline whose fork lies before the horizon can be opened: what lies there concerns no writer."""
@@ -287,34 +312,8 @@ class PruningMachine(Machine):
 
     def _read(self, running: Running, past: int | None = None) -> None:
         remembered = self._world.past(past or 0)
-        if remembered.version is None or self._maintenance.horizon.may_read(remembered.version, remembered.cut):
+        if remembered.version is None or self._may_read(remembered):
             super()._read(running, past)
 
-
-class PruningLatecomers(Latecomers):
-    """A history with pruning, in which transactions arrive long after all that was committed when they were has been deleted."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._maintenance = Maintenance(self.world, self.store, self.trace.append, self._optional)
-        self._comparer = PruningComparer(self.world, self.store, self._maintenance.horizon)
-
-    def _take(self, step: Step | Prune) -> None:
-        if isinstance(step, Prune):
-            self.trace.append(f"{step}")
-            self._now += 1
-            self._maintenance.prune(step)
-            if any(info.name.endswith(".ckpt") for info in self.store.list("")):
-                self._checkpoints = max(self._checkpoints, 1)  # who prunes writes one where there is none
-        else:
-            super()._take(step)
-
-    def _at_time(self, reader: EngineReader, number: int, just_before: bool, part: Part) -> None:
-        timelines = self.world.timelines
-        times = sorted({timelines.transactions[uuid].commit_time for uuid in timelines.arrived})
-        time = times[number % len(times)] - just_before
-        if time >= self._maintenance.horizon.time:
-            super()._at_time(reader, number, just_before, part)
-            return
-        with pytest.raises(HistoryPruned):
-            reader.snapshot(timestamp=time)
+    def _may_read(self, past: Remembered) -> bool:
+        return self._maintenance.horizon.may_read(past.version, past.cut)

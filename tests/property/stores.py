@@ -6,12 +6,14 @@ What the process has put but what is still under way is hidden from everybody, t
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from bucketcatalog.errors import OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
+from bucketcatalog.v1 import log_pb2
 
 from .steps import Fault
 
@@ -45,6 +47,21 @@ def published(name: str, data: bytes, *, arrived: bool = True) -> Published | No
     """What the name of an object tells of the transaction in it, if it is one."""
     match = _TRANSACTION.fullmatch(name)
     return match and Published(match["writer"], int(match["revision"]), match["uuid"], arrived, data)
+
+
+def parents_of(transaction: bytes) -> frozenset[str]:
+    """The uuids of the transactions that a transaction, as it lies in the store, follows."""
+    return frozenset(str(uuid.UUID(bytes=parent.uuid)) for parent in log_pb2.Transaction.FromString(transaction).parents)
+
+
+def voids_of(transaction: bytes) -> frozenset[str]:
+    """The uuids of the transactions that a transaction, as it lies in the store, voids."""
+    return frozenset(str(uuid.UUID(bytes=link.uuid)) for link in log_pb2.Transaction.FromString(transaction).voids)
+
+
+def data_boundary_of(transaction: bytes) -> int:
+    """Up to when data must have ended that may be deleted, as a transaction publishes it; 0 where it does not."""
+    return int(log_pb2.Transaction.FromString(transaction).boundary.data)
 
 
 class View(Wrapped):

@@ -28,11 +28,11 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Writer
 
 from .comparing import Comparer
-from .driver import DATABASE, Addressed, EngineReader, parents_of, transact
+from .driver import DATABASE, Addressed, EngineReader, transact
 from .model import ABSENT, Op
 from .restores import restoring
 from .steps import Part
-from .stores import Published, published
+from .stores import Published, parents_of, published
 from .timelines import Application, Draft, Transaction
 from .world import BUCKETS, OWNER, Time, World
 
@@ -351,7 +351,8 @@ def test_a_lost_response_to_any_put_is_met_with_the_same_bytes(
         assert flaky.puts == counting.puts + 1
         assert ledger.admit(store, drafts) == step.transactions
         compare(store, ledger)
-        go_on(store, ledger, step, drafts, done=step.transactions)
+        if number == 0:  # what comes next depends on nothing but what is in the store, which is the same each time
+            go_on(store, ledger, step, drafts, done=step.transactions)
 
 
 @pytest.mark.parametrize("landed", [False, True], ids=["lost requests", "lost answers"])
@@ -359,7 +360,10 @@ def test_a_lost_response_to_any_put_is_met_with_the_same_bytes(
 def test_a_store_that_never_answers_ends_in_a_typed_error_and_reopening_resolves_it(
     bench: Bench, name: str, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bucketcatalog.clock.sleep", lambda _: None)
+    slept: list[float] = []
+    monotonic = clock.monotonic
+    monkeypatch.setattr("bucketcatalog.clock.sleep", slept.append)
+    monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: monotonic() + sum(slept))
     step = STEPS[name]
     drafts = step.drafts(bench.world)
     store, ledger = bench.copy()

@@ -26,8 +26,8 @@ from .machine import Machine
 from .steps import History
 from .world import Time
 
-MEMORY_HISTORIES = int(os.environ.get("BUCKETCATALOG_HISTORIES", "2000"))
-DISK_HISTORIES = int(os.environ.get("BUCKETCATALOG_DISK_HISTORIES", "50"))
+MEMORY_HISTORIES = int(os.environ.get("BUCKETCATALOG_HISTORIES", "320"))
+DISK_HISTORIES = int(os.environ.get("BUCKETCATALOG_DISK_HISTORIES", "24"))
 SHARES = 8
 """So many tests share the histories in memory, for as many processes."""
 

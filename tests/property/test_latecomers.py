@@ -16,7 +16,7 @@ from .steps import Checkpoint, Commit, Compare, Deliver, Fault, Leave, Read, Ste
 from .test_histories import ANY_SPEED, narrated, still_clocks
 from .world import Time
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_LATE_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("BUCKETCATALOG_LATE_HISTORIES", "100"))
 
 _MINUTE = 60_000_000
 _WHO = st.sampled_from(("alpha",) * 3 + ("beta",) * 2 + ("gamma",))

@@ -25,7 +25,7 @@ from .stores import View
 from .test_histories import ANY_SPEED, still_clocks
 from .world import BUCKETS, OWNER, Time
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_TAG_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("BUCKETCATALOG_TAG_HISTORIES", "150"))
 
 _MINUTE = 60_000_000
 _LATEST_ARRIVAL = 4 * _MINUTE

@@ -48,7 +48,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """One commit: a place on its writer's timeline, what it follows and had read, and its events in their order."""
+    """One commit: a place on its writer's timeline, what it follows and had read, its events in their order, and what it voids."""
 
     writer: str
     revision: int
@@ -58,6 +58,7 @@ class Transaction:
     reads: Cut = EMPTY
     events: tuple[Event, ...] = ()
     application: Application | None = None
+    voids: Cut = EMPTY
 
     def stamp(self, seq: int) -> Stamp:
         """The stamp of the event with that sequence number."""
@@ -110,8 +111,11 @@ class Timelines:
         return frozenset(self.arrived)
 
     def at(self, time: int) -> Cut:
-        """The cut of a timestamp: every arrived transaction with a commit time up to it."""
-        return frozenset(uuid for uuid in self.arrived if self.transactions[uuid].commit_time <= time)
+        """The cut of a timestamp: every arrived transaction with a commit time up to it, and what these follow or had read.
+
+        That is never later than they are, but where a transaction from the future was voided.
+        """
+        return self.causal(*(uuid for uuid in self.arrived if self.transactions[uuid].commit_time <= time))
 
     def causal(self, *uuids: Uuid) -> Cut:
         """The smallest cut with these transactions: they, their parents and reads, and those of these."""
@@ -130,8 +134,12 @@ class Timelines:
         return self.causal(*members) == members
 
     def events(self, cut: Cut) -> list[Event]:
-        """The events of a cut's transactions."""
-        return [event for uuid in cut for event in self.transactions[uuid].events]
+        """The events of a cut's transactions, without those that the cut voids."""
+        return [event for uuid in cut - self.voided(cut) for event in self.transactions[uuid].events]
+
+    def voided(self, cut: Cut) -> Cut:
+        """The transactions that some transaction of the cut says are to be treated as absent."""
+        return frozenset(uuid for voider in cut for uuid in self.transactions[voider].voids)
 
     def state(self, cut: Cut, pinned: Mapping[str, Iterable[str]] | None = None, dropping: Collection[str] = ()) -> State:
         """The state at a cut."""
@@ -187,12 +195,12 @@ class Timelines:
         heads = self.heads(writer)
         if len(heads) > 2 or (len(heads) == 2 and not any(self._is_stray(head, heads) for head in heads)):
             return None
-        mine = [self.transactions[head] for head in heads]
+        binding = self.ancestors(heads) - self.voided(self.visible())
         return Process(
             writer=writer,
             parents=heads,
-            next_revision=max((it.revision for it in mine), default=-1) + 1,
-            last_commit_time=max((it.commit_time for it in mine), default=0),
+            next_revision=max((self.transactions[head].revision for head in heads), default=-1) + 1,
+            last_commit_time=max((self.transactions[uuid].commit_time for uuid in binding), default=0),
         )
 
     def _is_stray(self, head: Uuid, heads: Cut) -> bool:
@@ -203,8 +211,11 @@ class Timelines:
         return self.of_writer(process.writer) - self.ancestors(process.parents)
 
     def read(self, process: Process, cut: Cut) -> None:
-        """The process has seen a cut; everything that it commits from now on comes after it."""
-        process.read |= cut
+        """The process has seen a cut; everything that it commits from now on comes after it.
+
+        What is voided may count as read or not.
+        """
+        process.read |= cut - self.voided(cut)
 
     def applications(self, uuids: Iterable[Uuid]) -> dict[str, tuple[int, Cut]]:
         """For each application its last version among these transactions, and which of them have it: several on a forked timeline."""
@@ -233,6 +244,7 @@ class Timelines:
         commit_time: int,
         arrived: bool = True,
         application: Application | None = None,
+        voids: Cut = EMPTY,
     ) -> Transaction:
         """The transaction that the process commits now, which its next one follows."""
         bare = Transaction(
@@ -243,6 +255,7 @@ class Timelines:
             parents=process.parents,
             reads=process.read,
             application=application,
+            voids=voids,
         )
         events = (draft.stamped(bare.stamp(seq)) for seq, draft in enumerate(drafts))
         transaction = replace(bare, events=tuple(events))

@@ -6,13 +6,14 @@ import uuid
 from dataclasses import dataclass
 
 from .driver import DROPPING, PINNED, EngineSnapshot
-from .model import Event, Key, Op, Place, State
+from .model import Event, Key, Op, Place, State, incarnation
 from .steps import BUCKET_NAMES, ERROR_PATHS, OBJECT_NAMES
 from .timelines import EMPTY, Cut, Timelines, Transaction, Uuid
 
 START = 1_700_000_000_000_000
 OWNER = str(uuid.uuid5(uuid.NAMESPACE_URL, "owner"))
-BUCKETS = tuple(str(uuid.uuid5(uuid.NAMESPACE_URL, f"bucket {number}")) for number in range(2))
+BUCKETS = tuple(incarnation([], (OWNER, name)) for name in BUCKET_NAMES)
+"""The ids of the buckets that objects lie in: those that buckets get which are put without one for the first time."""
 
 
 class Time:
@@ -69,6 +70,11 @@ class World:
     def newest(self) -> State:
         """The state that a reader sees who looks now."""
         return self.state(self.timelines.visible())
+
+    def times(self) -> list[int]:
+        """The commit times of all that has arrived and counts, in their order."""
+        arrived = self.timelines.visible()
+        return sorted({self.timelines.transactions[uuid].commit_time for uuid in arrived - self.timelines.voided(arrived)})
 
     def note(self, transaction: Transaction) -> None:
         """A transaction has been committed: its versions can be named from now on."""

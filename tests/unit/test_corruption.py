@@ -18,7 +18,7 @@ from bucketcatalog.losses import Losses
 from bucketcatalog.snapshot import Snapshot
 
 from .corrupting import COLUMNAR, DAMAGES, EVERYTHING, INLINE, OF_SEGMENT, TAIL, Specimen, specimen
-from .helpers import World, names, obj, rows
+from .helpers import MINUTE, World, names, obj, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -185,6 +185,18 @@ def test_a_broken_block_of_a_delete_brings_no_row_back() -> None:
     assert [row["value"] for row in rows(salvaged, "sums") if row["name"] == "objects"] == [5_997]
     (loss,) = salvaged.missing
     assert [(held.table, held.rows) for held in loss.held] == [("objects", 2)]
+
+
+def test_what_the_horizon_alone_covers_is_read_past_its_damaged_segment() -> None:
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+    world.clock.tick(120 * MINUTE)
+    world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+    world.commit(world.writer("w"), ("put", "objects", obj("c")))
+    name = next(info.name for info in world.store.list("maintainer-1/") if info.name.endswith(".seg"))
+    world.store.put(name, world.store.get(name)[:-100])
+    snapshot = world.catalog().snapshot(ignore_corruption=True)
+    assert names(snapshot) in ([], ["c"]) and name in {loss.file for loss in snapshot.missing}
 
 
 def test_a_past_state_is_salvaged_too() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, HistoryPruned, InvalidOption
+from bucketcatalog import Catalog, CorruptionError, HistoryPruned, InvalidOption
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.writer import Writer
 
@@ -293,3 +293,19 @@ def test_a_stray_behind_the_horizon_is_told_from_what_a_tagged_checkpoint_lists_
     assert names(world.snapshot(version="x")) == ["a0", "a1", "a2"]
     checkpoint(world, "compactor-2")
     assert names(world.snapshot()) == ["a0", "a1", "a2", "stray"]
+
+
+def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        writer.checkpoint()
+    (name,) = stored(world, ".ckpt")
+    world.store.put(name, world.store.get(name)[:-1])
+    with pytest.raises(CorruptionError, match=name):
+        prune(world, "0s", grace="0s", force=True)
+    world.clock.tick(HOUR)
+    world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    put(world, world.writer("a"), "y")
+    world.clock.tick(HOUR)
+    assert prune(world, "0s", grace="0s", force=True).done and name in stored(world)
+    assert names(world.snapshot()) == ["x", "y"]

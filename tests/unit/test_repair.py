@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, InvalidOption, paths
+from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption, paths
 from bucketcatalog.checking.findings import Severity
 from bucketcatalog.codec.checkpoints import encode_checkpoint
 from bucketcatalog.repairing.run import Repair
@@ -149,6 +149,48 @@ class TestCheckpoints:
         made = repair(world, dry_run=False)
         assert "rebuild" in {action.what for action in made.actions if action.done}
         assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
+    def test_that_of_the_horizon_is_made_again(self) -> None:
+        world = filled(World())
+        expected = {table: rows(world.snapshot(), table) for table in ("objects", "deleted_objects", "buckets")}
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        for name in listed(world.store):
+            if name.endswith(".ckpt"):
+                world.store.delete(name)
+        with pytest.raises(CorruptionError):
+            world.snapshot()
+        made = repair(world, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
+    def test_that_of_the_horizon_is_not_needed_where_another_reaches_it(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        with world.writer("compactor-2") as compactor:
+            compactor.checkpoint(scope="all")
+        name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        world.store.put(name, world.store.get(name)[:-1])
+        assert ("drop", name) in done(repair(world, dry_run=False)) and errors(world) == []
+        assert names(world.snapshot()) == ["a", "b"]
+        with pytest.raises(HistoryPruned):
+            world.snapshot(timestamp=f"@{world.clock.now - 3 * HOUR}")
+        assert world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock).done
+
+    def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg"))
+        world.store.put(name, world.store.get(name)[:-100])
+        before = listed(world.store)
+        made = repair(world, dry_run=False)
+        assert made.lost and not any(action.done for action in made.actions) and listed(world.store) == before
 
     @pytest.mark.parametrize("number", range(2))
     def test_with_a_segment_missing_it_is_not_made_again(self, number: int) -> None:

@@ -92,6 +92,30 @@ def test_its_writer_goes_on_with_times_of_now_and_links_to_it(world: World) -> N
     assert errors(world) == []
 
 
+def test_what_a_timeline_holds_before_a_commit_from_the_future_counts_as_read(world: World) -> None:
+    expected = world.snapshot(version="w@0").cut.heads["w"]
+    with world.writer("other") as other:
+        other._database.look()
+        committed = world.commit(other, ("put", "objects", obj("later")))
+    snapshot = world.snapshot(version=committed.version)
+    assert snapshot.cut.heads["w"] == expected and "base" in names(snapshot)
+
+
+def test_a_compactor_goes_on_where_its_clock_was_wrong_for_a_while() -> None:
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", obj("base")))
+    with world.writer("compactor-1") as compactor:
+        world.clock.tick(24 * HOUR)
+        world.commit(compactor, ("put", "objects", obj("future")))
+        world.clock.tick(-24 * HOUR)
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.void([void(world, "compactor-1")])
+    with world.writer("compactor-1") as compactor:
+        assert compactor.checkpoint(scope="all") is not None
+        assert world.commit(compactor, ("put", "objects", obj("now"))).commit_time <= world.clock.now
+    assert names(world.snapshot()) == ["base", "now"] and errors(world) == []
+
+
 def test_the_same_process_goes_on_where_its_clock_was_wrong_for_a_while() -> None:
     world = World()
     catalog = world.catalog()

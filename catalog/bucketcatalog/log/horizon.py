@@ -41,8 +41,19 @@ class Horizon:
 
     @property
     def time(self) -> int:
-        """Microseconds: the newest commit time in the cut of what is not voided. States of this time and later ones can be read."""
-        return self.checkpoint.as_of
+        """Microseconds: the newest commit time in the cut of what is not voided. States of this time and later ones can be read.
+
+        Where the checkpoint, which knows what is voided, cannot be read, the newest of all.
+        """
+        return self.checkpoint.as_of if self.is_readable else self.cut.newest_commit_time
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its own checkpoint can be read; where another one reaches it, nothing else needs that."""
+        try:
+            return self.checkpoint is not None
+        except CorruptionError:
+            return False
 
     @cached_property
     def checkpoint(self) -> Checkpoint:

@@ -108,14 +108,17 @@ class SalvagingFiles(LogFiles):
 def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> tuple[SalvagingFiles, View]:
     """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
 
-    Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them.
+    Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them, or nothing else
+    reaches the horizon.
     """
     files = SalvagingFiles(store, database)
     view = find(files)
-    while broken := {c.uuid: error for c in view.checkpoints if (error := files.broken(c)) is not None}:
+    while broken := {
+        c.uuid: error for c in view.checkpoints if c.uuid not in files.avoided and (error := files.broken(c)) is not None
+    }:
         others = SalvagingFiles(store, database, files.avoided | broken.keys())
         again = find(others)
-        if _lost(again) > _lost(view):
+        if _lost(again) > _lost(view) or broken.keys() <= {checkpoint.uuid for checkpoint in again.checkpoints}:
             break
         others.passed_over |= files.passed_over
         for checkpoint in view.checkpoints:

@@ -23,6 +23,7 @@ from ..log.files import ChosenFiles
 from ..log.looking import newest_view
 from ..log.owner import MAX_CLOCK_SKEW
 from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..store.base import Store
 from ..times import parse_causal
 from .rebuild import rebuilt
 
@@ -30,6 +31,25 @@ Ref = tuple[str, Head]
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
 _OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}
 _OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN", "DAMAGED_EVENTS"}
+
+
+class FilesWithout(ChosenFiles):
+    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
+
+    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
+        super().__init__(store, database, lambda ref: ref[1].uuid not in broken)
+        self._broken = broken
+
+    def checkpoint(self, writer: str, head: Head) -> Checkpoint:
+        """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
+        found = super().checkpoint(writer, head)
+        if head.uuid in self._broken:
+            name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
+            raise CorruptionError(
+                f"{name} cannot be used, for what it refers to is damaged or gone.",
+                next_step="Restore that from a copy of the store.",
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +92,7 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
                 f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
             )
     broken = _broken_checkpoints(walk, findings)
-    without = ChosenFiles(walk.files.store, walk.files.database, lambda ref: ref not in broken)
+    without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken})
     view, obstacle = _derivable(without, walk, broken)
     again = rebuilt(without, walk) if obstacle else None
     if again is not None:
@@ -185,7 +205,7 @@ def _newer(findings: Iterable[Finding], name: str) -> str:
     return "A newer release has written it: repair with that." if newer else ""
 
 
-def _derivable(files: ChosenFiles, walk: Walk, broken: Collection[Ref]) -> tuple[View | None, str]:
+def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tuple[View | None, str]:
     """The newest view without the broken checkpoints, and if it does not hold all that they covered why not."""
     try:
         view = newest_view(files, everything=True)

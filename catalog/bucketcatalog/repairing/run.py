@@ -13,12 +13,12 @@ from ..checking.deep import differences
 from ..checking.findings import Finding
 from ..checking.walk import Tell, Walk
 from ..database import Database
-from ..log.files import ChosenFiles, LogFiles
+from ..log.files import LogFiles
 from ..log.owner import Limits
 from ..store.base import Store
 from ..tables import Table
 from ..writer import Writer
-from .plan import Action, Plan, decide
+from .plan import Action, FilesWithout, Plan, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ class Repairer:
     def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
         """A writer in the database that meets none of the broken checkpoints."""
         database = Database(self.store, plan.database, dict(self.registered))
-        database.files = ChosenFiles(self.store, plan.database, lambda ref: ref[1].uuid not in plan.broken)
+        database.files = FilesWithout(self.store, plan.database, plan.broken)
         return Writer(database, writer, self.clock, self.limits, joins=joins)

@@ -1,0 +1,139 @@
+"""Histories in which everything happens: what writers do, and what maintainers do to a catalog at any moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bucketcatalog import Catalog
+from bucketcatalog.checking.findings import Severity
+from bucketcatalog.cloning import clone
+from bucketcatalog.store.base import Store
+from bucketcatalog.store.memory import MemoryStore
+
+from .collecting import Collect, Collecting, NameAgain, Reap
+from .comparing import Comparer, check
+from .driver import DATABASE, EngineReader
+from .histories import STATED_ACTION, histories
+from .pruning import MAINTAINERS, LongWait, Prune, Tag
+from .repairing import FromTheFuture, Repair, Repairing
+from .restores import Restore, Restoring
+from .steps import PROCESSES, TABLES, Commit, Compare, Delete, Fault, History, Part, Put
+from .world import Remembered
+
+_SMALL = st.integers(0, 7)
+_MAINTAINER = st.integers(0, 1)
+_PROCESS = st.sampled_from(tuple(PROCESSES))
+_BUCKET = st.integers(5, 6)
+_ANY_FAULT = st.sampled_from((Fault.NONE,) * 12 + tuple(Fault))
+_MAINTAINERS_FAULT = st.sampled_from(
+    (Fault.NONE,) * 8
+    + (Fault.LOST_RESPONSE, Fault.LOST_REQUEST, Fault.REFUSED, Fault.SILENCE_AFTER, Fault.SILENCE_BEFORE)
+    + (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+)
+PRUNE = st.builds(
+    Prune,
+    who=_MAINTAINER,
+    older_than=st.sampled_from((0, 0, 0, 60, 900)),
+    grace=st.sampled_from((0, 0, 0, 60, 700)),
+    keep=st.sampled_from((1, 1, 2)),
+    dies_at=st.none() | st.integers(0, 12),
+    after=st.booleans(),
+)
+_TAG = st.builds(Tag, name=st.sampled_from(("x", "y")), number=_SMALL, drop=st.booleans())
+_LONG_WAIT = st.builds(LongWait, st.sampled_from((800_000_000, 4_000_000_000, 25_200_000_000)))
+_RESTORE = st.builds(
+    Restore,
+    _PROCESS,
+    past=_SMALL,
+    table=st.integers(0, len(TABLES) - 1),
+    fault=_ANY_FAULT,
+    after=st.integers(0, 1),
+    by_tag=st.booleans(),
+)
+_COLLECT = st.builds(
+    Collect,
+    who=_MAINTAINER,
+    waits=st.sampled_from((True, True, False)),
+    refuses=st.sampled_from((0, 0, 2)),
+    dies_at=st.sampled_from((None, None, None, 0, 1, 2)),
+    fault=_MAINTAINERS_FAULT,
+    after=st.integers(0, 2),
+)
+_REAP = st.builds(Reap, _MAINTAINER, _MAINTAINERS_FAULT)
+_NAME_AGAIN = st.builds(NameAgain, _PROCESS, st.integers(0, 11), st.integers(0, 2), st.booleans(), _ANY_FAULT)
+_OF_BUCKETS = st.builds(
+    Commit,
+    _PROCESS,
+    st.lists(st.one_of(st.builds(Delete, _BUCKET), st.builds(Put, _BUCKET, derived=st.just(True))), min_size=1, max_size=2).map(
+        tuple
+    ),
+)
+_REPAIR = st.builds(Repair, _MAINTAINER, st.integers(0, 999), st.sampled_from((0, 1, 1, 2)), st.sampled_from((True, True, False)))
+_FROM_THE_FUTURE = st.builds(FromTheFuture, _MAINTAINER, _PROCESS, st.lists(STATED_ACTION, min_size=1, max_size=3).map(tuple))
+_ADDED: tuple[st.SearchStrategy[Any], ...] = (
+    *(PRUNE,) * 3,
+    *(_TAG,) * 2,
+    *(_LONG_WAIT,) * 2,
+    *(_RESTORE,) * 3,
+    *(_COLLECT,) * 4,
+    *(_REAP,) * 2,
+    *(_NAME_AGAIN,) * 3,
+    *(_OF_BUCKETS,) * 2,
+    *(_REPAIR,) * 2,
+    _FROM_THE_FUTURE,
+)
+_ADD = st.integers(0, len(_ADDED) - 1).flatmap(lambda number: _ADDED[number])
+
+
+@st.composite
+def everything(draw: st.DrawFn) -> History:
+    """Histories as everywhere, in buckets that are there, with more of everything between their steps, and compared more often."""
+    history = draw(histories(steps=12))
+    steps: list[Any] = [Commit("beta", (Put(5, derived=True), Put(6, derived=True))), *history.steps]
+    for added in draw(st.lists(_ADD, min_size=4, max_size=12)):
+        steps.insert(draw(st.integers(4, len(steps))), added)
+    steps.insert(draw(st.integers(4, len(steps))), Compare(draw(st.booleans()), history.end.looks))
+    return History(names=history.names, clocks=history.clocks, steps=steps, end=history.end)
+
+
+class Everything(Repairing, Collecting, Restoring):
+    """The machine that takes every kind of step. In the end everything is verified, and cloned."""
+
+    def run(self) -> None:
+        """Take every step, then verify, clone, and compare the clone, also after a checkpoint of it."""
+        super().run()
+        cut, now = self._timelines.visible(), self._world.time.now
+        if not cut:
+            return
+        findings = [it for it in Catalog(self._store).verify(database=DATABASE, deep=True) if it.severity is not Severity.INFO]
+        check("findings in the end", [], [str(it) for it in findings if it.code != "OPEN_FORK"])
+        target = MemoryStore(clock=now)
+        source = Catalog(self._store)
+        with source.writer(MAINTAINERS[0], database=DATABASE, clock=now) as held:
+            made = clone(source.database(DATABASE), held, target, None, None, now=now)
+        self._say(f"cloned {made.version}")
+        for scope in (None, "all"):
+            if scope is not None:
+                with Catalog(target).writer("compactor-2", database=DATABASE, clock=now) as compactor:
+                    compactor.checkpoint(scope=scope)
+            snapshot = EngineReader(target, now=now).snapshot()
+            for part in Part:
+                Comparer(self._world, target).part(f"in the clone, checkpoint {scope}", part, snapshot, cut)
+        for writer in sorted({*PROCESSES.values()}):
+            self._go_on(writer, target)
+
+    def _name_of(self, past: Remembered) -> str | None:
+        names = [name for name, version in self._maintenance.horizon.tags.items() if version == past.version]
+        return names[0] if names else past.version
+
+    def _go_on(self, writer: str, target: Store) -> None:
+        """Each writer's next commit has the next revision, wherever its timeline has one end."""
+        heads = [self._timelines.transactions[uuid] for uuid in self._timelines.heads(writer)]
+        if len(heads) == 1:
+            with Catalog(target).writer(writer, database=DATABASE, clock=self._world.time.now) as held:
+                with held.transaction() as tx:
+                    pass
+                assert tx.committed is not None
+                check(f"the next revision of {writer} in the clone", heads[0].revision + 1, tx.committed.revision)
