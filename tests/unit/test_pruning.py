@@ -271,6 +271,23 @@ def test_old_checkpoints_go_with_their_markers_and_segments_and_shared_segments_
     assert rows(world.snapshot()) == before
 
 
+def test_what_repair_has_dropped_becomes_no_horizon(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        checkpoint(world)
+        for name in stored(world, ".seg"):
+            world.store.delete(name)
+        world.clock.tick(HOUR)
+        world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    assert prune(world, "0s", keep=2, grace="0s", force=True).horizon is None
+    checkpoint(world, "compactor-2")
+    world.clock.tick(HOUR)
+    pruned = prune(world, "0s", keep=2, grace="0s", force=True).horizon
+    assert pruned is not None and names(world.snapshot(version=pruned)) == ["x"] and names(world.snapshot()) == ["x", "y"]
+
+
 def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: World) -> None:
     with world.writer("a") as writer:
         put(world, writer, "x")
