@@ -32,14 +32,11 @@ def run(world: World) -> Group:
         every = spark.read.format("bucketcatalog").load(str(catalog))
         schema = every.select(*dataset.COLUMNS).schema
         mine = spark.read.format("bucketcatalog").schema(schema).load(str(catalog))
-        mine.write.parquet(str(parquet))
-        native = spark.read.parquet(str(parquet))
-        if not mine.count() == native.count() == rows:
-            raise ValueError(f"the two do not have the same {rows} rows")
+        native = as_parquet(mine, parquet, rows)
         subjects = {
-            "ours": lambda: _read(mine),
-            "native": lambda: _read(native),
-            "every column": lambda: _read(every),
+            "ours": lambda: read_all(mine),
+            "native": lambda: read_all(native),
+            "every column": lambda: read_all(every),
             "count": lambda: _count(mine),
             "native count": lambda: _count(native),
         }
@@ -65,7 +62,17 @@ def measures_of(samples: Mapping[str, Sample], rows: int) -> list[Measure]:
     ]
 
 
-def _read(frame: DataFrame) -> None:
+def as_parquet(mine: DataFrame, path: Path, rows: int) -> DataFrame:
+    """The same rows, so many, from Parquet files that Spark has written with its defaults."""
+    mine.write.parquet(str(path))
+    native = mine.sparkSession.read.parquet(str(path))
+    if not mine.count() == native.count() == rows:
+        raise ValueError(f"the two do not have the same {rows} rows")
+    return native
+
+
+def read_all(frame: DataFrame) -> None:
+    """Read every row and column."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -78,8 +85,8 @@ def _files(parquet: Path) -> int:
 
 
 @contextmanager
-def spark_session(directory: Path, threads: int | None = None) -> Iterator[SparkSession]:
-    """A local session on so many threads, by default as many as there are cores."""
+def spark_session(directory: Path, threads: int | None = None, heap: str = "1g") -> Iterator[SparkSession]:
+    """A local session on so many threads, by default as many as there are cores; its ``heap`` is Spark's default."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     java = Path(sys.prefix) / "java"
@@ -88,6 +95,7 @@ def spark_session(directory: Path, threads: int | None = None) -> Iterator[Spark
     spark = (
         SparkSession.builder.master(f"local[{threads or '*'}]")
         .appName("bucketcatalog benchmarks")
+        .config("spark.driver.memory", heap)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")

@@ -45,7 +45,7 @@ from .errors import (
     UnsupportedStore,
     UsageError,
 )
-from .filters import prefix
+from .filters import between, prefix
 
 __all__ = [
     "AccessDenied",
@@ -88,5 +88,6 @@ __all__ = [
     "UnsupportedFormat",
     "UnsupportedStore",
     "UsageError",
+    "between",
     "prefix",
 ]

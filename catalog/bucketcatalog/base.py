@@ -163,11 +163,15 @@ class TableBase:
             return None
         return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)
 
-    @property
-    def lowest_live_rows(self) -> int:
-        """How many live versions the lowest level of the checkpoints holds."""
+    def lowest_rows(self, classes: Collection[BlockClass]) -> int:
+        """How many rows of the classes the lowest level of the checkpoints holds."""
         runs = [run for each in self._stored for _, run in each if not run.level]
-        return sum(run.rows for run in runs if run.block_class is BlockClass.LIVE)
+        return sum(run.rows for run in runs if run.block_class in classes)
+
+    def lowest_places(self, classes: Collection[BlockClass]) -> list[BlockPlace]:
+        """The blocks of the classes that the lowest level holds; reads the index of every segment."""
+        lowest = self.blocks_by_level()[:1]
+        return [place for places in lowest for place in places if place.header.block_class in classes]
 
     def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
         """The runs of that purpose and name beside the lowest level.

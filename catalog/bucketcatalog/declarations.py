@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .tables import KEY_TYPES, Column, DataType, Default, Shape, Table
+from .tables import END_TIME, KEY_TYPES, Column, DataType, Default, Shape, Table
 
 _DEFAULT_TYPES = {
     Default.CREATED: DataType.TIMESTAMP,
@@ -14,7 +14,6 @@ _DEFAULT_TYPES = {
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
 _BESIDE = "#"
-_END_TIME = "deleted_at"
 
 
 def problems(table: Table) -> Iterator[str]:
@@ -37,6 +36,7 @@ def problems(table: Table) -> Iterator[str]:
         if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
             yield f"the field {name!r} of its data reference cannot be compared"
     yield from _of_sums(table)
+    yield from _of_orders(table)
     for column in table.columns:
         yield from _of_column(column)
 
@@ -54,17 +54,33 @@ def _of_sums(table: Table) -> Iterator[str]:
                 yield f"its sum {total.name!r} is grouped by the field {name!r}, which is no single text, number, uuid or time"
 
 
+def _of_orders(table: Table) -> Iterator[str]:
+    names = [order.name for order in table.orders]
+    yield from (f"it has two orders {name!r}" for name in sorted(set(names)) if names.count(name) > 1)
+    for order in table.orders:
+        if not order.columns:
+            yield f"its order {order.name!r} is by no field"
+        if len(set(order.columns)) < len(order.columns):
+            yield f"its order {order.name!r} has a field twice"
+        if END_TIME.name in order.columns and not order.of_tombstones:
+            yield f"its order {order.name!r} is by {END_TIME.name}, which only tombstones have"
+        for name in order.columns:
+            column = table.by_name.get(name)
+            if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
+                yield f"the field {name!r} of its order {order.name!r} has no order"
+
+
 def _named(table: Table) -> Iterator[str]:
     yield from (*table.key, *table.data_reference)
     yield from (name for name in (table.id, table.parent.column if table.parent else None) if name)
     for total in table.sums:
         yield from (*total.group, *([total.column] if total.column else []))
     for order in table.orders:
-        yield from (name for name in order.columns if name != _END_TIME)
+        yield from (name for name in order.columns if name != END_TIME.name)
 
 
 def _of_column(column: Column) -> Iterator[str]:
-    if column.name.startswith("_") or column.name == _END_TIME:
+    if column.name.startswith("_") or column.name == END_TIME.name:
         yield f"a column cannot be called {column.name!r}"
     wanted = _DEFAULT_TYPES.get(column.default)
     if wanted is not None and (column.type is not wanted or column.shape is not Shape.ONE):

@@ -1,7 +1,7 @@
 """What a reader asks for, as key ranges to read and a mask over what was read.
 
-``where`` maps columns to a value, a list of values, None, or ``prefix(...)``. Conditions on the leading key columns become key ranges;
-all conditions are checked on the rows as well.
+``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. Conditions on the leading key columns become
+key ranges; all conditions are checked on the rows as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from .errors import InvalidOption
 from .keys import EVERYTHING, KeyRange, encode_keys, prefix_range
 from .surface import storage_value, surface_array
-from .tables import Column, DataType, Shape, Table
+from .tables import END_TIME, KEY_TYPES, Column, DataType, Shape, Table
 
+_ORDERED = KEY_TYPES | {DataType.FLOAT, DataType.DOUBLE}
 _MOST_RANGES = 256
 _MOST_KEYS = 1 << 20
 
@@ -38,39 +39,80 @@ def prefix(text: str | bytes) -> Prefix:
     return Prefix(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Matches values from ``low`` to ``high``, where None is an open end; ``above`` and ``below`` leave out the ends themselves."""
+
+    low: Any = None
+    high: Any = None
+    above: bool = False
+    below: bool = False
+
+
+_INCLUSIVE = {"both": (False, False), "left": (False, True), "right": (True, False), "neither": (True, True)}
+
+
+def between(low: Any = None, high: Any = None, *, inclusive: str = "both") -> Between:
+    """A condition for ``where``: the column's value lies from ``low`` to ``high``; None is an open end, and no row without a value matches.
+
+    ``inclusive`` says which of the ends belong to it: "both", "left", "right" or "neither". Text compares bytewise (UTF-8).
+    """
+    if inclusive not in _INCLUSIVE:
+        raise InvalidOption(
+            f"{inclusive!r} says of no end whether it belongs to a range.", next_step=f"Give one of {', '.join(_INCLUSIVE)}."
+        )
+    above, below = _INCLUSIVE[inclusive]
+    return Between(low, high, above, below)
+
+
 Where = Mapping[str, Any]
 
 
-Stored = Mapping[str, Sequence[Any]]
-"""By column the values that a condition allows, in storage form; columns without such a condition are absent."""
+Stored = Mapping[str, Sequence[Any] | Between]
+"""By column the values, or the range of them, that a condition allows, in storage form; columns without such a condition are absent."""
 
 
 def key_ranges(table: Table, where: Where, stored: Stored) -> list[KeyRange]:
     """The key ranges that can hold matching rows: as narrow as the conditions on the leading key columns allow."""
     leading: list[Sequence[Any]] = []
-    last: str | bytes | None = None
+    last: str | bytes | Between | None = None
     for column in table.key_columns:
         condition = where.get(column.name)
-        if isinstance(condition, Prefix):
-            last = condition.text
+        values = stored.get(column.name)
+        if values is None or isinstance(values, Between):
+            last = condition.text if isinstance(condition, Prefix) else values
             break
-        if column.name not in stored:
-            break
-        leading.append(stored[column.name])
+        leading.append(values)
     if math.prod(len(values) for values in leading) > _MOST_RANGES:
         return [_spanning(table, leading)]
-    ranges = {prefix_range(table, values, last) for values in itertools.product(*leading)} if leading or last else {EVERYTHING}
-    return sorted(ranges, key=lambda keys: keys.start)
+    if not leading and not last:
+        return [EVERYTHING]
+    found = {_range(table, values, last) for values in itertools.product(*leading)}
+    return sorted((keys for keys in found if keys is not None), key=lambda keys: keys.start)
+
+
+def _range(table: Table, leading: Sequence[Any], last: str | bytes | Between | None) -> KeyRange | None:
+    """The keys whose first fields equal ``leading`` and whose next one is as ``last`` says; None where there can be none."""
+    if not isinstance(last, Between):
+        return prefix_range(table, leading, last)
+    start, stop = (keys := prefix_range(table, leading)).start, keys.stop
+    if last.low is not None:
+        low = prefix_range(table, [*leading, last.low])
+        if last.above and low.stop is None:
+            return None
+        start = low.stop if last.above and low.stop is not None else low.start
+    if last.high is not None:
+        high = prefix_range(table, [*leading, last.high])
+        stop = high.start if last.below else high.stop
+    return KeyRange(start, stop) if stop is None or start < stop else None
 
 
 def wanted_keys(table: Table, stored: Stored) -> pa.Array | None:
     """The encoded keys that can match, sorted and distinct, where the conditions name values for the whole key."""
-    if any(name not in stored for name in table.key):
+    leading = _key_values(table, stored)
+    if leading is None:
         return None
-    leading = [stored[name] for name in table.key]
     sizes = [len(values) for values in leading]
-    if math.prod(sizes) > _MOST_KEYS:
-        return None
     places = np.indices(sizes).reshape(len(sizes), -1)
     columns = {
         column.field_name: pa.array(values, column.storage_type).take(pa.array(place))
@@ -78,6 +120,18 @@ def wanted_keys(table: Table, stored: Stored) -> pa.Array | None:
     }
     keys = pc.unique(encode_keys(table, columns))
     return keys.take(pc.sort_indices(keys))
+
+
+def names_keys(table: Table, stored: Stored) -> bool:
+    """Whether ``wanted_keys`` are all that conditions on the key allow."""
+    return _key_values(table, stored) is not None
+
+
+def _key_values(table: Table, stored: Stored) -> list[Sequence[Any]] | None:
+    """The values that are named for each key column; None where one has none, or there are too many keys."""
+    values = [stored.get(name) for name in table.key]
+    named = [each for each in values if each is not None and not isinstance(each, Between)]
+    return named if len(named) == len(table.key) and math.prod(map(len, named)) <= _MOST_KEYS else None
 
 
 def _spanning(table: Table, leading: Sequence[Sequence[Any]]) -> KeyRange:
@@ -112,15 +166,17 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise InvalidOption(
             f"The condition on column {column.name!r} of table {table.name!r} does not fit: {error}.",
-            next_step=f"Compare it with a {column.type.value}, a list of these, or prefix(...).",
+            next_step=f"Compare it with a {column.type.value}, a list of these, prefix(...) or between(...).",
         ) from None
 
 
 def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
     """The values that conditions allow; ``InvalidOption`` where one names a column that there is not, or does not fit it."""
-    stored: dict[str, list[Any]] = {}
+    stored: dict[str, list[Any] | Between] = {}
     if not isinstance(where, Mapping):
-        raise InvalidOption(f"{where!r} is no condition.", next_step="Map columns to values, lists of values, or prefix(...).")
+        raise InvalidOption(
+            f"{where!r} is no condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
+        )
     for name, condition in where.items():
         if not isinstance(name, str) or schema.get_field_index(name) < 0:
             raise InvalidOption(
@@ -131,7 +187,12 @@ def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
         if condition is None:
             continue
         if column is None:
-            _check_requested(name, condition, schema.field(name).type)
+            compared = _requested_values(name, condition, schema.field(name).type)
+            if name == END_TIME.name:
+                times = compared.cast(pa.int64()).to_pylist()
+                stored[name] = (
+                    _bounds(condition, times) if isinstance(condition, Between) else [t for t in times if t is not None]
+                )
             continue
         if column.shape is not Shape.ONE or column.type is DataType.MESSAGE:
             raise InvalidOption(
@@ -141,35 +202,56 @@ def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
             if column.type not in (DataType.STRING, DataType.BYTES, DataType.JSON) or column.shape is not Shape.ONE:
                 raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
             raw_text(table, column, condition.text)
+        elif isinstance(condition, Between):
+            if column.type not in _ORDERED:
+                raise InvalidOption(f"The values of column {name!r} have no order.", next_step="Compare it with values.")
+            stored[name] = _bounds(condition, [_stored_bound(table, column, end) for end in (condition.low, condition.high)])
         else:
             stored[name] = [stored_condition(table, column, value) for value in _listed(condition)]
     return stored
 
 
-def _check_requested(name: str, condition: Any, kind: pa.DataType) -> None:
-    """The same for a column that is not the table's own."""
+def _stored_bound(table: Table, column: Column, end: Any) -> Any:
+    return None if end is None else stored_condition(table, column, end)
+
+
+def _bounds(condition: Between, ends: Sequence[Any]) -> Between:
+    """The same range with its ends in storage form."""
+    return replace(condition, low=ends[0], high=ends[1])
+
+
+def _requested_values(name: str, condition: Any, kind: pa.DataType) -> pa.Array:
+    """What a column that is not the table's own is compared with, or ``InvalidOption``."""
     try:
         if isinstance(condition, Prefix) and (kind != pa.string() or not isinstance(condition.text, str)):
             raise TypeError("it has no prefixes")
-        pa.array([condition.text] if isinstance(condition, Prefix) else _listed(condition), kind)
+        if isinstance(condition, Between) and pa.types.is_nested(kind):
+            raise TypeError("its values have no order")
+        return pa.array([condition.text] if isinstance(condition, Prefix) else _compared(condition), kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidOption(
             f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a {kind}."
         ) from None
 
 
+def _compared(condition: Any) -> list[Any]:
+    """The values that a condition names: those it lists, or the two ends of its range."""
+    return [condition.low, condition.high] if isinstance(condition, Between) else _listed(condition)
+
+
 def allowed_values(table: Table, where: Where, schema: pa.Schema) -> dict[str, pa.Array]:
-    """The surface values that conditions with values allow, by column: converted once, for however many rows they are checked on."""
+    """The surface values that conditions name, by column, of a range its ends: converted once, for however many rows are checked."""
     allowed = {}
     for name, condition in where.items():
         if condition is None or isinstance(condition, Prefix):
             continue
         column = table.by_name.get(name)
-        wanted = _listed(condition)
+        wanted = _compared(condition)
         if column is None:
             allowed[name] = pa.array(wanted, schema.field(name).type)
         else:
-            stored = pa.array([stored_condition(table, column, value) for value in wanted], column.storage_type)
+            convert = _stored_bound if isinstance(condition, Between) else stored_condition
+            stored = pa.array([convert(table, column, value) for value in wanted], column.storage_type)
             allowed[name] = surface_array(column, stored)
     return allowed
 
@@ -187,4 +269,16 @@ def _mask(values: pa.ChunkedArray, condition: Any, allowed: pa.Array | None) -> 
     if isinstance(condition, Prefix):
         text = condition.text.encode() if isinstance(condition.text, str) else condition.text
         return pc.fill_null(pc.starts_with(values.cast(pa.binary()), pattern=text), False)
+    if isinstance(condition, Between):
+        assert allowed is not None
+        return _within(values, condition, allowed[0], allowed[1])
     return pc.is_in(values, value_set=allowed)
+
+
+def _within(values: pa.ChunkedArray, condition: Between, low: pa.Scalar, high: pa.Scalar) -> pa.ChunkedArray:
+    mask = values.is_valid()
+    if low.is_valid:
+        mask = pc.and_(mask, (pc.greater if condition.above else pc.greater_equal)(values, low))
+    if high.is_valid:
+        mask = pc.and_(mask, (pc.less if condition.below else pc.less_equal)(values, high))
+    return pc.fill_null(mask, False)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,28 @@ def encode_keys(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch |
             )
         parts.append(encode_array(column, values, last=column is table.key_columns[-1]))
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+
+
+def shared_columns(table: Table, first: bytes, last: bytes) -> int:
+    """How many leading key columns, never all, have one value in all keys from ``first`` to ``last``."""
+    end, count = 0, 0
+    for column in table.key_columns[:-1]:
+        if column.type in _INTEGERS:
+            end += _INTEGERS[column.type][0]
+        elif column.type is DataType.UUID:
+            end += 16
+        else:
+            end = first.index(_END, end) + len(_END)  # an escaped NUL is no end
+        if first[:end] != last[:end]:
+            break
+        count += 1
+    return count
+
+
+@cache
+def without_leading(table: Table, count: int) -> Table:
+    """The table as if the first ``count`` columns of its key were none of the key."""
+    return replace(table, key=table.key[count:])
 
 
 def rows_within(table: Table, columns: Mapping[str, pa.Array], count: int, keys: KeyRange) -> tuple[int, int]:

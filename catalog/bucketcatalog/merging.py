@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from .arrays import one_chunk
 from .base import TableBase
-from .codec.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
+from .codec.blocks import TARGET_ROWS, TOMBSTONES, BlockClass, EncodedBlock, encode_blocks
 from .codec.segmentrefs import SegmentReference
 from .codec.segments import BlockPlace, Origin
 from .cut import Cut
@@ -26,6 +26,7 @@ from .facts import Facts, Kind, concat
 from .fetch import Blocks
 from .keys import encode_keys
 from .merge import Part
+from .orders import KeptOrders
 from .packedslices import PackedSlice, grouped
 from .planning import SLICE_ROWS
 from .reading import read_slice
@@ -45,7 +46,7 @@ _CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED, BlockClass
 
 @dataclass(frozen=True)
 class MergePart:
-    """Slices of one table, next to each other in key order. Of the ``lowest`` level sums are kept beside the rows."""
+    """Slices of one table, next to each other in key order. Of the ``lowest`` level sums and orders are kept beside the rows."""
 
     table: Table
     slices: tuple[PackedSlice, ...]
@@ -148,7 +149,7 @@ def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda
 def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:
     """The state that slices of a table make, as blocks; those of each class are in key order."""
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
-    sums = KeptSums(part.table)
+    sums, orders = KeptSums(part.table), KeptOrders(part.table)
     for piece in part.slices:
         if stopped():
             raise ClosedWriter(
@@ -159,10 +160,13 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
             yield from _full_blocks(waiting[kind], rows, part.table, kind)
             if part.lowest and kind is BlockClass.LIVE:
                 sums.add(rows)
+            if part.lowest and kind in TOMBSTONES:
+                yield from orders.add(rows)
     for kind in _CLASSES:
         if waiting[kind]:
             yield from encode_blocks(concat(waiting[kind]), part.table, kind)
     yield from sums.blocks()
+    yield from orders.blocks()
 
 
 def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:

@@ -21,12 +21,12 @@ from .arrays import one_chunk
 from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.segments import BlockPlace
 from .errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
-from .facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, Kind, concat
+from .facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, concat
 from .fetch import Blocks, read_block
-from .keys import KeyRange, encode_keys, span
+from .keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from .log.lost import telling_of_prunes
 from .losses import held_in_block
-from .merge import Part, merged
+from .merge import Over, Part, merged, told_apart
 from .planning import Slice, narrowed
 from .replay.tail import read_events
 from .sortedfacts import SortedFacts
@@ -84,11 +84,30 @@ def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Col
     if piece.settled:
         yield from _settled(blocks, table, piece, part, columns)
         return
-    needed = None if columns is None else {*columns, *FACT_COLUMNS, *keys}
+    plain = None if columns is None else {*columns, *keys}
+    needed = None if plain is None else {*plain, *FACT_COLUMNS}
     over = _over(blocks, table, piece, needed)
     places = _places(piece, part, over)
+    apart = _apart(over, places, table, part) if over is not None else None
+    if apart is not None and not len(apart.rest):
+        apart = replace(apart, told=_selected(apart.told, plain))
+        needed = plain  # what is not folded needs no stamps
     base = _in_order(list(_read(blocks, table, piece, places, needed)), places, table)
-    yield merged(base, over, table, part, max((place.header.newest for place in places), default=-1))
+    yield merged(base, apart, table, part)
+
+
+def _apart(over: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Over:
+    """What lies over these blocks, by as much of the key as tells their rows apart: often a slice is of one owner and bucket."""
+    first = min([over.keys[0].as_py(), *(place.header.first_key for place in places)])
+    last = max([over.keys[-1].as_py(), *(place.header.last_key for place in places)])
+    by = without_leading(table, shared_columns(table, first, last))
+    return told_apart(over.keyed(by), by, part, max((place.header.newest for place in places), default=-1))
+
+
+def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFacts:
+    """The facts with these columns of theirs alone."""
+    names = [name for name in facts.facts.rows.column_names if columns is None or name in columns]
+    return replace(facts, facts=replace(facts.facts, rows=facts.facts.rows.select(names)))
 
 
 def _settled(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
@@ -124,6 +143,22 @@ def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
     return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
 
 
+def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:
+    """The encoded keys of a slice that something lies over, and those of them that may have a version for it that ended before a time.
+
+    Both are sorted and distinct. What lies over the base makes a version end before a commit time only if it holds that version, or what
+    ends it, with a stamp from before that time. Without a time any key may have one.
+    """
+    over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)})
+    if over is None:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    facts = over.facts
+    times = np.asarray(one_chunk(facts.transactions.column("commit_time")))
+    own = np.where(facts.numbers("_kind") == Kind.NAMED, facts.numbers("_end_txn", NO_STAMP), facts.numbers("_txn"))
+    early = (own != NO_STAMP) & (times[own] < before) if before is not None else np.ones(len(over), dtype=bool)
+    return pc.unique(over.keys), pc.unique(over.keys.filter(pa.array(early)))
+
+
 def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
     if piece.wanted is None:
         return facts
@@ -135,12 +170,17 @@ def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | 
     parts = [blocks.shared(place, table, needed, piece.keys) for place in piece.over]
     parts += [read_events(blocks, block, table, needed, piece.keys) for block in piece.events]
     if piece.tail is not None:
-        facts = piece.tail.facts
-        names = [name for name in facts.rows.column_names if needed is None or name in needed]
-        parts.append(replace(piece.tail, facts=replace(facts, rows=facts.rows.select(names))))
+        parts.append(_selected(piece.tail, needed))
     parts = [part if piece.wanted is None else part.of_keys(piece.wanted) for part in parts]
     parts = [part for part in parts if len(part)]
     return SortedFacts.joined(parts) if parts else None
+
+
+def places_read(piece: Slice, part: Part) -> tuple[BlockPlace, ...]:
+    """The blocks of checkpoints that a slice is read from; which of them can be left out is sometimes known only when others are read."""
+    if piece.settled:
+        return tuple(place for place in (*piece.live, *piece.rest) if _holds(place, part))
+    return (*piece.live, *(() if part is Part.LIVE else piece.rest), *piece.over)
 
 
 def _holds(place: BlockPlace, part: Part) -> bool:

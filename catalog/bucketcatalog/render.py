@@ -15,10 +15,10 @@ from .arrays import one_chunk
 from .errors import InvalidOption
 from .facts import NO_STAMP, Facts, Stamps
 from .surface import surface_array
-from .tables import TIMESTAMP, Column, Default, Table
+from .tables import END_TIME, TIMESTAMP, Column, Default, Table
 from .uuids import to_text
 
-DELETED_AT = "deleted_at"
+DELETED_AT = END_TIME.name
 REQUESTED = {
     "_version": pa.string(),
     "_commit_timestamp": TIMESTAMP,

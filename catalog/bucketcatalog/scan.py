@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from .base import TableBase
-from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.segments import BlockPlace
 from .fetch import Blocks
-from .filters import Where, allowed_values, check, key_ranges, matching, wanted_keys
+from .filters import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
 from .merge import Part
+from .orders import Narrowed, narrowed_to
 from .parallel import in_order
 from .planning import Slice
-from .reading import read_pieces
+from .reading import places_read, read_pieces
 from .render import DELETED_AT, output_schema, render, storage_columns
 from .tables import Table
 
@@ -29,17 +29,18 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class ScanTask:
-    """What is needed to read any slice of a scan, anywhere: picklable."""
+    """What is needed to read any slice of a scan, anywhere: picklable. ``by_key``: slices ask for the keys that the conditions name."""
 
     table: Table
     part: Part
     schema: pa.Schema
     where: tuple[tuple[str, Any], ...]
     ignores_corruption: bool = False
+    by_key: bool = False
 
     def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
-        known = self.table.key if piece.wanted is not None else ()  # only rows with the wanted keys come back
+        known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
         conditions = {name: condition for name, condition in self.where if name not in known}
         columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
         for facts in read_pieces(blocks, self.table, piece, self.part, columns):
@@ -71,6 +72,7 @@ class Scan:
             schema=output_schema(base.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
             ignores_corruption=base.blocks.losses is not None,
+            by_key=names_keys(base.table, self._stored),
         )
 
     @property
@@ -79,12 +81,19 @@ class Scan:
         return self.task.schema
 
     def plan(self) -> list[Slice]:
-        """The slices to read, in key order."""
+        """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that something lies over."""
+        slices, _ = self._planned()
+        return slices
+
+    def _planned(self) -> tuple[list[Slice], Narrowed | None]:
+        """The slices, and how an order has narrowed them if one has."""
         where, only_live = dict(self.task.where), self.task.part is Part.LIVE
         keys = wanted_keys(self.task.table, self._stored)
         if keys is not None:
-            return self._base.plan_keys(keys, only_live=only_live) if len(keys) else []
-        return self._base.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
+            return self._base.plan_keys(keys, only_live=only_live) if len(keys) else [], None
+        plan = self._base.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
+        narrowed = None if only_live else narrowed_to(self._base, plan, where, self._stored)
+        return (plan if narrowed is None else narrowed.slices), narrowed
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
@@ -107,14 +116,18 @@ class Scan:
         """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
 
         It plans, which reads indexes, and reads no row. What lies over a block is known only when it is read: a look-up of a key that was
-        put again can do with less, and a late put can need more.
+        put again can do with less, and a late put can need more. Where an order is used, planning reads its blocks, and those that lie
+        over the lowest level once more than reading does.
         """
-        plan = self.plan()
-        read = {place for piece in plan for place in self._blocks_of(piece)}
+        plan, narrowed = self._planned()
+        read = {place for piece in plan for place in places_read(piece, self.task.part)}
         events = {block.place for piece in plan for block in piece.events}
         levels = self._base.blocks_by_level()
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
         lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
+        if narrowed is not None:
+            told = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
+            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {told}")
         if self._base.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
         if self._base.tail:
@@ -122,21 +135,15 @@ class Scan:
                 f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._base.tail):,} events"
             )
         every = {place for places in levels for place in places}
-        opened = len({place.name for place in read})
-        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {opened} of {len({place.name for place in every})}")
+        opened = {place.name for place in read} | (narrowed.opened if narrowed is not None else frozenset())
+        segments = opened | {place.name for place in every}
+        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._base.events) - len(read) - len(events)
-        needed = len(read) + len(events)
+        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.over) if narrowed is not None else 0)
         lines.append(
-            f"requests: {needed + opened:,} ({needed:,} blocks, {opened:,} indexes, each once), {skipped:,} blocks skipped"
+            f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )
         return "\n".join(lines)
-
-    def _blocks_of(self, piece: Slice) -> tuple[BlockPlace, ...]:
-        """The blocks of checkpoints that a slice is read from."""
-        if piece.settled:
-            wanted = {BlockClass.LIVE} if self.task.part is Part.LIVE else TOMBSTONES
-            return tuple(place for place in (*piece.live, *piece.rest) if place.header.block_class in wanted)
-        return (*piece.live, *(() if self.task.part is Part.LIVE else piece.rest), *piece.over)
 
 
 def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:

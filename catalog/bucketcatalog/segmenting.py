@@ -51,8 +51,8 @@ class SegmentWriter:
         self._tables: dict[str, Table] = {}
 
     def add(self, block: EncodedBlock, table: Table) -> None:
-        """Add a block of a run; blocks of a run come in the order of their keys."""
-        if self._builder.size >= TARGET_SEGMENT_BYTES:
+        """Add a block of a run; blocks of a run come in the order of their keys. One that begins before the last begins a segment."""
+        if self._builder.size >= TARGET_SEGMENT_BYTES or not self._builder.can_hold(block.header):
             self._put(last=False)
         self._builder.add(block)
         self._tables[table.name] = table

@@ -60,7 +60,8 @@ class Snapshot(Contents):
     def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan | MetadataScan:
         """Read a table, its tombstones (``deleted_...``), or one about the catalog.
 
-        ``where`` maps columns to a value, a list of values, None or ``prefix(...)``. ``InvalidOption`` names a column that is not there.
+        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``InvalidOption`` names a column
+        that is not there.
         """
         conditions = {} if where is None else where
         names = None if columns is None else _column_names(columns)

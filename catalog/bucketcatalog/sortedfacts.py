@@ -26,8 +26,10 @@ class SortedFacts:
 
     @classmethod
     def of(cls, facts: Facts, table: Table) -> Self:
-        """``facts`` in order of their keys."""
+        """``facts`` in order of their keys, as they often are already."""
         keys = one_chunk(encode_keys(table, facts.rows)) if len(facts) else pa.array([], pa.binary())
+        if pc.all(pc.less_equal(keys[:-1], keys[1:]), min_count=0).as_py():
+            return cls(facts, keys)
         order = pc.sort_indices(keys)
         return cls(facts.take(order), keys.take(order))
 
@@ -52,6 +54,10 @@ class SortedFacts:
         """The facts where ``mask`` is true."""
         rows = pa.array(mask)
         return replace(self, facts=self.facts.filter(rows), keys=self.keys.filter(rows))
+
+    def keyed(self, table: Table) -> Self:
+        """The same facts with the keys that the table gives them, which have the same order."""
+        return replace(self, keys=one_chunk(encode_keys(table, self.facts.rows)))
 
     def of_keys(self, keys: pa.Array) -> Self:
         """The part about these keys."""

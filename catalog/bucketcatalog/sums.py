@@ -147,9 +147,24 @@ def _kept(base: TableBase, total: Sum) -> pa.Table | None:
     runs = base.beside(Purpose.SUMS, run_name(base.table, total))
     parts = [read_block(base.blocks.store, place, shape).rows for run in runs for place in run.places]
     rows = pa.concat_tables(parts) if parts else None
-    if rows is None or pc.sum(rows[_ROWS.field_name]).as_py() != base.lowest_live_rows:
+    if rows is None or pc.sum(rows[_ROWS.field_name]).as_py() != base.lowest_rows({BlockClass.LIVE}):
         return None
     return rows
+
+
+def differs(base: TableBase, total: Sum) -> bool:
+    """Whether what is kept of a sum is not what the live rows of the lowest level make; reads both, a block after the other."""
+    if not can_be_kept(base.table, total) or not base.beside(Purpose.SUMS, run_name(base.table, total)):
+        return False
+    made, columns = _Summing(base.table, total), _columns(base.table, [total])
+    for place in base.lowest_places({BlockClass.LIVE}):
+        made.add(read_block(base.blocks.store, place, base.table, columns))
+    said = _Summing(base.table, total)
+    kept = _kept(base, total)
+    if kept is not None:
+        said.add_sums(kept)
+    ordered = [(name, "ascending") for name in made.sums().column_names]
+    return kept is None or not said.sums().sort_by(ordered).equals(made.sums().sort_by(ordered))
 
 
 def _differences(base: TableBase, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:

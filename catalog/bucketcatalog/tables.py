@@ -127,6 +127,10 @@ class Column:
         return _STORAGE[self.type]
 
 
+END_TIME = Column(536_870_909, "deleted_at", DataType.TIMESTAMP)
+"""When a version ended: a column of tombstones that no row has."""
+
+
 @dataclass(frozen=True)
 class Sum:
     """A sum of ``column`` (without one: the number of rows) over the live rows of each ``group``."""

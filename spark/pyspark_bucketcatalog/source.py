@@ -35,7 +35,7 @@ class DefaultSource(DataSource):
     prefix                only names that begin so; with ``bucket`` it reads no other key range
     strict                true: a forked timeline is an error instead of a warning
     ignoreCorruption      true: damaged and missing files are passed over, with a warning; the table ``damage`` lists what is missing
-    filterPushdown        true: filters are checked while reading, and those on key columns narrow what is read; needs
+    filterPushdown        true: filters are checked while reading; those on key columns and on deleted_at narrow what is read; needs
                           the Spark setting ``spark.sql.python.filterPushdown.enabled``
     maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576, not below 65,536
     readChangeFeed        true: the events of the table instead of its rows

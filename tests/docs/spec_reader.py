@@ -27,7 +27,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
 EVENTS, LIVE, ENDED, STUBS, SUPERSEDED = 1, 2, 3, 4, 5
-ROWS = 1
+ROWS, ORDER = 1, 2
+END = 536_870_909
 PUT, UPDATE, DELETE, PURGE = 1, 2, 3, 4
 VERSION, BLIND, NAMED = 0, 1, 2
 BY_PUT, BY_BLIND, BY_NAMED, BY_MOVE = 1, 2, 3, 4
@@ -596,6 +597,27 @@ class SpecReader:
                     for fact in facts_of_block(block, tables[header.table]):
                         yield header.table, fact
 
+    def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[bytes], list[bytes]]]:
+        """For each kept order of a checkpoint its keys, and those that the tombstones of level 0 make (spec/segments.md)."""
+        checkpoint = self.checkpoints[ref]
+        tables, _ = self._facts([], [checkpoint])
+        said: dict[tuple[str, str], list[bytes]] = {}
+        shapes: dict[tuple[str, str], Table] = {}
+        for reference in checkpoint.segments:
+            for _, run, block in self._blocks(reference, of_cut=True):
+                if run is not None and run.purpose == ORDER:
+                    shape = shapes.setdefault((run.table, run.name), _order(tables[run.table], run.name))
+                    keys = [encoded_key(shape, fact.row) for fact in facts_of_block(block, shape)]
+                    said.setdefault((run.table, run.name), []).extend(keys)
+        wanted = (ENDED, SUPERSEDED)
+        ended = self._checkpoint_facts(checkpoint, tables, lambda header, level: not level and getattr(header, "class") in wanted)
+        made: dict[tuple[str, str], list[bytes]] = {name: [] for name in said}
+        for table, fact in ended:
+            assert fact.end is not None
+            for name in (name for name in said if name[0] == table):
+                made[name].append(encoded_key(shapes[name], {**fact.row, END: fact.end[0]}))
+        return {name: (sorted(keys), sorted(made[name])) for name, keys in said.items()}
+
     def _blocks(self, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, Any, bytes]]:
         """Header, listed run and bytes of each block of a segment, checked along the chain of digests (spec/segments.md)."""
         name = f"{reference.writer}/{self.database}/segments/{UUID(bytes=reference.uuid)}.seg"
@@ -619,6 +641,16 @@ class SpecReader:
             block = data[entry.offset : entry.offset + entry.length]
             assert block[-4:] == entry.checksum.to_bytes(4, "little")
             yield entry.header, listed.get((entry.header.table, getattr(entry.header, "class"))), block
+
+
+def _order(table: Table, name: str) -> Table:
+    """The table that the rows of an order are of (spec/segments.md)."""
+    end = Column(END, "deleted_at", "timestamp", "one", False, 0, (), {})
+    fields = [end if f == "deleted_at" else int(f) for f in name[name.rindex("(") + 1 : -1].split(",")]
+    by_number = {column.number: column for column in table.key}
+    first = [field if isinstance(field, Column) else by_number[field] for field in fields]
+    key = (*first, *(column for column in table.key if column not in first))
+    return replace(table, name=f"{table.name}#{name}", columns=key, key=key)
 
 
 def _block_table(run: Any) -> str:

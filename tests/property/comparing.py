@@ -82,6 +82,12 @@ class Comparer:
             ended = {name: (it.key, it.deleted_at, shown(it)) for name, it in state.tombstones(table).items()}
             gone = {name: (key, deleted_at, it.row) for name, (key, deleted_at, it) in snapshot.tombstones(table).items()}
             check(f"tombstones of {table} {what}", ended, gone)
+            times = sorted(deleted_at for _, deleted_at, _ in ended.values()) or [START]
+            for first, last in ((0, len(times) // 2), (len(times) // 3, -1)):
+                low, high = times[first], times[last]
+                within = {name: one for name, one in ended.items() if low <= one[1] <= high}
+                some = {name: (key, at, it.row) for name, (key, at, it) in snapshot.tombstones(table, (low, high)).items()}
+                check(f"tombstones of {table} that ended from {low - START:+} to {high - START:+} {what}", within, some)
 
     def look_up(self, snapshot: EngineSnapshot, cut: Cut, number: int) -> None:
         """Compare the row of one key."""

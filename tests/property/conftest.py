@@ -1,4 +1,7 @@
-"""Checkpoints here merge levels as chance has it, in tasks of a few rows: small tables are to them what large ones are elsewhere."""
+"""Checkpoints here merge levels as chance has it, in tasks of a few rows: small tables are to them what large ones are elsewhere.
+
+Orders of tombstones are used however little they save.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from bucketcatalog import checkpoint, merging, writer
+from bucketcatalog import checkpoint, merging, orders, writer
 
 
 def any_level(levels: Sequence[int], new: int) -> int:
@@ -24,4 +27,6 @@ def levels_of_few_rows() -> Iterator[None]:
         patch.setattr(writer, "Alone", partial(merging.Alone, most=3))
         patch.setattr(merging, "PIECE_ROWS", 4)
         patch.setattr(merging, "FEWEST_ROWS", 2)
+        patch.setattr(orders, "SHARE", 1e-6)
+        patch.setattr(orders, "RUN_ROWS", 4)
         yield

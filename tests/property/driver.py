@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog, InvalidOption, restoring
+from bucketcatalog import Catalog, InvalidOption, between, restoring
 from bucketcatalog.errors import CommitUnknown, DataCollected, ForeignBranch, OutcomeUnknown, ParentEnded, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
@@ -230,9 +230,10 @@ class EngineSnapshot:
         assert len(set(keys)) == len(keys), "a key has at most one live version"
         return {key: _found(table, row) for key, row in zip(keys, rows, strict=True)}
 
-    def tombstones(self, table: str) -> dict[str, tuple[Key, int, FoundRow]]:
-        """Key, deleted_at and row of the tombstones, by version."""
-        rows = _rows(self._scan(f"deleted_{table}", (*COLUMNS[table], "deleted_at")))
+    def tombstones(self, table: str, ended: tuple[int, int] | None = None) -> dict[str, tuple[Key, int, FoundRow]]:
+        """Key, deleted_at and row of the tombstones, or of those that ended from a time up to another, by version."""
+        where = {} if ended is None else {"deleted_at": between(*(_EPOCH + time * _MICROSECOND for time in ended))}
+        rows = _rows(self._scan(f"deleted_{table}", (*COLUMNS[table], "deleted_at"), where))
         assert len({row["_version"] for row in rows}) == len(rows), "a version has at most one tombstone"
         return {row["_version"]: (_key(table, row), row["deleted_at"], _found(table, row)) for row in rows}
 
@@ -277,8 +278,8 @@ class EngineSnapshot:
         names = [row[KEYS[table][-1]] for row in _rows(page.rows)]
         return Page(names, list(page.groups), page.next_marker)
 
-    def _scan(self, table: str, columns: tuple[str, ...]) -> pa.Table:
-        return self._snapshot.scan(table, columns=[*columns, "_version"]).to_arrow()
+    def _scan(self, table: str, columns: tuple[str, ...], where: Mapping[str, Any] | None = None) -> pa.Table:
+        return self._snapshot.scan(table, columns=[*columns, "_version"], where=where).to_arrow()
 
 
 def heads_of(version: str) -> frozenset[str]:

@@ -82,12 +82,16 @@ def test_spark_group_names_its_measures() -> None:
 
 
 def test_spark_merge_group_compares_the_cores() -> None:
-    (measure,) = spark_checkpoints.measures_of({"one": Sample((4.0,)), "two": Sample((2.0,))}, 10_000_000)
-    assert (measure.name, measure.compared, measure.met) == (
+    seconds = {"one": 4.0, "two": 2.0, "ours": 1.0, "native": 2.0}
+    samples = {name: Sample((value,)) for name, value in seconds.items()}
+    merge, memory, read = spark_checkpoints.measures_of(samples, Sample((300.0, 800.0), "MB"), 10_000_000)
+    assert (merge.name, merge.compared, merge.met) == (
         "jobs.checkpoint, full merge of 10,000,000 objects on two cores",
         2.0,
         True,
     )
+    assert (memory.compared, memory.met) == (1_100.0, False)
+    assert (read.compared, read.met) == (0.5, True)
 
 
 def test_main_writes_results_and_keeps_other_groups_of_the_scale(

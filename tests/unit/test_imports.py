@@ -50,6 +50,7 @@ ORDER = [
     "packedslices",
     "base",
     "sums",
+    "orders",
     "render",
     "versions",
     "contents",
@@ -272,5 +273,6 @@ SURFACE = {
     "UnsupportedFormat",
     "UnsupportedStore",
     "UsageError",
+    "between",
     "prefix",
 }

@@ -288,6 +288,30 @@ def test_what_repair_has_dropped_becomes_no_horizon(world: World) -> None:
     assert pruned is not None and names(world.snapshot(version=pruned)) == ["x"] and names(world.snapshot()) == ["x", "y"]
 
 
+def test_a_stray_behind_the_horizon_is_told_from_what_a_tagged_checkpoint_lists_from_the_same_revision_on(world: World) -> None:
+    elsewhere = World()
+    with elsewhere.writer("a") as crashed:
+        put(elsewhere, crashed, "stray")
+    (stray,) = stored(elsewhere, ".txn")
+    world.clock.tick()
+    with world.writer("a") as writer:
+        for number in range(3):
+            put(world, writer, f"a{number}")
+    tagged = checkpoint(world)  # so soon that it lists the timeline from its beginning
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.tag("x", version=tagged)
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    for _ in range(2):
+        world.clock.tick(HOUR)
+        prune(world, "0s", grace="0s", force=True)
+    assert [int(name.split("/")[3]) for name in stored(world, ".txn") if name.startswith("a/")] == [2]
+    world.store.put(stray, elsewhere.store.get(stray))
+    assert names(world.snapshot(version="x")) == ["a0", "a1", "a2"]
+    checkpoint(world, "compactor-2")
+    assert names(world.snapshot()) == ["a0", "a1", "a2", "stray"]
+
+
 def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: World) -> None:
     with world.writer("a") as writer:
         put(world, writer, "x")

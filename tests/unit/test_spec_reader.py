@@ -227,6 +227,23 @@ def test_a_checkpoint_and_its_tail_say_what_the_engine_says(script: Script, tmp_
     assert reader.from_checkpoints(ref).live("objects") == reader.from_transactions().live("objects")
 
 
+def test_the_orders_of_a_checkpoint_are_those_of_its_lowest_level(script: Script, tmp_path: Path) -> None:
+    script.go_on()
+    with script.world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+        script.commit("node-1", ("put", "buckets", bucket("empty")))
+        compactor.checkpoint(scope="all")
+    reader = SpecReader(copied(script.world, tmp_path))
+    counts = []
+    for ref in reader.checkpoints:
+        orders = reader.orders(ref)
+        assert {name for _, name in orders} == {"deleted_at(deleted_at)"}
+        assert all(said == made for said, made in orders.values())
+        counts.append({table: len(said) for (table, _), (said, _) in orders.items()})
+    first, second = sorted(counts, key=lambda count: count["buckets"])
+    assert first["objects"] == second["objects"] > 5 and second["buckets"] == first["buckets"] + 1 > 1
+
+
 def test_columns_of_few_values_and_of_one_width_say_what_the_engine_says(tmp_path: Path) -> None:
     world = World()
     writer = world.writer("node-1")

@@ -142,6 +142,15 @@ REFUSED = {
     "two sums of a name": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s"} sums: {name: "s" group: "k"} };
         string k = 1; }""",
     "missing order field": 'message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "z"} }; string k = 1; }',
+    "two orders of a name": """message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "k"}
+        orders: {name: "s" fields: "deleted_at" of_tombstones: true} }; string k = 1; }""",
+    "order by nothing": 'message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s"} }; string k = 1; }',
+    "order by a field twice": """message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "k" fields: "k"} };
+        string k = 1; }""",
+    "order of rows by their end": """message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "deleted_at"} };
+        string k = 1; }""",
+    "order by a list": """message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "n"} };
+        string k = 1; repeated int64 n = 2; }""",
     "underscored column": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; string _version = 2; }',
     "deleted_at": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; int64 deleted_at = 2; }',
     "uuid that is text": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1 [(column) = {type: LOGICAL_TYPE_UUID}]; }',

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from bucketcatalog import DatabaseNotFound, paths
@@ -184,6 +186,36 @@ def test_a_checkpoint_that_says_less_than_its_transactions_is_found_only_by_a_de
     assert {f.code for f in found(world) if f.severity is Severity.ERROR} == set()
     (finding,) = [f for f in found(world, deep=True) if f.severity is Severity.ERROR]
     assert (finding.code, finding.file, finding.held[0].table, finding.held[0].rows) == ("DIFFERENT_STATE", name, "objects", 1)
+
+
+@pytest.mark.parametrize("less", [False, True])
+@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.entries"), ("sum 'bytes'", "sums._counted")])
+def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
+    what: str, part: str, less: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, function = part.partition(".")
+    honest = getattr(importlib.import_module(f"bucketcatalog.{module}"), function)
+
+    def wrong(*arguments: Any) -> pa.Table:
+        rows = honest(*arguments)
+        if less:
+            return rows.slice(0, len(rows) - 1)
+        index = 0 if module == "orders" else rows.schema.get_field_index("536870911")
+        one = pa.scalar(1, pa.int64())
+        values = pc.add(rows.column(index).cast(pa.int64()), one).cast(rows.column(index).type)
+        return rows.set_column(index, rows.schema.field(index), values)
+
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"x{n}", content_length=n) for n in range(9)]))
+        world.commit(writer, ("delete", "objects", [obj("x3"), obj("x5")]))
+        with monkeypatch.context() as patch:
+            patch.setattr(f"bucketcatalog.{part}", wrong)
+            name = writer.checkpoint().name
+    assert [f.code for f in found(world) if f.severity is Severity.ERROR] == []
+    wrongs = [f for f in found(world, deep=True) if f.severity is Severity.ERROR]
+    assert {(f.code, f.file) for f in wrongs} == {("DIFFERENT_STATE", name)}
+    assert any(f"Its {what} of table objects is not what" in f.message for f in wrongs)
 
 
 def rewritten(world: World, name: str, **changes: Any) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import orders, sums
 from ..arrays import one_chunk
 from ..codec.blocks import BlockClass, block_header
 from ..codec.segments import BlockPlace
@@ -19,7 +20,6 @@ from ..keys import encode_keys
 from ..losses import held_in_block
 from ..schema import Definitions
 from ..store.base import Store
-from ..sums import shape_of_blocks
 from ..tables import Table
 from .findings import Finding, unreadable
 
@@ -33,12 +33,12 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         return
     if definitions.contradiction(owner) is not None:
         return  # which is a finding of its own
-    table = shape_of_blocks(definitions[owner], name) if is_beside else definitions[owner]
+    table = _shape_beside(definitions[owner], name) if is_beside else definitions[owner]
     if table is None:
-        return  # sums that nobody declares any more, and nobody reads
+        return  # sums or orders that nobody declares any more, and nobody reads
     try:
         facts = read_block(store, place, table)
-        problems = list(_problems(facts, place, table))
+        problems = list(_problems(facts, place, table, stamped=not is_beside))
     except (CorruptionError, UnsupportedFormat) as error:
         yield unreadable(error, "BLOCK", place.name, held)
         return
@@ -49,8 +49,13 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         yield Finding("WRONG_BLOCK", place.name, f"A block {problem}.", (held,))
 
 
-def _problems(facts: Facts, place: BlockPlace, table: Table) -> Iterator[str]:
-    """What a block's rows are that they should not be, each as the end of a sentence about the block."""
+def _shape_beside(table: Table, name: str) -> Table | None:
+    """The table of blocks of that name beside those of a table's rows; None where nothing of the kind is declared."""
+    return sums.shape_of_blocks(table, name) or orders.shape_of_blocks(table, name)
+
+
+def _problems(facts: Facts, place: BlockPlace, table: Table, *, stamped: bool) -> Iterator[str]:
+    """What a block's rows are that they should not be, each as the end of a sentence about the block. ``stamped``: they have stamps."""
     said = place.header
     found = block_header(facts, table, said.block_class)
     for field in ("rows", "first_key", "last_key", "oldest", "newest", "expectations", "late_updates"):
@@ -61,7 +66,7 @@ def _problems(facts: Facts, place: BlockPlace, table: Table) -> Iterator[str]:
     if len(keys) > 1:
         if pc.any(pc.less(keys[1:], keys[:-1])).as_py():
             yield "has rows that are not in the order of their keys"
-        elif (_out_of_order(facts, said.block_class) & np.asarray(pc.equal(keys[1:], keys[:-1]))).any():
+        elif stamped and (_out_of_order(facts, said.block_class) & np.asarray(pc.equal(keys[1:], keys[:-1]))).any():
             yield "has rows of one key that are not in the order of their stamps"
     strange = _strange(facts, said.block_class)
     if strange.any():

@@ -1,4 +1,4 @@
-"""Deep verification: each checkpoint's state against the one that its transactions make.
+"""Deep verification: each checkpoint's state against the one that its transactions make, and what is kept beside it against its rows.
 
 What a checkpoint is compared with starts from the newest checkpoint within it that was found right, so that each transaction is replayed
 about once; the first is compared with a replay from the beginning. It goes by ranges of keys, so that memory does not grow with a table.
@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from .. import paths
+from .. import orders, paths, sums
 from ..base import TableBase
 from ..codec.checkpoints import Checkpoint
 from ..contents import Contents
@@ -60,6 +60,7 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
         if len(keys):
             text = f"Its state of table {table} differs from what its transactions say, in {len(keys)} keys."
             yield Finding("DIFFERENT_STATE", name, text, (Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()),))
+        yield from _beside(stored.base(table), name)
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),
         ("voids", view.voids == alone.voids),
@@ -67,6 +68,15 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     ):
         if not is_same:
             yield Finding("DIFFERENT_STATE", name, f"Its {what} differ from what its transactions say.")
+
+
+def _beside(base: TableBase, name: str) -> Iterator[Finding]:
+    """What is kept beside the lowest level of a table and is not what its rows make."""
+    table = base.table.name
+    kept = [f"sum {total.name!r}" for total in base.table.sums if sums.differs(base, total)]
+    kept += [f"order {order.name!r}" for order in base.table.orders if orders.differs(base, order)]
+    for what in kept:
+        yield Finding("DIFFERENT_STATE", name, f"Its {what} of table {table} is not what the rows of its lowest level make.")
 
 
 def _differing(one: TableBase, other: TableBase) -> pa.Array:

@@ -68,6 +68,7 @@ class Purpose(IntEnum):
     """What a run is for; the numbers are the format's."""
 
     ROWS = log_pb2.RUN_PURPOSE_ROWS
+    ORDER = log_pb2.RUN_PURPOSE_ORDER
     SUMS = log_pb2.RUN_PURPOSE_SUMS
 
 

@@ -184,7 +184,7 @@ class _Looking:
         shown = {**self.readable(block.header), "bytes": len(data)}
         owner, beside, _ = block.header.table.partition("#")
         if beside and owner in self._tables:
-            return shown  # sums of its rows: what they are of stands in the name
+            return shown  # sums or an order of its rows: of what stands in the name
         table = self._tables.get(block.header.table)
         if table is None:
             self.problem(f"A block is of table {block.header.table!r}, which nothing defines.")

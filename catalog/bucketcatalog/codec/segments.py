@@ -78,6 +78,11 @@ class SegmentBuilder:
         self._entries: list[Any] = []
         self._blocks: list[tuple[BlockHeader, Side | None]] = []
         self._hashes: dict[tuple[str, BlockClass], list[Hashes]] = {}
+        self._last_keys: dict[tuple[str, BlockClass], bytes] = {}
+
+    def can_hold(self, header: BlockHeader) -> bool:
+        """Whether a block can come next: in a segment those of one table and class are in the order of their keys."""
+        return self._last_keys.get((header.table, header.block_class), b"") <= header.first_key
 
     def add(self, block: EncodedBlock) -> None:
         """Append a block."""
@@ -86,6 +91,7 @@ class SegmentBuilder:
         header = header_message(block.header)
         self._entries.append(log_pb2.BlockEntry(offset=offset, length=len(block.data), header=header, checksum=block.checksum))
         self._blocks.append((block.header, block.side))
+        self._last_keys[block.header.table, block.header.block_class] = block.header.last_key
         if block.hashes is not None:
             self._hashes.setdefault((block.header.table, block.header.block_class), []).append(block.hashes)
         self._parts += [prefix, block.data]

@@ -5,16 +5,18 @@ Only these rows are held, so many at a time; what may need their data is read pa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base import TableBase
 from ..contents import Contents
 from ..facts import Facts, Kind
 from ..merge import Part
+from ..orders import plan_ended
 from ..references import ids, references, stored_column
 from ..render import output_schema, render
 from ..tables import Column, Table
@@ -55,6 +57,11 @@ class Rules:
         """Which rows have an external parent."""
         owners = self.owners.get(table.parent.table) if table.parent is not None else None
         return owners.owns(facts, table) if owners is not None else np.zeros(len(facts), dtype=bool)
+
+
+def ended_states(base: TableBase, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
+    """Tombstones of a table, with these row columns: at least all that ended at or before a commit time."""
+    yield from states(base, Part.TOMBSTONES, columns, plan_ended(base, until))
 
 
 def read_columns(table: Table) -> list[Column]:

@@ -20,7 +20,6 @@ from ..codec.boundaries import Boundary
 from ..contents import Contents
 from ..log.boundaries import boundaries_of
 from ..log.view import View
-from ..merge import Part
 from ..references import by_space, space_of
 from ..snapshot import Snapshot
 from ..tables import Table
@@ -34,13 +33,13 @@ from .candidates import (
     Rules,
     batches,
     candidates_in,
+    ended_states,
     needed,
     owning,
     read_columns,
     waiting_in,
 )
 from .deleters import Deleter, Pretending
-from .parents import states
 from .pins import Mask
 
 HELD = 1 << 19
@@ -159,10 +158,8 @@ class InProcess:
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
         """See ``Workers``."""
-        bases = [snapshot.base(name) for name in limits]
-        counts = [
-            waiting_in(facts, limits[base.table.name], boundary) for base in bases for facts in states(base, Part.TOMBSTONES, ())
-        ]
+        bases = [(snapshot.base(name), limit) for name, limit in limits.items()]
+        counts = [waiting_in(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
@@ -193,7 +190,7 @@ class _Run:
         """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
         held: Rows = []
         for table in tables:
-            for facts in states(self.contents.base(table.name), Part.TOMBSTONES, read_columns(table)):
+            for facts in ended_states(self.contents.base(table.name), self.rules.limits[table.name], read_columns(table)):
                 rows, tagged = candidates_in(facts, table, self.rules)
                 self.done = self.done.plus(tagged=tagged, waiting=len(rows) + tagged)
                 held += [(table, rows)] if len(rows) else []

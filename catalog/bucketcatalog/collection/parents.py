@@ -51,14 +51,17 @@ def external_column(table: Table) -> Column | None:
     return column if column is not None and column.type is DataType.BOOL and column.shape is Shape.ONE else None
 
 
-def states(base: TableBase, part: Part, columns: Iterable[Column]) -> Iterator[Facts]:
-    """The state of a table, a slice after the other, with these row columns; what is held does not grow with the table."""
+def states(base: TableBase, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
+    """The state of a table, a slice after the other, with these row columns; what is held does not grow with the table.
+
+    With a ``plan`` it is that of its slices alone.
+    """
     wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
 
     def read(piece: Slice) -> list[Facts]:
         return list(read_pieces(base.blocks, base.table, piece, part, wanted))
 
-    for pieces in in_order(read, base.plan(only_live=part is Part.LIVE)):
+    for pieces in in_order(read, base.plan(only_live=part is Part.LIVE) if plan is None else plan):
         yield from (facts for facts in pieces if len(facts))
 
 

@@ -45,7 +45,7 @@ from bucketcatalog.writer import Writer
 
 from .checkpointing import Place
 from .executors import on_executors
-from .slices import SliceTask, frame, packed_rows, slice_tasks
+from .slices import SliceTask, ended_tasks, frame, packed_rows, slice_tasks
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _PROBLEM = "_live", "_owns", "_needed", "_state", "_gone", "_problem"
@@ -73,9 +73,8 @@ class OnExecutors:
             found = [waiting_in(facts, limit, boundary) for facts in task.states(place.open().store, ())]
             return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
 
-        counts = on_executors(
-            self.spark, count, [task for name in limits for task in slice_tasks(snapshot.base(name), Part.TOMBSTONES)]
-        )
+        tasks = [task for name, limit in limits.items() for task in ended_tasks(snapshot.base(name), limit)]
+        counts = on_executors(self.spark, count, tasks)
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
@@ -99,7 +98,7 @@ class OnExecutors:
             return task.table.name, sum(len(rows) for rows, _ in found), sum(tagged for _, tagged in found)
 
         counts = {table.name: (0, 0) for table in tables}
-        tasks = [task for table in tables for task in slice_tasks(snapshot.base(table.name), Part.TOMBSTONES)]
+        tasks = [task for table in tables for task in ended_tasks(snapshot.base(table.name), rules.limits[table.name])]
         for name, found, tagged in on_executors(self.spark, count, tasks):
             counts[name] = (counts[name][0] + found, counts[name][1] + tagged)
         return counts
@@ -188,7 +187,8 @@ class _Space:
                 yield rows.append_column(_LIVE, pc.is_in(rows[ID], value_set=live))
 
         schema = candidate_schema(table).append(pa.field(_LIVE, pa.bool_()))
-        return frame(self.workers.spark, find, slice_tasks(self.snapshot.base(table.name), Part.TOMBSTONES), schema)
+        tasks = ended_tasks(self.snapshot.base(table.name), rules.limits[table.name])
+        return frame(self.workers.spark, find, tasks, schema)
 
     def _needed(self) -> DataFrame:
         """Every reference that some version in these tables needs, each once."""

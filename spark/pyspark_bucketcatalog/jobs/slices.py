@@ -15,7 +15,9 @@ from bucketcatalog.collection.judging import FACT_NAMES
 from bucketcatalog.facts import Facts
 from bucketcatalog.fetch import Blocks
 from bucketcatalog.merge import Part
+from bucketcatalog.orders import plan_ended
 from bucketcatalog.packedslices import PackedSlice, grouped
+from bucketcatalog.planning import Slice
 from bucketcatalog.reading import read_pieces
 from bucketcatalog.store import Store
 from bucketcatalog.tables import Column, Table
@@ -47,7 +49,15 @@ class SliceTask:
 
 def slice_tasks(base: TableBase, part: Part) -> list[SliceTask]:
     """Tasks of about equal weight that read all of a table, planned from indexes alone."""
-    slices = base.plan(only_live=part is Part.LIVE)
+    return _tasks(base, part, base.plan(only_live=part is Part.LIVE))
+
+
+def ended_tasks(base: TableBase, until: int) -> list[SliceTask]:
+    """Tasks that read tombstones of a table: at least all that ended at or before a commit time."""
+    return _tasks(base, Part.TOMBSTONES, plan_ended(base, until))
+
+
+def _tasks(base: TableBase, part: Part, slices: Sequence[Slice]) -> list[SliceTask]:
     weights = [piece.rows for piece in slices]
     groups = grouped(weights, partition_count(sum(weights), MOST_ROWS))
     return [SliceTask(base.table, part, tuple(PackedSlice.of(slices[at], base.table, part) for at in group)) for group in groups]

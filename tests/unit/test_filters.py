@@ -1,0 +1,163 @@
+"""Ranges as conditions: on keys of every type, on any other column that has an order, and what has none."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bucketcatalog import Catalog, InvalidOption, between
+from bucketcatalog.filters import Where, check, key_ranges
+from bucketcatalog.keys import encode_key
+from bucketcatalog.tables import Table
+
+from .helpers import START, World, messages, obj, time_at
+
+TABLE = """
+syntax = "proto3";
+import "bucketcatalog/v1/options.proto";
+message Reading {
+  option (bucketcatalog.v1.table) = {
+    name: "lab.readings" key: "number" key: "text" key: "id" key: "large" key: "raw"
+  };
+  int32 number = 1;
+  string text = 2;
+  bytes id = 3 [(bucketcatalog.v1.column) = {type: LOGICAL_TYPE_UUID}];
+  uint64 large = 4;
+  bytes raw = 5;
+  optional double share = 6;
+  optional int64 at = 7 [(bucketcatalog.v1.column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}];
+}
+"""
+VALUES: dict[str, list[Any]] = {
+    "number": [-(1 << 31), -1, 0, 1, (1 << 31) - 1],
+    "text": ["", "\x00", "\x00\x01", "a", "a\x00b", "b", "\U0010ffff"],
+    "id": [str(UUID(int=n)) for n in (0, 1, 255, 256, (1 << 128) - 1)],
+    "large": [0, 1, 255, (1 << 64) - 1],
+    "raw": [b"", b"\x00", b"\x00\xff", b"a", b"\xff", b"\xff\xff"],
+}
+INCLUSIVE = ["both", "left", "right", "neither"]
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(TABLE)["Reading"])
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "lab.readings", {name: values[0] for name, values in VALUES.items()}))
+    return world.snapshot().table("lab.readings")
+
+
+def allows(condition: Any, value: Any) -> bool:
+    if isinstance(condition, list):
+        return value in condition
+    low = condition.low is None or (value > condition.low if condition.above else value >= condition.low)
+    return bool(low and (condition.high is None or (value < condition.high if condition.below else value <= condition.high)))
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> Where:
+    """Values for the first columns of the key, and a range of the next."""
+    count = draw(st.integers(0, len(VALUES) - 1))
+    found: dict[str, Any] = {}
+    for at, (name, values) in enumerate(VALUES.items()):
+        if at < count:
+            found[name] = draw(st.lists(st.sampled_from(values), min_size=1, max_size=2))
+        elif at == count:
+            ends = st.none() | st.sampled_from(values)
+            found[name] = between(draw(ends), draw(ends), inclusive=draw(st.sampled_from(INCLUSIVE)))
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(where=conditions(), row=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in VALUES.items()}))
+def test_a_key_lies_in_the_ranges_that_conditions_make_if_they_allow_it(table: Table, where: Where, row: dict[str, Any]) -> None:
+    stored = check(table, where, table.surface_schema)
+    ranges = key_ranges(table, where, stored)
+    key = encode_key(table, {**row, "id": UUID(row["id"]).bytes})
+    within = [keys for keys in ranges if keys.covers(key, key)]
+    assert len(within) == all(allows(condition, row[name]) for name, condition in where.items())
+    assert all(keys.stop is None or keys.start < keys.stop for keys in ranges)
+
+
+@pytest.mark.parametrize("inclusive", INCLUSIVE)
+def test_rows_in_a_range_of_any_column_are_found(inclusive: str) -> None:
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(TABLE)["Reading"])
+    share = [-1.5, 0.0, 0.5, float("nan"), float("inf"), None]
+    rows = [
+        {
+            **{name: values[n % len(values)] for name, values in VALUES.items()},
+            "share": share[n % 6],
+            "at": START + n if n % 5 else None,
+        }
+        for n in range(60)
+    ]
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "lab.readings", rows))
+        for _ in range(2):
+            everything = world.snapshot().scan("lab.readings").to_arrow().to_pylist()
+            ends: dict[str, list[Any]] = {**VALUES, "share": [-1.5, 0.25, 0.5], "at": [time_at(START + n) for n in (3, 7, 40)]}
+            for name, values in ends.items():
+                for low in [None, values[1], values[2]]:
+                    for high in [None, values[1], values[-1]]:
+                        condition = between(low, high, inclusive=inclusive)
+                        found = world.snapshot().scan("lab.readings", where={name: condition}).to_arrow().to_pylist()
+                        expected = [row for row in everything if row[name] is not None and allows(condition, row[name])]
+                        assert list(map(repr, found)) == list(map(repr, expected))
+            writer.checkpoint()
+
+
+def test_columns_that_every_table_has_on_request_have_ranges_too() -> None:
+    world = World()
+    with world.writer() as writer:
+        times = [world.commit(writer, ("put", "objects", obj(f"n{n}"))).commit_time for n in range(5)]
+    snapshot = world.snapshot()
+    for where, expected in (
+        ({"_revision": between(1, 3, inclusive="left")}, ["n1", "n2"]),
+        ({"_commit_timestamp": between(time_at(times[3]))}, ["n3", "n4"]),
+        ({"_writer": between("v", "x"), "name": between(high="n1")}, ["n0", "n1"]),
+        ({"_writer": between("x")}, []),
+    ):
+        assert snapshot.scan("objects", where=where).to_arrow()["name"].to_pylist() == expected
+    assert snapshot.scan("log", where={"revision": between(2, 3)}).to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "condition", "said"),
+    [
+        ("legal_hold", between(False, True), "no order"),
+        ("tags", between("a", "b"), "cannot be compared with a value"),
+        ("properties", between("a", "b"), "no order"),
+        ("content_length", between("a"), "does not fit"),
+        ("content_length", between(None, 1.5), "does not fit"),
+        ("owner", between("x"), "does not fit"),
+        ("_revision", between("x"), "does not fit"),
+        ("deleted_at", between("yesterday"), "does not fit"),
+        ("deleted_at", between(None, object()), "does not fit"),
+    ],
+)
+def test_a_range_that_does_not_fit_is_refused_by_name(name: str, condition: Any, said: str) -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+    with pytest.raises(InvalidOption, match=f"{name}.*{said}"):
+        world.snapshot().scan("deleted_objects", where={name: condition})
+
+
+def test_a_range_says_which_ends_belong_to_it() -> None:
+    with pytest.raises(InvalidOption, match="'all' says of no end"):
+        between(1, 2, inclusive="all")
+
+
+def test_lists_in_tables_about_the_catalog_have_no_order() -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+    with pytest.raises(InvalidOption, match=r"'key'.*no order"):
+        world.snapshot().scan("tables", where={"key": between(["a"], None)})
