@@ -192,4 +192,6 @@ def test_a_long_branch_beside_what_is_covered_is_told_from_it_by_asking_for_each
     held = [head for head in listed if covered.holds("w", head)]
     assert (len(listed), len(held)) == (1 + count + 3 + count, 1 + count + 3)
     assert files.asked <= 4 * len(listed)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
     assert len(names(world.snapshot())) == len(listed)
