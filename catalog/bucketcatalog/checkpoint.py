@@ -148,7 +148,9 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
     try:
         return horizon.checkpoint
     except CorruptionError:
-        return None  # another writer's reaches it, or nothing can be read
+        return newest_view(files, ahead_of=limit, horizon=horizon).checkpoints[
+            0
+        ]  # another writer's that reaches it, or nothing can
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -326,3 +327,22 @@ def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: Worl
     world.clock.tick(HOUR)
     assert prune(world, "0s", grace="0s", force=True).done and name in stored(world)
     assert names(world.snapshot()) == ["x", "y"]
+
+
+def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_where_the_horizons_own_is_lost(
+    world: World,
+) -> None:
+    old_history(world)
+    prune(world)
+    world.clock.tick(GRACE)
+    prune(world)
+    horizon = world.snapshot().view.horizon
+    assert horizon is not None
+    lost = horizon.checkpoint
+    checkpoint(world)
+    world.store.delete(next(name for name in stored(world, ".ckpt") if name.endswith(f"{UUID(bytes=lost.uuid)}.ckpt")))
+    with world.writer("a") as writer:
+        put(world, writer, "later")
+        done = writer.checkpoint()
+    assert done is not None
+    assert names(world.snapshot()) == sorted([*EVERYTHING, "later"])
