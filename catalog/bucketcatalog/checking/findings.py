@@ -52,6 +52,9 @@ SORTS: Mapping[str, Sort] = {
         _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
     ),
     "UNMARKED_CHECKPOINT": Sort(_INFO, "None: it is not used. Its maker died, or is about to mark it."),
+    "UNREADABLE_HISTORY": Sort(
+        _INFO, "Restore the file from a copy of the store. Else the history begins where the later checkpoint does."
+    ),
     "UNREFERENCED_SEGMENT": Sort(
         _INFO, "None: it is not read. A checkpoint that is being written will name it, or its maker died."
     ),
