@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, CorruptionError, HistoryPruned, InvalidOption
+from bucketcatalog import Catalog, CorruptionError, HistoryPruned, InvalidOption, MissingObject
 from bucketcatalog.checking.findings import Finding
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.writer import Writer
@@ -460,3 +460,18 @@ def test_verify_finds_what_is_gone_from_the_floor_on_and_heads_before_it(world: 
     assert [(f.code, f.file, str(f.held[0])) for f in verified(world)] == [("MISSING_TRANSACTION", last, "revision 2 of a")]
     world.store.put(last, data)
     assert [f for f in verified(world) if f.severity.value == "error"] == []
+
+
+def test_a_writer_whose_last_transaction_is_gone_gives_no_revision_a_second_time(world: World) -> None:
+    pruned_with_a_tag(world)
+    (last,) = [name for name in stored(world, ".txn") if name.startswith("a/")]
+    data = world.store.get(last)
+    world.store.delete(last)
+    before = stored(world)
+    with pytest.raises(MissingObject, match=last):
+        world.writer("a")
+    assert stored(world) == before
+    world.store.put(last, data)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    assert names(world.snapshot()) == ["x", "y", "z"]
