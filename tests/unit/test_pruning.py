@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, CorruptionError, HistoryPruned, InvalidOption, MissingObject
-from bucketcatalog.checking.findings import Finding
+from bucketcatalog.checking.findings import SORTS, Finding
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.writer import Writer
 
@@ -475,3 +475,21 @@ def test_a_writer_whose_last_transaction_is_gone_gives_no_revision_a_second_time
     with world.writer("a") as writer:
         put(world, writer, "z")
     assert names(world.snapshot()) == ["x", "y", "z"]
+
+
+def test_segments_of_a_lost_checkpoint_are_left_for_repair_which_makes_it_again(world: World) -> None:
+    pruned_with_a_tag(world)
+    for name in own_checkpoint(world):
+        world.store.delete(name)
+    (left,) = [f for f in verified(world) if f.code == "UNREFERENCED_SEGMENT"]
+    assert left.remedy.startswith("Leave it to prune") and "made again from it" in left.remedy
+    with pytest.raises(CorruptionError):
+        prune(world)
+    made = world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    assert [action.what for action in made.actions if action.done] == ["rebuild"]
+    assert names(world.snapshot()) == ["x", "y"]
+
+
+def test_the_remedies_for_files_that_something_may_rest_on_invite_nobody_to_delete_them() -> None:
+    for code in ("UNMARKED_CHECKPOINT", "UNREFERENCED_SEGMENT"):
+        assert SORTS[code].remedy.startswith("Leave it to prune:")
