@@ -31,6 +31,12 @@ class Kept:
             return True
         return head in self.horizon.cut.of_writer(writer) and (writer, head) not in self.followed
 
+    def as_end(self, writer: str, head: Head) -> bool:
+        """Whether a transaction is all that the horizon has of its timeline, or of a branch of it: nothing is kept between the two."""
+        if self.horizon is None or head not in self.horizon.cut.of_writer(writer):
+            return False
+        return head.revision <= self.horizon.floor(writer)
+
     def first(self, writer: str) -> int:
         """The first revision of the timeline from which on everything has to be there."""
         if self.horizon is None:

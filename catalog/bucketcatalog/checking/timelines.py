@@ -165,8 +165,13 @@ def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
             yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown}. All branches are read.")
 
 
-def check_clocks(files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
-    """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early."""
+def check_clocks(
+    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
+) -> Iterator[Finding]:
+    """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
+
+    When those arrived that a horizon ``kept`` of a timeline as its end is no matter, and in a clone they are copies.
+    """
     limit = files.store.now_us() + MAX_CLOCK_SKEW
     for writer, below in sorted(found.items()):
         late, ahead = [], []
@@ -177,7 +182,7 @@ def check_clocks(files: LogFiles, found: Mapping[str, Inventory], log: Mapping[R
             if head.commit_time > limit:
                 text = f"Its commit time, {shown_time(head.commit_time)}, lies in the future. It is read, and in no checkpoint."
                 yield Finding("FUTURE_TRANSACTION", info.name, text, (revision(writer, head.revision),))
-            elif info.modified_us > head.commit_time + t.lateness_bound:
+            elif info.modified_us > head.commit_time + t.lateness_bound and not kept.as_end(writer, head):
                 late.append(info)
             elif head.commit_time > info.modified_us + MAX_CLOCK_SKEW:
                 ahead.append(info)

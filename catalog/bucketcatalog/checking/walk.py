@@ -70,11 +70,11 @@ class Walk:
             for name in below.strange:
                 yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
         yield from self._read_log()
-        named = references(self.log, self.files) | self._named_by_checkpoints()
-        yield from check_references(self.files, self.found, named, self._kept())
+        named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_forks(self.log, self.files)
-        yield from check_clocks(self.files, self.found, self.log, self.voided)
+        yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
         definitions = self._definitions()
         for name in sorted(definitions):
             if (why := definitions.contradiction(name)) is not None:
