@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPruned, InvalidOption
+from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPruned, InvalidOption, TagExists
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.writer import Writer
@@ -386,3 +386,23 @@ def test_a_horizon_that_is_published_meanwhile_keeps_no_checkpoint_back_that_sta
     made = writer.checkpoint(workers=Pruned(world))
     assert made is not None and made.reused_bytes
     assert sorted(names(world.snapshot())) == sorted([*expected, "new", "newer"])
+
+
+def test_a_tag_that_is_given_again_after_a_prune_is_moved_only_where_that_is_wished(world: World) -> None:
+    with world.writer("a") as writer, world.writer("maintainer-2") as maintainer:
+        put(world, writer, "x")
+        for number in range(5):
+            world.clock.tick(HOUR)
+            maintainer.tag(f"v{number}")
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    prune(world)
+    world.clock.tick(GRACE)
+    assert [file for file in prune(world).files if file.name.startswith("maintainer-2/") and file.kind.value == "transaction"]
+    named = world.snapshot(version="v0").cut
+    with world.writer("maintainer-2") as maintainer:
+        with pytest.raises(TagExists):
+            maintainer.tag("v0")
+        assert maintainer.tag("v0", version=str(named)).version == str(named)
+        assert maintainer.tag("v0", replace=True).version == maintainer.tag("v0").version != str(named)
+    assert names(world.snapshot(version="v0")) == ["x"]
