@@ -24,7 +24,7 @@ from .errors import CheckpointTooLate, CorruptionError, HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
-from .log.coverage import Covered
+from .log.coverage import Covered, goes
 from .log.covering import coverages
 from .log.files import LogFiles
 from .log.horizon import Horizon
@@ -40,7 +40,11 @@ from .tiers import lowest_merged
 
 PUBLISH_WITHIN = 6 * 3_600 * 1_000_000
 """Microseconds, by the store's clock, from the look to the publication. A checkpoint that refers to segments of another is, until it is
-published, a reader of that one: like any reader it has the maximum snapshot age. What it writes is referred to by nothing until then."""
+published, a reader of that one: like any reader it has the maximum snapshot age. What it writes is referred to by nothing until then.
+
+It starts from none that may go already, and is not published where a newer horizon lets the one go that it started from. Of a horizon that
+is published after that was asked, which is just before the put, nothing goes before the grace period is over, and no grace period is
+shorter than this unless somebody forces it: by then whoever prunes has looked again, and has seen the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ class Prepared:
     """A checkpoint that is decided but for what its ``tasks`` write: ``draft`` has the segments that are used again.
 
     ``levels`` are those of each table that what they write becomes, ``began`` is the store's time before the look, ``started`` the
-    process's, and ``marked`` says whether a marker leads to it. Whoever has the results of the tasks can ``publish`` it, whatever has been
-    committed meanwhile.
+    process's, ``marked`` says whether a marker leads to it, and ``parent`` is the checkpoint whose segments are used again. Whoever has the
+    results of the tasks can ``publish`` it, whatever has been committed meanwhile.
     """
 
     draft: Checkpoint
@@ -77,6 +81,7 @@ class Prepared:
     began: int
     started: float
     marked: bool = True
+    parent: Checkpoint | None = None
 
 
 def prepare(
@@ -135,16 +140,21 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
 def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:
     """The checkpoint to start from: the writer's newest of its own timeline ``alone``, or of others' too.
 
-    What it does not cover has to be there: from before the horizon it is gone. Then it is one that reaches the horizon, or is its own.
+    What it does not cover has to be there: from before the horizon it is gone. And it has to stay: segments of one that goes would be
+    referred to again. Else it is one that reaches the horizon, or is its own.
     """
     own = newest_own(files, writer, limit, alone=alone)
     if horizon is None:
         return own
     reaching = Covered(files, [own] if own is not None else [], horizon)
-    if all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer)) if alone else own and reaching.reaches(own):
+    if alone:
+        is_enough = all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer))
+    else:
+        is_enough = own is not None and reaching.reaches(own)
+    if is_enough and not (own is not None and goes(own, horizon)):
         return own
     others = newest_own(files, writer, limit, alone=False)
-    if others is not None and reaching.reaches(others):
+    if others is not None and reaching.reaches(others) and not goes(others, horizon):
         return others
     try:
         return horizon.checkpoint
@@ -227,13 +237,14 @@ def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prep
         MergeTask(place.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
         for number, parts in enumerate(every)
     ]
-    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked)
+    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked, merge.parent)
 
 
 def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> CheckpointResult:
     """Put the checkpoint that refers to what its tasks wrote, one result a task.
 
-    ``CheckpointTooLate`` where that has taken so long that what it refers to may be pruned as something that nothing refers to.
+    ``CheckpointTooLate`` where that has taken so long that what it refers to may be pruned as something that nothing refers to, or where
+    the checkpoint whose segments it refers to again may go by now.
     """
     written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
     kept = prepared.draft.segments
@@ -242,6 +253,7 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
     _refuse_late(files, prepared, name)
+    _refuse_pruned(files, prepared, name)
     _put(files, name, data)
     if prepared.marked:
         _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
@@ -264,6 +276,15 @@ def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
         raise CheckpointTooLate(
             f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
             next_step=f"Merge it on more cores, in less than {PUBLISH_WITHIN / 3.6e9:g} h.",
+        )
+
+
+def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
+    """One that is kept for a tag is made of what goes, by who deletes it afterwards, or by others who find this one or make their own."""
+    if prepared.marked and prepared.parent is not None and prepared.draft.segments and goes(prepared.parent, horizon_of(files)):
+        raise CheckpointTooLate(
+            f"{name} was not published: a horizon was published meanwhile that lets go what it refers to.",
+            next_step="Write another, which starts from the horizon.",
         )
 
 

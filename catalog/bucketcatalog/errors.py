@@ -264,7 +264,7 @@ class DataCollected(BucketCatalogError):
 
 
 class CheckpointTooLate(BucketCatalogError):
-    """A checkpoint took so long that what it refers to may have been pruned: it was not published."""
+    """A checkpoint took so long that what it refers to may have been pruned, or a horizon lets it go by now: it was not published."""
 
     code = "CHECKPOINT_TOO_LATE"
 

@@ -92,12 +92,11 @@ class Pruning:
         )
         if not horizon.is_readable:
             return told  # by this one nothing goes any more, and the next one needs it for nothing
+        is_due = self._is_due(horizon)  # asked first: what others have published until then, made of what goes, is listed
+        kept = self._keep_tags(view, horizon.checkpoint) if is_due else ()
         stored = Stored.listed(self._files)
-        if not self._is_due(horizon):
+        if not is_due:
             return replace(told, waiting=self._going(stored, view, horizon.checkpoint))
-        kept = self._keep_tags(view, horizon.checkpoint)
-        if kept and self._writer is not None:
-            stored = Stored.listed(self._files)
         going = tuple(_in_turn(self._going(stored, view, horizon.checkpoint), stored, horizon))
         self._delete(going)
         return replace(told, files=result.files + going, tags=result.tags + kept)

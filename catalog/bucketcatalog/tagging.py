@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from .codec.tags import TagEntry
 from .cut import Cut, Head
 from .database import Database
-from .errors import NotFound, TagExists
+from .errors import MissingObject, NotFound, TagExists
 from .log.ancestry import without_ancestors
 from .log.files import LogFiles
+from .log.horizon import Horizon
 from .log.tags import tags_of
 from .names import is_data_writer, tag_name
 from .times import Time, shown_time
@@ -62,7 +63,7 @@ def given(database: Database, name: str, timestamp: Time | None, version: Versio
     cut = without_ancestors(database.files, target.cut)
     if known is None:
         return Decided(TagEntry(name, cut))
-    if is_now and _adds_no_event(database.files, known.latest.cut, cut):
+    if is_now and _adds_no_event(database.files, known.latest.cut, cut, target.horizon):
         cut = known.latest.cut
     if known.latest.cut != cut and not replace:
         raise _exists(known.latest)
@@ -71,8 +72,11 @@ def given(database: Database, name: str, timestamp: Time | None, version: Versio
     return Decided(TagEntry(name, cut), after=known.latest.stamp[0])
 
 
-def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut) -> bool:
-    """Whether the later cut has all of the earlier one and beyond it only transactions without events, such as those of tags."""
+def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon | None) -> bool:
+    """Whether the later cut has all of the earlier one and beyond it only transactions without events, such as those of tags.
+
+    What was pruned of them may have had some.
+    """
     heads = [(writer, head) for writer, heads in later.heads.items() for head in heads]
     pending = sorted(heads, key=lambda ref: is_data_writer(ref[0]))  # whoever commits rows is looked at first
     met: set[tuple[str, Head]] = set()
@@ -81,7 +85,12 @@ def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut) -> bool:
         if head in earlier.of_writer(writer):
             met.add((writer, head))
             continue
-        transaction = files.transaction(writer, head)
+        try:
+            transaction = files.transaction(writer, head)
+        except MissingObject:
+            if horizon is None or head.revision >= horizon.floor(writer):
+                raise
+            return False
         if transaction.events:
             return False
         pending += [(writer, Head(link.revision, link.uuid)) for link in transaction.parents]

@@ -296,6 +296,27 @@ def test_an_interrupted_clone_is_finished_as_of_the_version_that_it_was_of(world
     assert made.version == version and made.bytes and shown(at(world, store)) == expected
 
 
+def test_a_clone_is_known_again_by_its_version_after_a_prune_at_the_source(
+    world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    made = clone(world, target)
+    with world.writer(MAINTAINER) as held:
+        for number in range(4):
+            world.clock.tick(HOUR)
+            held.tag(f"t{number}")
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    for _ in range(2):
+        world.clock.tick(48 * HOUR)
+        pruned = world.catalog().prune("24h", dry_run=False, writer="maintainer-2", clock=world.clock)
+    assert any(file.name.startswith(f"{MAINTAINER}/") for file in pruned.files)
+    with pytest.raises(TargetNotEmpty, match=made.version):
+        clone(world, target)
+    again = clone(world, target, made.version)
+    assert (again.version, again.bytes) == (made.version, 0)
+
+
 def test_large_tables_and_catalogs_on_disk(tmp_path: Path) -> None:
     source = Catalog(tmp_path / "a")
     with source.writer("w") as w:

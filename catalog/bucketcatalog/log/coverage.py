@@ -180,6 +180,16 @@ def _names_all(coverage: Coverage, revision: int) -> bool:
     return revision >= coverage.list_from or any(known.revision == revision for known in coverage.branches)
 
 
+def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
+    """Whether a checkpoint may be deleted, with its segments: all of its cut lies within the horizon, and it is not the horizon's own."""
+    if horizon is None or any(checkpoint.cut.newest_revision(w) > horizon.cut.newest_revision(w) for w in checkpoint.cut.heads):
+        return False
+    if not horizon.is_readable or checkpoint.uuid == horizon.checkpoint.uuid:
+        return False
+    covered = Covered(horizon.files, [horizon.checkpoint], horizon)
+    return all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)
+
+
 def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:
     """Whether the checkpoint says of this very transaction that it covers it."""
     coverage = checkpoint.coverage.get(writer)
