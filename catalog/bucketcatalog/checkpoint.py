@@ -128,13 +128,18 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
     It lies at the first revision and has no marker, so that only who asks for this very cut meets it.
     """
     started = clock.monotonic()
-    try:
-        view = version_view(files, cut, horizon)
-    except HistoryPruned:
-        view = version_view(files, cut)  # nothing that it needs may go before it has this checkpoint
+    view = view_to_keep(files, cut, horizon)
     parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
     place = _Place(writer, 0, view.lateness_bound, marked=False)
     return _prepared(files, place, view, _Merge(parent, False, 1, started))
+
+
+def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> View:
+    """The view of a past cut, also behind the horizon: nothing that it needs may go before it has a checkpoint of its own."""
+    try:
+        return version_view(files, cut, horizon)
+    except HistoryPruned:
+        return version_view(files, cut)
 
 
 def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:

@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from .checkpoint import prepare_kept, publish
+from .checkpoint import prepare_kept, publish, view_to_keep
 from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint
 from .cut import Cut
 from .database import Database
+from .errors import InvalidVersion, MissingObject
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.horizon import Horizon, floors_of
 from .log.tags import tags_of
 from .log.view import View
-from .log.walking import kept_checkpoint
+from .log.walking import kept_checkpoint, rests_on_what_is_gone
 from .merging import run_task
 from .names import is_data_writer
 from .prunable import Kind, Prunable, Stored, prunable
@@ -39,6 +40,7 @@ class PruneResult:
     ``files`` are deleted by this run. ``waiting`` go when the boundary that was ``published`` is old enough, from ``due`` on, or when one
     was published. ``horizon`` is the version from which on history stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``:
     nobody has written a newer checkpoint of every writer's cut, so this run does. ``tags`` are the versions of tags that get one.
+    ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name.
     """
 
     done: bool
@@ -50,6 +52,7 @@ class PruneResult:
     due: int | None = None
     needs_checkpoint: bool = False
     tags: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -69,6 +72,7 @@ class Pruning:
         self._writer = writer
         self._tell = tell
         self._deleted = 0
+        self._lost: set[Cut] = set()
 
     def run(self, *, force: bool) -> PruneResult:
         """Delete what was allowed long enough ago, and publish what the policy allows from now on."""
@@ -79,7 +83,9 @@ class Pruning:
             result = self._within(result, view, view.horizon)
             if not self._is_due(view.horizon):
                 return result
-        return self._advance(result)
+        result = self._advance(result)
+        entries = [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
+        return replace(result, unreadable=tuple(entry.name for entry in entries if entry.cut in self._lost))
 
     def _within(self, result: PruneResult, view: View, horizon: Horizon) -> PruneResult:
         """What the published boundary allows: deleted if it is old enough, else waiting."""
@@ -159,11 +165,23 @@ class Pruning:
         lacking = [
             cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view) and not kept_checkpoint(self._files, cut)
         ]
+        self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
+        lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:
             for cut in lacking:
                 prepared = prepare_kept(self._files, self._writer.id, cut, view.horizon)
                 publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
         return tuple(map(str, lacking))
+
+    def _is_lost(self, cut: Cut, view: View) -> bool:
+        """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""
+        if view.horizon is None:
+            return False
+        try:
+            view_to_keep(self._files, cut, view.horizon)
+        except (InvalidVersion, MissingObject):
+            return rests_on_what_is_gone(self._files, cut, view.horizon)
+        return False
 
     def _delete(self, going: tuple[Prunable, ...]) -> None:
         """Delete the files, those of one kind before those of the next; of each timeline one transaction after the other."""

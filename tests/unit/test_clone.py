@@ -317,6 +317,61 @@ def test_a_clone_is_known_again_by_its_version_after_a_prune_at_the_source(
     assert (again.version, again.bytes) == (made.version, 0)
 
 
+def test_a_clone_whose_source_had_tags_is_pruned_and_says_which_tags_name_nothing_there(
+    world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one cut a head is not in the clone, of the other one all heads are, and nothing before them."""
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    with world.writer("alone") as alone, world.writer(MAINTAINER) as held:
+        for number in range(3):
+            world.commit(alone, ("put", "objects", obj(f"alone{number}")))
+        cut = held.tag("heads", version="alone@2").version
+        held.tag("dropped", version="alone@1")
+        held.drop_tag("dropped")
+    clone(world, target)
+    there = at(world, target)
+    assert cut.startswith("alone@2:") and "," not in cut
+    assert [int(name.split("/")[3]) for name in content(target) if name.startswith("alone/") and name.endswith(".txn")] == [2]
+    with there.writer() as w:
+        there.commit(w, ("put", "objects", obj("of the clone")))
+    with there.writer(MAINTAINER) as held:
+        own = held.tag("own").version
+    there.clock.tick(HOUR)
+    with there.writer() as w, there.writer("compactor-1") as compactor:
+        there.commit(w, ("put", "objects", obj("more")))
+        compactor.checkpoint(scope="all")
+    expected, tagged = shown(there), shown(there, version="own")
+    told = []
+    there.clock.tick(48 * HOUR)
+    for dry_run in (True, False, True, False):
+        told.append(there.catalog().prune("24h", dry_run=dry_run, writer="maintainer-2", clock=there.clock))
+        there.clock.tick(25 * HOUR if not dry_run else 0)
+    assert {pruned.unreadable for pruned in told} == {("before", "heads")}
+    assert [pruned.tags for pruned in told] == [(own,), (own,), (), ()]
+    assert told[2].files == told[3].files != ()
+    assert shown(there) == expected and shown(there, version="own") == tagged
+    with pytest.raises(HistoryPruned):
+        there.snapshot(version="before")
+
+
+def test_a_tag_of_which_a_file_was_lost_stops_a_prune(world: World) -> None:
+    with world.writer("x") as x, world.writer(MAINTAINER) as held:
+        for number in range(3):
+            world.commit(x, ("put", "objects", obj(f"x{number}")))
+        held.tag("lost", version="x@1")
+        world.commit(x, ("put", "objects", obj("x3")))
+    world.clock.tick(HOUR)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    (lost,) = [
+        name for name in content(world.store) if name.startswith("x/default/transactions/" + "0" * 20) and name.endswith("txn")
+    ]
+    world.store.delete(lost)
+    world.clock.tick(48 * HOUR)
+    with pytest.raises(MissingObject, match=lost):
+        world.catalog().prune("24h", dry_run=False, writer="maintainer-2", clock=world.clock)
+
+
 def test_large_tables_and_catalogs_on_disk(tmp_path: Path) -> None:
     source = Catalog(tmp_path / "a")
     with source.writer("w") as w:

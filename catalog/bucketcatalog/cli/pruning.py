@@ -68,6 +68,7 @@ def _document(result: PruneResult) -> dict[str, Any]:
         **{name: None if time is None else shown_time(time) for name, time in times.items()},
         "needs_checkpoint": result.needs_checkpoint,
         "tags": list(result.tags),
+        "unreadable": list(result.unreadable),
         "bytes": result.bytes,
         "files": [{"name": f.name, "kind": f.kind.value, "bytes": f.bytes, "why": f.why} for f in result.files],
         "waiting": [{"name": f.name, "kind": f.kind.value, "bytes": f.bytes, "why": f.why} for f in result.waiting],
@@ -85,6 +86,8 @@ def _sums(result: PruneResult) -> Iterable[str]:
         yield f"{number(len(result.waiting), 'file')}, {total} can go {when}; run it again then."
     if result.tags:
         yield f"{number(len(result.tags), 'version')} of tags {did}given a checkpoint."
+    if result.unreadable:
+        yield f"What {', '.join(result.unreadable)} named is not there; drop such tags with bucketcatalog tag CATALOG NAME --drop."
     if result.needs_checkpoint:
         yield f"A checkpoint of every writer's cut {did}written, which can be the next horizon once it is old enough."
     if result.horizon is not None and result.horizon_time is not None:

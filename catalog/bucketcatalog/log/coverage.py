@@ -44,6 +44,10 @@ class Covered:
         known = [c.coverage[writer].list_from for c in self.checkpoints if writer in c.coverage]
         return min(known, default=0)
 
+    def is_gone(self, writer: str, head: Head) -> bool:
+        """Whether the transaction is not there, and may have been deleted."""
+        return self._may_be_gone(writer, head.revision) and head not in self._listed(writer, head.revision)
+
     def holds(self, writer: str, head: Head) -> bool:
         """Whether one of the checkpoints covers the transaction."""
         return any(self._one_holds(c, writer, head) for c in self.checkpoints)

@@ -146,6 +146,24 @@ def still_there(files: LogFiles, view: View) -> list[Transaction]:
     return _back(files, view.cut, lambda _: False, view.horizon)
 
 
+def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
+    """Whether transactions of the cut were deleted before the horizon, and no other is missing: a damaged one may be put back."""
+    covered = Covered(files, (), horizon)
+    missing: list[Ref] = []
+    done: set[Ref] = set()
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    while pending:
+        ref = pending.pop()
+        if ref in done:
+            continue
+        done.add(ref)
+        try:
+            pending += [(ref[0], Head(link.revision, link.uuid)) for link in files.transaction(*ref).parents]
+        except MissingObject:
+            missing.append(ref)
+    return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
+
+
 def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
     """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
     found: dict[Ref, Transaction] = {}
