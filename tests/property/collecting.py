@@ -273,8 +273,9 @@ class Collecting(Pruning):
         events = [event for uuid in uuids for event in self._timelines.transactions[uuid].events]
         found = {(event.key, event.version) for event in events}
         assert all(event.op is Op.DELETE and event.table == "objects" for event in events)
-        if done is not None or found:
-            check("objects that are reaped", expected, found)
+        check("objects that are reaped, and none beside these", set(), found - expected)
+        if done is not None:
+            check("objects that are not reaped", set(), expected - found)
 
     def _reaped(self, state: State, limit: int) -> set[tuple[Key, VersionName]]:
         """Keys and versions of the live objects whose bucket has ended, all of it, at or before the limit."""

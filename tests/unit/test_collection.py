@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -497,6 +498,24 @@ def test_a_row_is_put_back_while_no_boundary_reaches_it_and_then_its_data_stays(
             tx.put("objects", thing("a"), data_of=gone)
     done = yard.collected()
     assert (done.shared, done.garbage) == (1, 0) and yard.has("a") and names(yard.world.snapshot()) == ["a"]
+
+
+@pytest.mark.parametrize("names", ["{owner}/{id}", "{nope}/{id}", "{owner}/{bucket_id}/{id}/{name}"])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_url_without_just_the_columns_of_a_data_reference_is_refused_before_anything_is_purged(
+    yard: Yard, tmp_path: Path, names: str, dry_run: bool
+) -> None:
+    dead(yard, "a")
+    before = [info.name for info in yard.world.store.list("")]
+    with pytest.raises(InvalidOption, match="No table has the data reference"):
+        yard.collect(deleter=None, data_url=f"{tmp_path}/{names}", dry_run=dry_run)
+    assert [info.name for info in yard.world.store.list("")] == before
+
+
+def test_only_maintainers_collect(yard: Yard) -> None:
+    dead(yard, "a")
+    with pytest.raises(InvalidOption, match="'alice' is no maintainer"):
+        yard.collect(writer="alice")
 
 
 def test_a_row_that_does_not_name_the_data_it_says_is_refused(yard: Yard) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -271,6 +272,23 @@ def test_old_checkpoints_go_with_their_markers_and_segments_and_shared_segments_
     assert rows(world.snapshot()) == before
 
 
+def test_what_repair_has_dropped_becomes_no_horizon(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        checkpoint(world)
+        for name in stored(world, ".seg"):
+            world.store.delete(name)
+        world.clock.tick(HOUR)
+        world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    assert prune(world, "0s", keep=2, grace="0s", force=True).horizon is None
+    checkpoint(world, "compactor-2")
+    world.clock.tick(HOUR)
+    pruned = prune(world, "0s", keep=2, grace="0s", force=True).horizon
+    assert pruned is not None and names(world.snapshot(version=pruned)) == ["x"] and names(world.snapshot()) == ["x", "y"]
+
+
 def test_a_stray_behind_the_horizon_is_told_from_what_a_tagged_checkpoint_lists_from_the_same_revision_on(world: World) -> None:
     elsewhere = World()
     with elsewhere.writer("a") as crashed:
@@ -309,3 +327,22 @@ def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: Worl
     world.clock.tick(HOUR)
     assert prune(world, "0s", grace="0s", force=True).done and name in stored(world)
     assert names(world.snapshot()) == ["x", "y"]
+
+
+def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_where_the_horizons_own_is_lost(
+    world: World,
+) -> None:
+    old_history(world)
+    prune(world)
+    world.clock.tick(GRACE)
+    prune(world)
+    horizon = world.snapshot().view.horizon
+    assert horizon is not None
+    lost = horizon.checkpoint
+    checkpoint(world)
+    world.store.delete(next(name for name in stored(world, ".ckpt") if name.endswith(f"{UUID(bytes=lost.uuid)}.ckpt")))
+    with world.writer("a") as writer:
+        put(world, writer, "later")
+        done = writer.checkpoint()
+    assert done is not None
+    assert names(world.snapshot()) == sorted([*EVERYTHING, "later"])

@@ -18,6 +18,7 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Link, Void
 from ..cut import Head
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..fetch import read_index
 from ..log.coverage import Covered
 from ..log.files import ChosenFiles
 from ..log.looking import newest_view
@@ -49,6 +50,8 @@ class FilesWithout(ChosenFiles):
                 f"{name} cannot be used, for what it refers to is damaged or gone.",
                 next_step="Restore that from a copy of the store.",
             )
+        for reference in found.segments:  # what an earlier repair has dropped is not among those that are broken
+            read_index(self.store, self.database, reference)
         return found
 
 
