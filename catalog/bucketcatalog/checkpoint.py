@@ -108,7 +108,8 @@ def prepare(
     if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
-    if not view.tail and is_known and not instead and not (full and parent is not None and RUNS in parent.features):
+    is_layered = len(view.checkpoints) > 1 or any(RUNS in checkpoint.features for checkpoint in view.checkpoints)
+    if not view.tail and is_known and not instead and not (full and is_layered):
         return None
     if note is None:
         place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
@@ -163,7 +164,8 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
     try:
         return horizon.checkpoint
     except CorruptionError:
-        return None  # another writer's reaches it, or nothing can be read
+        reached = newest_view(files, ahead_of=limit, horizon=horizon)
+        return reached.checkpoints[0]  # another writer's that reaches it, or nothing can
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from .errors import (
     StoreUnavailable,
 )
 from .log.view import View
-from .names import COMPACTOR_PREFIX, host_writer
+from .names import COMPACTOR_PREFIX, host_writer, writer_id
 from .writer import Writer
 
 PASSING = (StoreUnavailable, OutcomeUnknown, CommitError, MissingObject)
@@ -99,7 +99,7 @@ class Compactor:
         writer: str | None = None,
         sleep: Callable[[float], None] = clock.sleep,
     ) -> None:
-        self.writer = host_writer(COMPACTOR_PREFIX) if writer is None else writer
+        self.writer = host_writer(COMPACTOR_PREFIX) if writer is None else writer_id(writer)
         self._catalog = catalog
         self._database = database
         self._policy = policy

@@ -52,6 +52,10 @@ class Draft:
         """The store's time in microseconds at which the transaction looked at the catalog; None where it has not."""
         return self._snapshot.view.observed if self._snapshot is not None else None
 
+    def looks_in(self, snapshot: Snapshot) -> None:
+        """What the events come from was looked up in this snapshot; nothing is looked up in another one."""
+        self._snapshot = snapshot
+
     def add(
         self, kind: EventKind, name: str, rows: Rows, *, expect: str | None = None, has_expect: bool = False, moved: bool = False
     ) -> None:

@@ -143,7 +143,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         tags=sum(1 for tag in tags_of(view).values() if not tag.latest.dropped),
         horizon=None if horizon is None else str(horizon.horizon),
         horizon_time=None if horizon is None else _time(horizon.horizon.newest_commit_time),
-        conflicts=len(snapshot.scan("conflicts").to_arrow()),
+        conflicts=sum(map(len, snapshot.scan("conflicts").to_batches())),
         open_forks=sum(1 for fork in view.forks if fork.open),
         forked=tuple(sorted({fork.writer for fork in view.forks if fork.open})),
     )

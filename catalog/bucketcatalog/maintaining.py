@@ -126,9 +126,12 @@ class Maintained(Opened):
         place = Place.open(data_url, data_options, self.store) if data_url is not None else None
         given = deleter_of(deleter, place)
         opened = self._existing(database)
+        by = _maintainers_name(writer)
+        if place is not None:
+            namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
         if dry_run:
             return dry_run_of(opened.look(), workers(given), grace)
-        with self._maintainer(opened.name, writer, clock) as held:
+        with self._maintainer(opened.name, by, clock) as held:
             return collect(opened.look, held, workers(given), grace, force=force)
 
     def reap(
@@ -194,11 +197,7 @@ class Maintained(Opened):
         """
         policy = Retention(age_micros(older_than), keep, age_micros(grace))
         opened = self._existing(database)
-        maintainer = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
-        if not is_maintainer(maintainer):
-            raise InvalidOption(
-                f"{maintainer!r} is no maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME."
-            )
+        maintainer = _maintainers_name(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)
         with self._maintainer(opened.name, maintainer, clock) as held:
@@ -239,15 +238,18 @@ class Maintained(Opened):
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             self._require(name, there)
-        by = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
-        if not by.startswith(MAINTAINER_PREFIX):
-            raise InvalidOption(
-                f"The writer {by!r} cannot repair.", next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}."
-            )
-        repairer = Repairer(self.store, self._registered, by, clock, DEFAULT_LIMITS)
+        repairer = Repairer(self.store, self._registered, _maintainers_name(writer), clock, DEFAULT_LIMITS)
         return repairer.repair(name, join=join, void=void, deep=deep, dry_run=dry_run, tell=tell)
 
     def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""
         name = self._existing(database).name
         return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)
+
+
+def _maintainers_name(writer: str | None) -> str:
+    """The maintainer that was asked for, by default this machine's; ``InvalidOption`` for a name that is none's."""
+    name = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
+    if not is_maintainer(name):
+        raise InvalidOption(f"{name!r} is no maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME.")
+    return name

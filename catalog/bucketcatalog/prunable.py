@@ -12,6 +12,7 @@ from functools import cached_property
 
 from . import paths
 from .abandoned import SAFE_AGE
+from .checkpoint import PUBLISH_WITHIN
 from .codec.checkpoints import Checkpoint
 from .cut import Cut, Head
 from .errors import CorruptionError
@@ -23,8 +24,11 @@ from .log.tags import TagState, tags_of
 from .log.view import View
 from .names import is_maintainer
 from .paths import LogFile
+from .retention import SAFE_GRACE
 from .store.base import ObjectInfo
 
+_LEFT_BEHIND = max(PUBLISH_WITHIN, SAFE_GRACE)
+"""Microseconds after which nobody who has put a segment can still come to refer to it."""
 _MARKER_DELAY = 7 * 24 * 3_600_000_000
 """Microseconds after which no marker of a checkpoint can still arrive: who puts one gives up after a minute."""
 
@@ -137,7 +141,7 @@ def prunable(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace
     used = {segment.uuid for c in staying for segment in c.segments}
     freed = {segment.uuid for key, (c, _) in stored.checkpoints.items() if key in going for segment in c.segments} - used
     gone = {file.name for file in found}
-    return [*found, *_segments(stored, used, freed, gone, before)]
+    return [*found, *_segments(stored, used, freed, gone, min(before, now - _LEFT_BEHIND))]
 
 
 def _why(stored: Stored, view: View, covered: Covered, key: tuple[str, Head], before: int) -> str:

@@ -134,8 +134,11 @@ class Pruning:
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
 
     def _choose(self, stored: Stored, view: View) -> tuple[Checkpoint | None, bool]:
-        """The next horizon, if there is one, and whether there is no younger checkpoint that could become one later."""
-        every = [c for (writer, head), (c, _) in stored.checkpoints.items() if not stored.is_kept(writer, head)]
+        """The next horizon, if there is one, and whether there is no younger checkpoint that could become one later.
+
+        None without a marker can: nobody reads it, and ``repair`` may have dropped it since its segments are damaged.
+        """
+        every = [c for (writer, head), (c, _) in stored.checkpoints.items() if head in stored.markers.get(writer, {})]
         checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from .codec.checkpoints import Checkpoint
 from .errors import InvalidOption
 from .log.owner import MAX_SNAPSHOT_AGE
+from .log.view import DEFAULT_LATENESS_BOUND
 
 DEFAULT_GRACE = 24 * 3_600_000_000
+SAFE_GRACE = MAX_SNAPSHOT_AGE + DEFAULT_LATENESS_BOUND
+"""Microseconds: what is published can be seen by then by whoever looks, and who had looked before is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,10 @@ class Retention:
                 f"What is {self.older_than / 1e6:,.0f} s old may still be joined by transactions that are under way.",
                 next_step=f"Give an age of {lateness_bound / 1e6:,.0f} s or more, or --force where no writer runs.",
             )
-        if not force and self.grace < MAX_SNAPSHOT_AGE:
+        if not force and self.grace < SAFE_GRACE:
             raise InvalidOption(
-                f"Readers may need what they began to read {self.grace / 1e6:,.0f} s ago.",
-                next_step=f"Give a grace period of {MAX_SNAPSHOT_AGE / 3.6e9:.0f}h or more, or --force where no reader runs.",
+                f"Readers, and merges under way, may need what they began to read {self.grace / 1e6:,.0f} s ago.",
+                next_step=f"Give a grace period of {SAFE_GRACE / 6e7:.0f}m or more, or --force where nobody reads or merges.",
             )
 
 

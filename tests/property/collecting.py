@@ -243,16 +243,20 @@ class Collecting(Pruning):
         return frozenset(it.name for state in tagged for table in TABLES for it in state.live(table).values())
 
     def _perhaps_pinned(self) -> frozenset[VersionName]:
-        """The versions that may be, as far as can be told from the heads of the cut and the end that the state knows."""
+        """The versions that may be, as far as can be told from the heads of the cut and the end that the state knows.
+
+        Behind the horizon an end may lie beside one that was deleted, as far as anybody knows.
+        """
         found = set(self._pinned())
         forked = self._timelines.forks(self._timelines.visible())
+        behind = {(it.writer, it.revision) for it in (self._timelines.transactions[u] for u in self._maintenance.horizon.cut)}
         every = [it for versions in self._world.newest().versions.values() for it in versions]
         for version in self._maintenance.horizon.tags.values():
             cut = self._timelines.ancestors(heads_of(version))
             newest = {(it.writer, it.revision) for it in (self._timelines.transactions[uuid] for uuid in cut)}
             for it in every:
                 may_have = any(writer == it.stamp.writer and revision >= it.stamp.revision for writer, revision in newest)
-                unsure = it.end is None or it.end.uuid not in cut or (it.end.writer, it.end.revision) in forked
+                unsure = it.end is None or it.end.uuid not in cut or (it.end.writer, it.end.revision) in {*forked, *behind}
                 found |= {it.name} if may_have and unsure else set()
         return frozenset(found)
 
@@ -269,8 +273,9 @@ class Collecting(Pruning):
         events = [event for uuid in uuids for event in self._timelines.transactions[uuid].events]
         found = {(event.key, event.version) for event in events}
         assert all(event.op is Op.DELETE and event.table == "objects" for event in events)
-        if done is not None or found:
-            check("objects that are reaped", expected, found)
+        check("objects that are reaped, and none beside these", set(), found - expected)
+        if done is not None:
+            check("objects that are not reaped", set(), expected - found)
 
     def _reaped(self, state: State, limit: int) -> set[tuple[Key, VersionName]]:
         """Keys and versions of the live objects whose bucket has ended, all of it, at or before the limit."""

@@ -138,13 +138,19 @@ class PruningComparer(Comparer):
             check("the message names a damaged file", True, any(name in error.message for name in self._horizon.damaged))
 
     def forks(self, snapshot: EngineSnapshot, cut: Cut) -> None:
-        """Forks in what may have been deleted need not be shown; all others are, and each as it is."""
+        """Forks in what may have been deleted need not be shown; all others are, and each as it is.
+
+        Of one with a voided branch it may not be known whether it was joined.
+        """
         timelines = self._world.timelines
         forks = timelines.forks(cut).items()
         expected = {(writer, revision, uuids, not timelines.is_joined(uuids, cut)) for (writer, revision), uuids in forks}
-        found = snapshot.forks()
-        check("forks now, none beside those that there are", set(), found - expected)
-        needed = {fork for fork in expected if not fork[2] <= self._horizon.cut}
+        found, voided = snapshot.forks(), timelines.voided(cut)
+        of_voided = {
+            (writer, at, uuids, is_open) for writer, at, uuids, _ in expected if uuids & voided for is_open in (True, False)
+        }
+        check("forks now, none beside those that there are", set(), found - expected - of_voided)
+        needed = {fork for fork in expected - of_voided if not fork[2] <= self._horizon.cut}
         check("forks now, all that are needed", set(), needed - found)
 
     def between(self, reader: EngineReader, look: Between) -> None:

@@ -19,7 +19,7 @@ from .steps import History
 from .test_histories import ANY_SPEED, narrated, still_clocks
 from .world import Time
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_EVERYTHING", "240"))
+HISTORIES = int(os.environ.get("BUCKETCATALOG_EVERYTHING", "160"))
 SHARES = 4
 """So many tests share the histories, for as many processes; in every other one restores write segments."""
 

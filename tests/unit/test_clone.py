@@ -138,6 +138,19 @@ def test_the_history_before_is_behind_the_horizon(world: World, target: MemorySt
     assert there.catalog().info().horizon == made.version
 
 
+def test_verify_says_nothing_of_what_was_copied_long_after_it_was_committed(world: World, target: MemoryStore) -> None:
+    world.clock.tick(24 * HOUR)
+    clone(world, target)
+    copied = at(world, target)
+    assert list(copied.catalog().verify(deep=True)) == []
+    with copied.writer() as w:
+        copied.commit(w, ("put", "objects", obj("new")))
+    name = max(info.name for info in target.list("w/") if info.name.endswith(".txn"))
+    world.clock.tick(HOUR)
+    target.put(name, target.get(name))
+    assert [(f.code, f.file) for f in copied.catalog().verify(deep=True)] == [("LATE_ARRIVAL", name)]
+
+
 def test_a_clone_can_be_cloned(world: World, target: MemoryStore) -> None:
     clone(world, target)
     there = at(world, target)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOption, InvalidRows, StaleRead
 from bucketcatalog.collection.collecting import Collected
+from bucketcatalog.collection.pins import Pins
 from bucketcatalog.log.boundaries import boundaries_of
 from bucketcatalog.writer import Writer
 
@@ -181,6 +183,106 @@ def test_a_tag_given_before_a_version_was_put_or_after_it_ended_keeps_nothing(ya
         held.tag("after")
     yard.world.clock.tick(25 * HOUR)
     assert (yard.collected().deleted, yard.has("a")) == (1, False)
+
+
+def test_a_tag_on_one_branch_keeps_what_the_other_ended_when_the_fork_lies_behind_the_horizon(yard: Yard) -> None:
+    yard.put(yard.world.writer(), thing("a"))
+    one, other = yard.world.writer(), yard.world.writer()
+    yard.put(one, thing("b"))
+    with yard.world.writer("maintainer-1") as held:
+        held.tag("release")
+    yard.world.commit(other, ("delete", "objects", obj("a")))
+    yard.put(yard.world.writer(), thing("c"))  # joins the branches
+    prune(yard, yard.world.writer())
+    snapshot = yard.world.snapshot()
+    assert snapshot.view.forks == () and names(snapshot) == ["b", "c", "later"]
+    assert (yard.collected().tagged, yard.has("a")) == (1, True)
+    assert names(yard.world.snapshot(version="release")) == ["a", "b"]
+
+
+def test_a_tag_keeps_what_a_stray_ended_that_arrived_when_its_siblings_were_pruned(yard: Yard) -> None:
+    world = yard.world
+    yard.put(world.writer(), thing("a"))
+    one, other = world.writer(), world.writer()
+    yard.put(one, thing("b"))
+    there = {info.name for info in world.store.list("")}
+    world.commit(other, ("delete", "objects", obj("a")))
+    (stray,) = {info.name for info in world.store.list("")} - there
+    data = world.store.get(stray)
+    world.store.delete(stray)  # it arrives only much later
+    yard.put(one, thing("c"))
+    prune(yard, one)
+    with world.writer("maintainer-1") as held:
+        held.tag("release")
+    world.store.put(stray, data)
+    with world.writer("compactor-2") as compactor:
+        compactor.checkpoint(scope="all")  # which finds it
+    assert names(world.snapshot()) == ["b", "c", "later"] and world.snapshot().view.forks == ()
+    assert (yard.collected().tagged, yard.has("a")) == (1, True)
+    assert names(world.snapshot(version="release")) == ["a", "b", "c", "later"]
+
+
+@pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+def test_a_tag_keeps_what_a_branch_ended_that_arrived_beside_covered_transactions_that_nobody_names(yard: Yard) -> None:
+    world = yard.world
+    yard.put(world.writer(), thing("a"))
+    one, other = world.writer(), world.writer()
+    there = {info.name for info in world.store.list("")}
+    world.commit(other, ("delete", "objects", obj("a")))
+    yard.put(other, thing("x"))
+    yard.put(other, thing("y"))
+    branch = {info.name: world.store.get(info.name) for info in world.store.list("") if info.name not in there}
+    for name in branch:
+        world.store.delete(name)  # they arrive only later
+    yard.put(one, thing("b"))
+    yard.put(one, thing("c"))
+    for compactor in ("compactor-1", "compactor-2"):
+        world.clock.tick(HOUR)
+        with world.writer(compactor) as held:
+            held.checkpoint(scope="all")
+    with world.writer("maintainer-1") as held:
+        held.tag("release")
+    for name, data in branch.items():
+        world.store.put(name, data)
+    snapshot = world.snapshot()
+    assert names(snapshot) == ["b", "c", "x", "y"] and 1 not in {fork.revision for fork in snapshot.view.forks}
+    world.clock.tick(25 * HOUR)
+    assert (yard.collected().tagged, yard.has("a")) == (1, True)
+    assert names(world.snapshot(version="release")) == ["a", "b", "c"]
+
+
+def test_of_what_a_checkpoint_names_as_a_branch_no_tag_is_certain(yard: Yard) -> None:
+    world = yard.world
+    yard.put(world.writer(), thing("a"))
+    one, other = world.writer(), world.writer()
+    yard.put(one, thing("b"))
+    yard.put(other, thing("c"))
+    yard.put(world.writer(), thing("d"))  # joins the branches
+    for _ in range(2):
+        world.clock.tick(HOUR)
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+            yard.put(world.writer(), thing("e"))
+    view = world.snapshot().view
+    (checkpoint,) = view.checkpoints
+    coverage = checkpoint.coverage["w"]
+    assert len(coverage.branches) == 2
+    alone = replace(coverage, branches=frozenset([min(coverage.branches)]))
+    found = replace(view, checkpoints=(replace(checkpoint, coverage={"w": alone}),))
+    assert Pins.of(found).forked == {("w", 1)}, "another checkpoint may cover its sibling without a name"
+
+
+def prune(yard: Yard, writer: Writer) -> None:
+    """All that there is so far lies behind the horizon then, and its transactions are gone."""
+    world = yard.world
+    world.clock.tick(HOUR)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    world.clock.tick(2 * DAY)
+    yard.put(writer, thing("later"))
+    world.catalog().prune("36h", dry_run=False, writer="maintainer-1", clock=world.clock)
+    world.clock.tick(DAY + MINUTE)
+    assert world.catalog().prune("36h", dry_run=False, writer="maintainer-1", clock=world.clock).files
 
 
 def test_the_data_of_external_buckets_is_never_touched_and_nobody_forgets_that_they_are(yard: Yard) -> None:
@@ -396,6 +498,24 @@ def test_a_row_is_put_back_while_no_boundary_reaches_it_and_then_its_data_stays(
             tx.put("objects", thing("a"), data_of=gone)
     done = yard.collected()
     assert (done.shared, done.garbage) == (1, 0) and yard.has("a") and names(yard.world.snapshot()) == ["a"]
+
+
+@pytest.mark.parametrize("names", ["{owner}/{id}", "{nope}/{id}", "{owner}/{bucket_id}/{id}/{name}"])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_url_without_just_the_columns_of_a_data_reference_is_refused_before_anything_is_purged(
+    yard: Yard, tmp_path: Path, names: str, dry_run: bool
+) -> None:
+    dead(yard, "a")
+    before = [info.name for info in yard.world.store.list("")]
+    with pytest.raises(InvalidOption, match="No table has the data reference"):
+        yard.collect(deleter=None, data_url=f"{tmp_path}/{names}", dry_run=dry_run)
+    assert [info.name for info in yard.world.store.list("")] == before
+
+
+def test_only_maintainers_collect(yard: Yard) -> None:
+    dead(yard, "a")
+    with pytest.raises(InvalidOption, match="'alice' is no maintainer"):
+        yard.collect(writer="alice")
 
 
 def test_a_row_that_does_not_name_the_data_it_says_is_refused(yard: Yard) -> None:

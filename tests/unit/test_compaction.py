@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import AccessDenied, Catalog, ForeignBranch, InvalidOption, StoreUnreachable
+from bucketcatalog import AccessDenied, Catalog, ForeignBranch, InvalidName, InvalidOption, StoreUnreachable
 from bucketcatalog.compaction import Compactor, Policy, Round, Waiting
 from bucketcatalog.store import ObjectInfo, Store
 from bucketcatalog.store.wrappers import Wrapped
@@ -40,6 +40,11 @@ def test_a_checkpoint_is_due_at_the_first_limit_that_is_reached(policy: Policy, 
 def test_a_limit_below_one_is_refused(limits: dict[str, int]) -> None:
     with pytest.raises(InvalidOption):
         Policy(**limits)
+
+
+def test_a_name_that_no_writer_can_have_is_refused_before_the_first_round() -> None:
+    with pytest.raises(InvalidName):
+        Compactor(World().catalog(), "default", policy=Policy(), every=1, writer="../x")
 
 
 class Timed(Catalog):

@@ -6,6 +6,7 @@ What could not be read is listed with what it held, ``verify`` names it, and no 
 from __future__ import annotations
 
 import pickle
+from uuid import UUID
 
 import pytest
 
@@ -197,6 +198,36 @@ def test_what_the_horizon_alone_covers_is_read_past_its_damaged_segment() -> Non
     world.store.put(name, world.store.get(name)[:-100])
     snapshot = world.catalog().snapshot(ignore_corruption=True)
     assert names(snapshot) in ([], ["c"]) and name in {loss.file for loss in snapshot.missing}
+
+
+@pytest.mark.parametrize("what", ["missing", "flipped"])
+def test_without_the_horizons_checkpoint_the_rest_is_read_and_what_was_pruned_is_named(what: str) -> None:
+    world = World()
+    writer = world.writer("w")
+    for name in "abc":
+        world.commit(writer, ("put", "objects", obj(name)))
+    world.clock.tick(60 * MINUTE)
+    for _ in range(3):
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        world.clock.tick(120 * MINUTE)
+    assert [info.name.split("/")[3] for info in world.store.list("w/") if info.name.endswith(".txn")] == [f"{2:020}"]
+    world.commit(writer, ("put", "objects", obj("d")))
+    horizon = world.snapshot().view.horizon
+    assert horizon is not None and horizon.boundary.checkpoint is not None
+    uuid = str(UUID(bytes=horizon.boundary.checkpoint.uuid))
+    (lost,) = [info.name for info in world.store.list("") if info.name.endswith(f"{uuid}.ckpt")]
+    data = bytearray(world.store.get(lost))
+    world.store.delete(lost)
+    if what == "flipped":
+        data[len(data) // 2] ^= 1
+        world.store.put(lost, bytes(data))
+    with pytest.raises(CorruptionError, match=lost):
+        world.snapshot()
+    with pytest.warns(match="What was pruned is left out"):
+        snapshot = world.snapshot(ignore_corruption=True)
+    assert names(snapshot) == ["c", "d"]
+    (loss,) = snapshot.missing
+    assert [str(held) for held in loss.held] == ["revisions 0 to 1 of w"]
 
 
 def test_a_past_state_is_salvaged_too() -> None:

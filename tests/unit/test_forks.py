@@ -7,9 +7,14 @@ import warnings
 import pytest
 
 from bucketcatalog import CatalogWarning, ClosedWriter, ForeignBranch, ForkDetected
+from bucketcatalog.codec.transactions import Transaction
+from bucketcatalog.cut import Head
+from bucketcatalog.log.coverage import Covered
+from bucketcatalog.log.files import LogFiles
+from bucketcatalog.log.looking import newest_view
 from bucketcatalog.writer import Writer
 
-from .helpers import World, names, obj, rows
+from .helpers import MINUTE, World, names, obj, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -156,3 +161,37 @@ def test_a_fork_with_the_same_name_in_another_database_is_none(world: World) -> 
         world.commit(world.writer(database=database), ("put", "objects", obj("a")))
     for database in ("one", "two"):
         assert names(world.snapshot(database=database, strict=True)) == ["a"]
+
+
+class CountingFiles(LogFiles):
+    """Counts how often somebody asks for a transaction."""
+
+    asked = 0
+
+    def transaction(self, writer: str, head: Head) -> Transaction:
+        self.asked += 1
+        return super().transaction(writer, head)
+
+
+def test_a_long_branch_beside_what_is_covered_is_told_from_it_by_asking_for_each_transaction_a_few_times(world: World) -> None:
+    count = 24
+    world.commit(world.writer(), ("put", "objects", obj("base")))
+    one, two = world.writer(), world.writer()
+    for n in range(count + 3):
+        world.commit(one, ("put", "objects", obj(f"one{n}")))
+    world.clock.tick(60 * MINUTE)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    for n in range(count):
+        with two.transaction() as tx:  # a process that has slept since
+            tx.put("objects", obj(f"two{n}"))
+    files = CountingFiles(world.store, "default")
+    (checkpoint,) = newest_view(files).checkpoints
+    listed = list(files.transactions("w"))
+    covered, files.asked = Covered(files, [checkpoint]), 0
+    held = [head for head in listed if covered.holds("w", head)]
+    assert (len(listed), len(held)) == (1 + count + 3 + count, 1 + count + 3)
+    assert files.asked <= 4 * len(listed)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    assert len(names(world.snapshot())) == len(listed)

@@ -451,3 +451,16 @@ def test_blocks_that_span_many_others_weigh_where_their_keys_are(world: World) -
     counts = [len(read_slice(base.blocks, base.table, piece, Part.EVERYTHING)) for piece in base.plan()]
     assert sum(counts) == 260_000
     assert max(counts) < 1.5 * SLICE_ROWS
+
+
+def test_a_full_merge_of_anothers_levels_is_written_though_nothing_is_new(world: World) -> None:
+    with world.writer("w") as writer:
+        for number in range(2):
+            world.commit(writer, ("put", "objects", [obj(f"{number}/{n:05}") for n in range(3_000 if not number else 300)]))
+            with world.writer("compactor-1") as compactor:
+                compactor.checkpoint(scope="all")
+    assert len(world.snapshot().base("objects").level_rows) == 2
+    for expected in (True, False):
+        with world.writer("compactor-2") as other:
+            assert (other.checkpoint(scope="all", full=True) is not None) is expected
+        assert world.snapshot().base("objects").level_rows == [3_300]

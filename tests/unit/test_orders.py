@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, between
+from bucketcatalog import Catalog, CorruptionError, between
 from bucketcatalog.codec.blocks import Purpose
-from bucketcatalog.orders import plan_ended
+from bucketcatalog.orders import kept, plan_ended
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
@@ -327,3 +327,24 @@ def test_an_order_is_not_used_where_it_is_not_of_all_tombstones(world: World) ->
         writer.checkpoint()
     assert uses(world.snapshot(), "lab.readings", deleted_at=late) is None  # two checkpoints
     assert len(tombstones(world.snapshot(), "lab.readings", deleted_at=late)) == 2
+
+
+@pytest.mark.usefixtures("always")
+def test_damage_to_an_order_is_named_and_concerns_nobody_else(world: World) -> None:
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"n{n}") for n in range(9)]))
+        times = [world.commit(writer, ("delete", "objects", obj(f"n{n}"))).commit_time for n in range(9)]
+        writer.checkpoint()
+    base = world.snapshot().base("objects")
+    ((run,),) = (kept(base, order) for order in base.table.orders)
+    (place,) = run.places
+    data = bytearray(world.store.get(place.name))
+    data[place.offset + place.length // 2] ^= 1
+    world.store.put(place.name, bytes(data))
+    late = {"deleted_at": between(time_at(times[7]))}
+    with pytest.raises(CorruptionError, match=place.name):
+        world.snapshot().scan("deleted_objects", where=late).to_arrow()
+    assert len(tombstones(world.snapshot())) == 9
+    past_damage = world.snapshot(ignore_corruption=True)
+    assert [row["name"] for row in tombstones(past_damage, **late)] == ["n7", "n8"] and past_damage.missing == ()
+    assert {finding.code for finding in world.catalog().verify()} == {"DAMAGED_BLOCK"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPruned, InvalidOption, TagExists
+from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPruned, InvalidOption, MissingObject, TagExists
+from bucketcatalog.checking.findings import SORTS, Finding
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.writer import Writer
@@ -273,6 +275,23 @@ def test_old_checkpoints_go_with_their_markers_and_segments_and_shared_segments_
     assert rows(world.snapshot()) == before
 
 
+def test_what_repair_has_dropped_becomes_no_horizon(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        checkpoint(world)
+        for name in stored(world, ".seg"):
+            world.store.delete(name)
+        world.clock.tick(HOUR)
+        world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    assert prune(world, "0s", keep=2, grace="0s", force=True).horizon is None
+    checkpoint(world, "compactor-2")
+    world.clock.tick(HOUR)
+    pruned = prune(world, "0s", keep=2, grace="0s", force=True).horizon
+    assert pruned is not None and names(world.snapshot(version=pruned)) == ["x"] and names(world.snapshot()) == ["x", "y"]
+
+
 def test_a_stray_behind_the_horizon_is_told_from_what_a_tagged_checkpoint_lists_from_the_same_revision_on(world: World) -> None:
     elsewhere = World()
     with elsewhere.writer("a") as crashed:
@@ -311,6 +330,191 @@ def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: Worl
     world.clock.tick(HOUR)
     assert prune(world, "0s", grace="0s", force=True).done and name in stored(world)
     assert names(world.snapshot()) == ["x", "y"]
+
+
+def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_where_the_horizons_own_is_lost(
+    world: World,
+) -> None:
+    old_history(world)
+    prune(world)
+    world.clock.tick(GRACE)
+    prune(world)
+    horizon = world.snapshot().view.horizon
+    assert horizon is not None
+    lost = horizon.checkpoint
+    checkpoint(world)
+    world.store.delete(next(name for name in stored(world, ".ckpt") if name.endswith(f"{UUID(bytes=lost.uuid)}.ckpt")))
+    with world.writer("a") as writer:
+        put(world, writer, "later")
+        done = writer.checkpoint()
+    assert done is not None
+    assert names(world.snapshot()) == sorted([*EVERYTHING, "later"])
+
+
+def pruned_with_a_tag(world: World) -> str:
+    """A pruned catalog with a tag behind its horizon; returns the name of the checkpoint that is kept for the tag."""
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        put(world, writer, "x")
+        tagger.tag("early")
+        world.clock.tick(HOUR)
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).files
+    (kept,) = [name for name in stored(world, ".ckpt") if name.startswith("maintainer-1/")]
+    return kept
+
+
+def verified(world: World) -> list[Finding]:
+    return list(world.catalog().verify(deep=True))
+
+
+def damage(world: World, name: str) -> None:
+    data = bytearray(world.store.get(name))
+    data[len(data) // 3] ^= 4
+    world.store.put(name, bytes(data))
+
+
+def test_verify_says_nothing_of_a_pruned_catalog_with_a_tag_that_is_whole(world: World) -> None:
+    pruned_with_a_tag(world)
+    assert verified(world) == []
+
+
+def test_verify_finds_a_damaged_checkpoint_of_a_tag_and_repair_names_it_as_lost(world: World) -> None:
+    kept = pruned_with_a_tag(world)
+    damage(world, kept)
+    with pytest.raises(CorruptionError, match=kept):
+        names(world.snapshot(version="early"))
+    errors = [f for f in verified(world) if f.severity.value == "error"]
+    assert [(f.code, f.file, f.held) for f in errors] == [("DAMAGED_CHECKPOINT", kept, ())]
+    made = world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    assert made.actions == () and [f.file for f in made.lost] == [kept]
+
+
+def test_verify_finds_damaged_segments_of_a_tags_checkpoint(world: World) -> None:
+    pruned_with_a_tag(world)
+    (segment,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    damage(world, segment)
+    assert {(f.code, f.file, f.severity.value) for f in verified(world)} == {("DAMAGED_BLOCK", segment, "error")}
+
+
+def test_verify_calls_the_checkpoint_of_a_dropped_tag_unmarked(world: World) -> None:
+    kept = pruned_with_a_tag(world)
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("early")
+    for _ in range(2):
+        assert ("UNMARKED_CHECKPOINT", kept) in {(f.code, f.file) for f in verified(world)}
+        assert {f.severity.value for f in verified(world)} == {"info"}
+        damage(world, kept)  # which nobody meets any more
+
+
+def own_checkpoint(world: World) -> list[str]:
+    """The names of the horizon's own checkpoint and of its marker."""
+    horizon = world.snapshot().view.horizon
+    assert horizon is not None and horizon.boundary.checkpoint is not None
+    uuid = horizon.boundary.checkpoint.uuid.hex()
+    return sorted((name for name in stored(world) if uuid in name.replace("-", "")), key=lambda name: "newest" in name)
+
+
+@pytest.mark.parametrize("all_of_its_maker", [False, True])
+def test_verify_finds_that_the_horizons_own_checkpoint_is_gone_with_its_marker(world: World, all_of_its_maker: bool) -> None:
+    pruned_with_a_tag(world)
+    own, marker = own_checkpoint(world)
+    for name in stored(world) if all_of_its_maker else (own, marker):
+        if name in (own, marker) or name.startswith("compactor-1/"):
+            world.store.delete(name)
+    with pytest.raises(CorruptionError):
+        names(world.snapshot())
+    assert ("MISSING_CHECKPOINT", own, "error") in {(f.code, f.file, f.severity.value) for f in verified(world)}
+    made = world.catalog().repair(writer="maintainer-1", clock=world.clock)
+    assert own in [f.file for f in made.lost] or "rebuild" in [action.what for action in made.actions]
+
+
+def test_verify_looks_at_the_horizons_own_checkpoint_without_its_marker(world: World) -> None:
+    pruned_with_a_tag(world)
+    own, marker = own_checkpoint(world)
+    world.store.delete(marker)
+    assert names(world.snapshot()) == ["x", "y"]
+    assert [(f.code, f.file) for f in verified(world)] == [("UNMARKED_CHECKPOINT", own)]
+    damage(world, own)
+    assert ("DAMAGED_CHECKPOINT", own, "error") in {(f.code, f.file, f.severity.value) for f in verified(world)}
+
+
+def test_verify_remarks_on_a_horizons_checkpoint_that_is_gone_where_another_reaches_it(world: World) -> None:
+    pruned_with_a_tag(world)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    checkpoint(world)
+    own, marker = own_checkpoint(world)
+    for name in (own, marker):
+        world.store.delete(name)
+    assert names(world.snapshot()) == ["x", "y", "z"]
+    assert {(f.code, f.severity.value) for f in verified(world) if f.file == own} == {("UNREADABLE_HISTORY", "info")}
+    assert {f.severity.value for f in verified(world)} == {"info"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_verify_finds_what_is_gone_from_the_floor_on_and_heads_before_it(world: World, late: bool) -> None:
+    writers = [world.writer("a"), world.writer("b")]
+    for number in range(3):
+        for writer in writers:
+            put(world, writer, f"{writer.id}{number}")
+    world.clock.tick(HOUR)
+    if late:
+        checkpoint(world, "compactor-2")  # so that the horizon's checkpoint knows that the heads are old
+        world.clock.tick(HOUR)
+        put(world, world.writer("c"), "c0")
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    put(world, writers[1], "b3")
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).files
+    horizon = world.snapshot().view.horizon
+    assert horizon is not None and horizon.floor("a") == horizon.floor("b") == (3 if late else 2)
+    assert verified(world) == []
+    last = [name for name in stored(world, ".txn") if name.startswith("a/")][-1]
+    data = world.store.get(last)
+    world.store.delete(last)
+    assert [(f.code, f.file, str(f.held[0])) for f in verified(world)] == [("MISSING_TRANSACTION", last, "revision 2 of a")]
+    world.store.put(last, data)
+    assert [f for f in verified(world) if f.severity.value == "error"] == []
+
+
+def test_a_writer_whose_last_transaction_is_gone_gives_no_revision_a_second_time(world: World) -> None:
+    pruned_with_a_tag(world)
+    (last,) = [name for name in stored(world, ".txn") if name.startswith("a/")]
+    data = world.store.get(last)
+    world.store.delete(last)
+    before = stored(world)
+    with pytest.raises(MissingObject, match=last):
+        world.writer("a")
+    assert stored(world) == before
+    world.store.put(last, data)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    assert names(world.snapshot()) == ["x", "y", "z"]
+
+
+def test_segments_of_a_lost_checkpoint_are_left_for_repair_which_makes_it_again(world: World) -> None:
+    pruned_with_a_tag(world)
+    for name in own_checkpoint(world):
+        world.store.delete(name)
+    (left,) = [f for f in verified(world) if f.code == "UNREFERENCED_SEGMENT"]
+    assert left.remedy.startswith("Leave it to prune") and "made again from it" in left.remedy
+    with pytest.raises(CorruptionError):
+        prune(world)
+    made = world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    assert [action.what for action in made.actions if action.done] == ["rebuild"]
+    assert names(world.snapshot()) == ["x", "y"]
+
+
+def test_the_remedies_for_files_that_something_may_rest_on_invite_nobody_to_delete_them() -> None:
+    for code in ("UNMARKED_CHECKPOINT", "UNREFERENCED_SEGMENT"):
+        assert SORTS[code].remedy.startswith("Leave it to prune:")
 
 
 class Pruned:

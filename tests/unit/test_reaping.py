@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from bucketcatalog import InvalidOption
-from bucketcatalog.collection.reaping import Reaped, reap
+from bucketcatalog import InvalidOption, StaleRead
+from bucketcatalog.codec.transactions import Link, Void
+from bucketcatalog.collection.reaping import Find, Reaped, orphaned, reap
+from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.tables import Table
 
 from .helpers import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows
 
@@ -96,6 +101,71 @@ def test_a_row_that_is_overwritten_meanwhile_is_not_ended(world: World) -> None:
         assert reap(lambda: stale, held, 24 * HOUR).rows["objects"] == 2
     assert rows(world.snapshot(), columns=["name", "content_length"]) == [{"name": "a", "content_length": 2}]
     assert rows(world.snapshot(), "conflicts") == []
+
+
+def meanwhile(world: World, happens: Callable[[], object]) -> Find:
+    """Finds rows, which takes a while, in which something happens."""
+
+    def find(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
+        found = list(orphaned(snapshot, table, ended))
+        world.clock.tick(HOUR)
+        if found:
+            happens()
+        world.clock.tick()
+        yield from found
+
+    return find
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_rows_of_a_parent_that_is_put_back_while_they_are_looked_for_stay(world: World, is_checkpointed: bool) -> None:
+    writer = world.writer()
+    world.commit(writer, ("put", "buckets", [bucket("cats", id=BUCKET), bucket("dogs", id=OTHER)]))
+    world.commit(writer, ("put", "objects", [obj("a"), obj("b"), obj("dog", bucket_id=OTHER)]))
+    world.commit(writer, ("delete", "buckets", [bucket("cats"), bucket("dogs")]))
+    world.clock.tick(25 * HOUR)
+
+    def put_back() -> None:
+        world.commit(writer, ("put", "buckets", bucket("cats", id=BUCKET)))
+        if is_checkpointed:
+            with world.writer("compactor-1") as compactor:
+                compactor.checkpoint(scope="all")
+
+    done = reaped(world, find=meanwhile(world, put_back))
+    assert (done.rows["objects"], done.parents) == (1, 1)
+    assert names(world.snapshot()) == ["a", "b"] and names(world.snapshot(), "deleted_objects") == ["dog"]
+
+
+def test_rows_of_a_parent_whose_end_is_voided_while_they_are_looked_for_stay(world: World) -> None:
+    writer = world.writer()
+    world.commit(writer, ("put", "buckets", bucket("cats", id=BUCKET)), ("put", "objects", obj("a")))
+    world.commit(writer, ("delete", "buckets", bucket("cats")))
+    (ended,) = [t for t in world.snapshot().view.tail if t.revision == 1]
+    world.clock.tick(25 * HOUR)
+
+    def void() -> None:
+        with world.writer("maintainer-2") as held:
+            held.void([Void("w", Link(ended.revision, ended.uuid, ended.digest))])
+
+    assert reaped(world, find=meanwhile(world, void)).rows["objects"] == 0
+    assert names(world.snapshot(), "buckets") == ["cats"] and names(world.snapshot()) == ["a"]
+
+
+def test_rows_are_not_ended_by_whoever_looked_long_ago(world: World) -> None:
+    writer = world.writer()
+    world.commit(writer, ("put", "buckets", bucket("cats", id=BUCKET)), ("put", "objects", obj("a")))
+    world.commit(writer, ("delete", "buckets", bucket("cats")))
+    world.clock.tick(25 * HOUR)
+    catalog = world.catalog()
+
+    def look() -> Snapshot:
+        found = catalog.snapshot()
+        world.clock.tick(6 * HOUR)  # the process sleeps
+        return found
+
+    with world.writer("maintainer-1", catalog=catalog) as held, pytest.raises(StaleRead):
+        reap(look, held, 24 * HOUR)
+    assert names(world.snapshot()) == ["a"]
 
 
 def test_the_rows_of_any_table_that_declares_a_parent_are_reaped(world: World) -> None:

@@ -177,6 +177,37 @@ class TestCheckpoints:
         world.store.put(name, world.store.get(name)[:-1])
         assert ("drop", name) in done(repair(world, dry_run=False)) and errors(world) == []
         assert names(world.snapshot()) == ["a", "b"]
+
+    def test_one_that_was_dropped_before_is_not_used_again(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        with world.writer("compactor-2") as compactor:
+            compactor.checkpoint(scope="all", full=True)
+        for name in [name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".seg")]:
+            world.store.delete(name)
+        repair(world, dry_run=False)
+        assert errors(world) == [] and names(world.snapshot()) == ["a", "b"]
+        for name in [name for name in listed(world.store) if name.endswith(".seg")]:
+            world.store.delete(name)
+        before = listed(world.store)
+        assert repair(world, dry_run=False).lost and listed(world.store) == before
+
+    def test_that_of_the_horizon_may_go_once_another_reaches_it(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        with world.writer("compactor-2") as compactor:
+            compactor.checkpoint(scope="all")
+        name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        world.store.put(name, world.store.get(name)[:-1])
+        repair(world, dry_run=False)
         with pytest.raises(HistoryPruned):
             world.snapshot(timestamp=f"@{world.clock.now - 3 * HOUR}")
         assert world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock).done

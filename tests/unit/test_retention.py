@@ -7,8 +7,7 @@ import pytest
 from bucketcatalog import InvalidOption, clock
 from bucketcatalog.codec.checkpoints import Checkpoint
 from bucketcatalog.cut import Cut, Head
-from bucketcatalog.log.owner import MAX_SNAPSHOT_AGE
-from bucketcatalog.retention import Retention, chosen_horizon, of_everyone
+from bucketcatalog.retention import SAFE_GRACE, Retention, chosen_horizon, of_everyone
 
 DAY = 24 * 3_600_000_000
 NOW = 100 * DAY
@@ -65,8 +64,8 @@ def test_of_equal_cuts_one_counts() -> None:
     [
         (Retention(DAY), False, False),
         (Retention(359_999_999), True, False),
-        (Retention(360_000_000, 1, MAX_SNAPSHOT_AGE), False, False),
-        (Retention(DAY, 1, MAX_SNAPSHOT_AGE - 1), True, False),
+        (Retention(360_000_000, 1, SAFE_GRACE), False, False),
+        (Retention(DAY, 1, SAFE_GRACE - 1), True, False),
         (Retention(0, 1, 0), True, False),
         (Retention(DAY, 0), True, True),
         (Retention(-1), True, True),

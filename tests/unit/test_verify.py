@@ -132,7 +132,7 @@ def test_what_lies_within_a_published_horizon_may_be_gone(world: World) -> None:
     world.clock.tick()
     with world.writer("maintainer-1") as maintainer:
         world.snapshot()
-        maintainer.bound("prune", Boundary(horizon=checkpoint.cut, checkpoint=link))
+        maintainer.bound("prune", Boundary(horizon=checkpoint.cut, checkpoint=link, floors={"a": 2}))
     for n in gone[:2]:
         world.store.delete(n)
     assert found(world) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .. import paths
@@ -22,9 +22,8 @@ from .inventory import Inventory
 from .timelines import Ref
 
 
-def read_checkpoints(files: LogFiles, found: Mapping[str, Inventory]) -> Iterator[Checkpoint | Finding]:
-    """Every checkpoint that a marker leads to and that can be read, and a finding for each that cannot or that no marker leads to."""
-    refs = [(writer, head) for writer, below in sorted(found.items()) for head in sorted(below.markers)]
+def read_checkpoints(files: LogFiles, refs: Sequence[Ref]) -> Iterator[Checkpoint | Finding]:
+    """Every one of these checkpoints that can be read, and a finding for each that cannot."""
 
     def read(ref: Ref) -> Checkpoint | Finding:
         try:
@@ -33,20 +32,17 @@ def read_checkpoints(files: LogFiles, found: Mapping[str, Inventory]) -> Iterato
             name = paths.checkpoint(ref[0], files.database, ref[1].revision, ref[1].uuid)
             return unreadable(error, "CHECKPOINT", name, Held(writer=ref[0], last_revision=ref[1].revision))
 
-    yield from in_order(read, refs, threads=files.concurrency)
-    for below in found.values():
-        for head in sorted(below.checkpoints.keys() - below.markers.keys()):
-            yield Finding("UNMARKED_CHECKPOINT", below.checkpoints[head].name, "No marker below newest/ leads to it.")
+    return in_order(read, refs, threads=files.concurrency)
 
 
-def check_checkpoint(checkpoint: Checkpoint, name: str) -> Iterator[Finding]:
-    """Whether a checkpoint agrees with itself."""
+def check_checkpoint(checkpoint: Checkpoint, name: str, *, kept: bool) -> Iterator[Finding]:
+    """Whether a checkpoint agrees with itself; where one that is ``kept`` for a tag lies says nothing."""
     held = tuple(revision(w, h.revision, 0) for w, heads in checkpoint.cut.heads.items() for h in heads)
-    for problem in _problems(checkpoint):
+    for problem in _problems(checkpoint, kept=kept):
         yield Finding("WRONG_CHECKPOINT", name, f"{problem}.", held)
 
 
-def _problems(checkpoint: Checkpoint) -> Iterator[str]:
+def _problems(checkpoint: Checkpoint, *, kept: bool) -> Iterator[str]:
     cut, voided = checkpoint.cut, {void.ref for void in checkpoint.voids}
     times = [head.commit_time for writer, heads in cut.heads.items() for head in heads if (writer, head) not in voided]
     newest = max(times, default=0)
@@ -54,7 +50,7 @@ def _problems(checkpoint: Checkpoint) -> Iterator[str]:
         yield "Its uuid has another time than the newest transaction that it covers"
     if set(checkpoint.coverage) != set(cut.heads):
         yield "It does not say of each writer in its cut how it covers it"
-    if checkpoint.revision > cut.newest_revision(checkpoint.writer):
+    if not kept and checkpoint.revision > cut.newest_revision(checkpoint.writer):
         yield "It lies beside a transaction that it does not cover"
     for writer, coverage in sorted(checkpoint.coverage.items()):
         yield from _of_coverage(writer, coverage, cut.newest_revision(writer))

@@ -51,9 +51,15 @@ SORTS: Mapping[str, Sort] = {
     "FUTURE_TRANSACTION": Sort(
         _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
     ),
-    "UNMARKED_CHECKPOINT": Sort(_INFO, "None: it is not used. Its maker died, or is about to mark it."),
+    "UNMARKED_CHECKPOINT": Sort(
+        _INFO, "Leave it to prune: its marker may be under way, or its maker died. The horizon or a tag may rest on such a file."
+    ),
+    "UNREADABLE_HISTORY": Sort(
+        _INFO, "Restore the file from a copy of the store. Else the history begins where the later checkpoint does."
+    ),
     "UNREFERENCED_SEGMENT": Sort(
-        _INFO, "None: it is not read. A checkpoint that is being written will name it, or its maker died."
+        _INFO,
+        "Leave it to prune: a checkpoint that is being written may be about to name it, and one that is lost may be made again from it.",
     ),
     "LATE_ARRIVAL": Sort(_INFO, "None, where the catalog was copied. Else look after the writer's network and clock."),
     "CLOCK_AHEAD": Sort(_INFO, "None, where the catalog was copied. Else set the writer's clock right."),

@@ -5,12 +5,13 @@ Of each transaction only what others refer to is kept, so that memory grows with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from ..codec.boundaries import Boundary
 from ..codec.checkpoints import Definition
 from ..codec.segmentrefs import SegmentReference
+from ..codec.tags import TagEntry
 from ..codec.transactions import Link, Transaction, Void
 from ..cut import Cut, Head
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
@@ -22,9 +23,9 @@ from ..paths import transaction as transaction_path
 from ..times import shown_time
 from .findings import Finding, unreadable
 from .inventory import Inventory
+from .pruned import Kept
 
 Ref = tuple[str, Head]
-Exists = Callable[[str, Head], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Seen:
     segments: tuple[SegmentReference, ...]
     voids: tuple[Void, ...]
     boundary: Boundary | None
+    tags: tuple[TagEntry, ...]
 
     @property
     def ref(self) -> Ref:
@@ -53,7 +55,18 @@ def seen(t: Transaction) -> Seen:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
     return Seen(
-        t.writer, t.head, t.lateness_bound, t.parents, t.reads, t.digest, t.events, definitions, t.segments, t.voids, t.boundary
+        writer=t.writer,
+        head=t.head,
+        lateness_bound=t.lateness_bound,
+        parents=t.parents,
+        reads=t.reads,
+        digest=t.digest,
+        events=t.events,
+        definitions=definitions,
+        segments=t.segments,
+        voids=t.voids,
+        boundary=t.boundary,
+        tags=t.tags,
     )
 
 
@@ -106,21 +119,19 @@ def _place(ref: Ref) -> tuple[str, int]:
     return ref[0], ref[1].revision
 
 
-def check_references(
-    files: LogFiles, found: Mapping[str, Inventory], named: Mapping[Ref, str], should_exist: Exists
-) -> Iterator[Finding]:
+def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Mapping[Ref, str], kept: Kept) -> Iterator[Finding]:
     """Transactions that are referred to and gone, each with those before it that are not there either.
 
-    ``named`` says for each who refers to it.
+    ``named`` says for each who refers to it, ``kept`` which have to be there.
     """
     told, last = ("", 0), 0
     for ref in sorted(named, reverse=True):
         writer, head = ref
         listed = found[writer].transactions if writer in found else {}
-        if head in listed or not should_exist(writer, head) or (told[0] == writer and told[1] <= head.revision < last):
+        if head in listed or not kept.has(writer, head) or (told[0] == writer and told[1] <= head.revision < last):
             continue
         before = (other.revision for other in listed if other.revision < head.revision)
-        first, last = max(before, default=-1) + 1, head.revision
+        first, last = max(max(before, default=-1) + 1, min(kept.first(writer), head.revision)), head.revision
         told = writer, first
         held = revision(writer, last, first)
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
@@ -154,8 +165,13 @@ def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
             yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown}. All branches are read.")
 
 
-def check_clocks(files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
-    """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early."""
+def check_clocks(
+    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
+) -> Iterator[Finding]:
+    """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
+
+    When those arrived that a horizon ``kept`` of a timeline as its end is no matter, and in a clone they are copies.
+    """
     limit = files.store.now_us() + MAX_CLOCK_SKEW
     for writer, below in sorted(found.items()):
         late, ahead = [], []
@@ -166,7 +182,7 @@ def check_clocks(files: LogFiles, found: Mapping[str, Inventory], log: Mapping[R
             if head.commit_time > limit:
                 text = f"Its commit time, {shown_time(head.commit_time)}, lies in the future. It is read, and in no checkpoint."
                 yield Finding("FUTURE_TRANSACTION", info.name, text, (revision(writer, head.revision),))
-            elif info.modified_us > head.commit_time + t.lateness_bound:
+            elif info.modified_us > head.commit_time + t.lateness_bound and not kept.as_end(writer, head):
                 late.append(info)
             elif head.commit_time > info.modified_us + MAX_CLOCK_SKEW:
                 ahead.append(info)

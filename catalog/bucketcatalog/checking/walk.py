@@ -7,6 +7,7 @@ what is kept grows with the number of files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -17,10 +18,11 @@ from ..codec.descriptors import core_tables
 from ..codec.segmentrefs import SegmentReference
 from ..codec.segments import BlockPlace
 from ..codec.transactions import event_of
-from ..cut import Cut, Head
+from ..cut import Head
 from ..errors import CorruptionError, UnsupportedFormat
 from ..log.boundaries import newest_of
 from ..log.files import LogFiles
+from ..log.horizon import Horizon
 from ..log.voids import voids_of
 from ..losses import revision
 from ..parallel import in_order
@@ -31,6 +33,7 @@ from .checkpoints import References, check_checkpoint, check_segment, read_check
 from .deep import differences
 from .findings import Finding, unreadable
 from .inventory import Inventory, inventory
+from .pruned import Kept, is_reached, may_be_of_tag, refs_of, tagged_cuts
 from .timelines import (
     Ref,
     Seen,
@@ -55,12 +58,8 @@ class Walk:
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
         self.voided: frozenset[Ref] = frozenset()
-        self.horizon = Cut()
+        self.horizon: Horizon | None = None
         self._tell = tell
-
-    def should_exist(self, writer: str, head: Head) -> bool:
-        """Whether a transaction that is referred to has to be there: one within a published horizon may have been deleted."""
-        return head.revision > self.horizon.newest_revision(writer)
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong or worth knowing."""
@@ -71,11 +70,11 @@ class Walk:
             for name in below.strange:
                 yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
         yield from self._read_log()
-        named = references(self.log, self.files) | self._named_by_checkpoints()
-        yield from check_references(self.files, self.found, named, self.should_exist)
+        named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_forks(self.log, self.files)
-        yield from check_clocks(self.files, self.found, self.log, self.voided)
+        yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
         definitions = self._definitions()
         for name in sorted(definitions):
             if (why := definitions.contradiction(name)) is not None:
@@ -94,23 +93,84 @@ class Walk:
                 for reference in item.segments:
                     self._refer(paths.transaction(item.writer, self.files.database, *_place(item.head)), reference)
             self._tell(f"transactions: {number:,} of {count:,}")
-        for read in read_checkpoints(self.files, self.found):
-            if isinstance(read, Finding):
-                yield read
-                continue
-            name = self.name_of(read)
-            self.checkpoints.append(read)
-            for reference in read.segments:
-                self._refer(name, reference)
-            yield from check_checkpoint(read, name)
+        marked = [(writer, head) for writer, below in sorted(self.found.items()) for head in sorted(below.markers)]
+        for read in read_checkpoints(self.files, marked):
+            yield from [read] if isinstance(read, Finding) else self._take(read)
         self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
         published = [t.boundary for t in self.log.values() if t.boundary is not None]
         newest = newest_of([*published, *(boundary for c in self.checkpoints for boundary in c.boundaries)])
-        self.horizon = newest.history.horizon if newest.history is not None else Cut()
+        self.horizon = Horizon(newest.history, self.files) if newest.history is not None else None
+        yield from self._read_unmarked()
+
+    def _take(self, checkpoint: Checkpoint, *, kept: bool = False) -> Iterator[Finding]:
+        """Keep a checkpoint that somebody may use, and say what is wrong with it."""
+        name = self.name_of(checkpoint)
+        self.checkpoints.append(checkpoint)
+        for reference in checkpoint.segments:
+            self._refer(name, reference)
+        yield from check_checkpoint(checkpoint, name, kept=kept)
+
+    def _read_unmarked(self) -> Iterator[Finding]:
+        """Name the checkpoints that no marker leads to, and look at those of them that the horizon or tags rest on."""
+        unmarked = {
+            (below.writer, head): below.checkpoints[head]
+            for below in self.found.values()
+            for head in sorted(below.checkpoints.keys() - below.markers.keys())
+        }
+        for finding in self._read_horizons_own():
+            unmarked = {ref: info for ref, info in unmarked.items() if info.name != finding.file}
+            yield finding
+        entries = [entry for t in self.log.values() for entry in t.tags]
+        tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
+        for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
+            (read,) = read_checkpoints(self.files, [ref])
+            if isinstance(read, Finding):
+                yield replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
+                del unmarked[ref]
+            elif read.cut in tagged:
+                yield from self._take(read, kept=True)
+                del unmarked[ref]
+        for info in unmarked.values():
+            yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
+
+    def _read_horizons_own(self) -> Iterator[Finding]:
+        """What is wrong with the checkpoint that the horizon names, which others may not need, and nobody has to find by a marker."""
+        link = self.horizon.boundary.checkpoint if self.horizon is not None else None
+        if self.horizon is None or link is None:
+            return
+        name = paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid)
+        is_marked = link.writer in self.found and link.head in self.found[link.writer].markers
+        if is_marked and link.uuid not in {checkpoint.uuid for checkpoint in self.checkpoints}:
+            return  # it cannot be read, which was said
+        is_needed = is_marked or not is_reached(self.horizon, self.checkpoints)
+        try:
+            own = self.horizon.checkpoint
+        except (CorruptionError, UnsupportedFormat) as error:
+            if is_needed:
+                yield unreadable(error, "CHECKPOINT", name, *(revision(w, h.revision, 0) for w, h in refs_of(self.horizon.cut)))
+            else:
+                yield Finding(
+                    "UNREADABLE_HISTORY", name, f"Versions between the horizon and a later checkpoint need it: {error.message}"
+                )
+            return
+        if not is_marked and is_needed:
+            yield Finding("UNMARKED_CHECKPOINT", name, "No marker below newest/ leads to it, and the horizon rests on it.")
+            yield from self._take(own)
 
     def name_of(self, checkpoint: Checkpoint) -> str:
         """The name of a checkpoint's file."""
         return paths.checkpoint(checkpoint.writer, self.files.database, checkpoint.revision, checkpoint.uuid)
+
+    def _kept(self) -> Kept:
+        """What has to be there. What cannot be read counts as following whatever lies before it."""
+        if self.horizon is None:
+            return Kept()
+        followed = {(t.writer, Head(link.revision, link.uuid)) for t in self.log.values() for link in t.parents}
+        unread = {
+            (w, head.revision) for w, below in self.found.items() for head in below.transactions if (w, head) not in self.log
+        }
+        followed |= {(w, head) for w, head in refs_of(self.horizon.cut) if (w, head.revision + 1) in unread}
+        return Kept(self.horizon, followed)
 
     def _refer(self, name: str, reference: SegmentReference) -> None:
         known = self.segments.setdefault(reference.uuid, References())
@@ -119,11 +179,13 @@ class Walk:
 
     def _named_by_checkpoints(self) -> dict[Ref, str]:
         named: dict[Ref, str] = {}
+        if self.horizon is not None and (link := self.horizon.boundary.checkpoint) is not None:
+            name = paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid)
+            named |= dict.fromkeys(refs_of(self.horizon.cut), name)
         for checkpoint in self.checkpoints:
             name = self.name_of(checkpoint)
             for cut in (checkpoint.cut, checkpoint.reads):
-                for writer, heads in cut.heads.items():
-                    named |= dict.fromkeys([(writer, head) for head in heads], name)
+                named |= dict.fromkeys(refs_of(cut), name)
             for writer, coverage in checkpoint.coverage.items():
                 named |= dict.fromkeys([(writer, head) for head in coverage.recent | coverage.branches], name)
         return named

@@ -39,7 +39,7 @@ from .candidates import (
     read_columns,
     waiting_in,
 )
-from .deleters import Deleter, Pretending
+from .deleters import Deleter, Pretending, deleter_for
 from .pins import Mask
 
 HELD = 1 << 19
@@ -164,7 +164,7 @@ class InProcess:
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
         """See ``Workers``."""
-        deleter = self.deleter if writer is not None or self.deleter is None else Pretending()
+        deleter = self.deleter if writer is not None or self.deleter is None else Pretending(self.deleter)
         return _Run(snapshot, rules, writer, deleter, done).all()
 
 
@@ -212,10 +212,11 @@ class _Run:
             self.done = self.done.plus(shared=_count(shared), external=_count(rows[EXTERNAL]))
             for some in batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
                 self._purge([(table, some)])
-        self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if self.deleter is None else {}))
-        if self.deleter is not None:
+        deleter = deleter_for(self.deleter, tables[0].data_reference)
+        self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if deleter is None else {}))
+        if deleter is not None:
             for start in range(0, len(garbage), BATCH):
-                self._delete(self.deleter, tables[0], garbage.slice(start, BATCH), held)
+                self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
 
     def _without_owners(self, table: Table, rows: pa.Table) -> pa.Table:
         """The candidates without those that still own rows: a parent is forgotten after its children."""

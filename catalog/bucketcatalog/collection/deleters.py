@@ -6,7 +6,7 @@ gone: a deletion is repeated after a crash, and by runs that do not know of each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,11 +90,21 @@ class Deleting:
 
 @dataclass(frozen=True)
 class Pretending:
-    """Deletes nothing and says that all is gone: for dry runs."""
+    """Deletes nothing and says that all is gone, for a dry run of another one."""
+
+    of: Deleter
 
     def delete(self, batch: pa.Table) -> Deletions:
         """All of it."""
         return Deletions(np.ones(len(batch), dtype=bool))
+
+
+def deleter_for(deleter: Deleter | None, columns: Sequence[str]) -> Deleter | None:
+    """The deleter, if it can find data by references of these columns: one at a URL by those that stand in it alone."""
+    asked = deleter.of if isinstance(deleter, Pretending) else deleter
+    if isinstance(asked, Deleting) and sorted(asked.place.template.columns) != sorted(columns):
+        return None
+    return deleter
 
 
 def deleter_of(given: Callback | None, place: Place | None) -> Deleter | None:

@@ -147,5 +147,6 @@ def _pattern(template: Template, table: Table) -> str:
 def _require(tables: Mapping[str, object], what: str) -> None:
     if not tables:
         raise InvalidOption(
-            f"No table {what}, so nothing there could be told from an orphan.", next_step="Say where data lies with data_url."
+            f"No table {what}, so nothing there could be data.",
+            next_step="Say where data lies by a URL with the columns of a table's data reference, each once.",
         )

@@ -28,6 +28,7 @@ class Covered:
         self._reaching: dict[bytes, bool] = {}
         self._begun: dict[str, bool] = {}
         self._followed: dict[tuple[bytes, str], set[Head]] = {}
+        self._told: dict[tuple[bytes, str], dict[int, set[Head]]] = {}
         self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
 
     def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
@@ -36,6 +37,7 @@ class Covered:
         for head in listed:
             by_revision.setdefault(head.revision, set()).add(head)
         self._timelines[writer] = (first, by_revision)
+        self._told = {key: told for key, told in self._told.items() if key[1] != writer}
 
     def list_from(self, writer: str) -> int:
         """The first revision from which a reader must list the writer's timeline."""
@@ -82,20 +84,33 @@ class Covered:
             if head not in self._listed(writer, head.revision):
                 return self.reaches(checkpoint) or self._is_followed(checkpoint, writer, head)
             return head in self._followed_below(checkpoint, writer)
-        if head.revision >= coverage.list_from or any(known.revision == head.revision for known in coverage.branches):
+        if _names_all(coverage, head.revision):
             return False
-        return self._is_the_covered_one(checkpoint, coverage, writer, head)
-
-    def _is_the_covered_one(self, checkpoint: Checkpoint, coverage: Coverage, writer: str, head: Head) -> bool:
-        """Of the transactions at an old revision that had only one, whether ``head`` is that one: a covered child names it."""
         at_revision = self._listed(writer, head.revision)
         if len(at_revision) == 1:
             return head in at_revision
-        return self._is_followed(checkpoint, writer, head)
+        return head in self._covered_ones(checkpoint, writer, head.revision)
+
+    def _covered_ones(self, checkpoint: Checkpoint, writer: str, revision: int) -> set[Head]:
+        """Of the transactions at an old revision that had only one and has several now, the covered one: a covered child names it."""
+        known = self._told.setdefault((checkpoint.uuid, writer), {})
+        coverage, told = checkpoint.coverage[writer], revision
+        while told not in known and not _names_all(coverage, told) and len(self._listed(writer, told)) > 1:
+            told += 1
+        if told not in known:
+            known[told] = {head for head in self._listed(writer, told) if self._one_holds(checkpoint, writer, head)}
+        for below in range(told - 1, revision - 1, -1):
+            parents = self._parents(writer, known[below + 1])
+            known[below] = {h for h in self._listed(writer, below) if h in parents or _names(checkpoint, writer, h)}
+        return known[revision]
+
+    def _parents(self, writer: str, children: Iterable[Head]) -> set[Head]:
+        """The transactions that these follow on the writer's timeline."""
+        return {Head(link.revision, link.uuid) for child in children for link in self.files.transaction(writer, child).parents}
 
     def _is_followed(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
-        children = [child for child in self._listed(writer, head.revision + 1) if self._one_holds(checkpoint, writer, child)]
-        return any(link.uuid == head.uuid for child in children for link in self.files.transaction(writer, child).parents)
+        children = (child for child in self._listed(writer, head.revision + 1) if self._one_holds(checkpoint, writer, child))
+        return head in self._parents(writer, children)
 
     def reaches(self, checkpoint: Checkpoint) -> bool:
         """Whether the checkpoint certainly holds all that the horizon's does."""
@@ -152,7 +167,7 @@ class Covered:
         }
         followed: set[Head] = set()
         for revision in sorted((r for r in there if r < top), reverse=True):
-            named = {Head(link.revision, link.uuid) for child in level for link in self.files.transaction(writer, child).parents}
+            named = self._parents(writer, level)
             level = {head for head in there[revision] if head in named or _names(checkpoint, writer, head)}
             followed |= level
         return followed
@@ -172,6 +187,11 @@ def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
         return False
     covered = Covered(horizon.files, [horizon.checkpoint], horizon)
     return all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)
+
+
+def _names_all(coverage: Coverage, revision: int) -> bool:
+    """Whether what is covered of a revision is named, each of it."""
+    return revision >= coverage.list_from or any(known.revision == revision for known in coverage.branches)
 
 
 def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:

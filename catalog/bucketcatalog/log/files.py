@@ -33,9 +33,13 @@ _RESTORE = "Restore the file from a copy of the store."
 
 
 class LogFiles:
-    """The log of one database in a store. ``losses`` is where a reader that reads on notes what it could not read; None if it stops."""
+    """The log of one database in a store. ``losses`` is where a reader that reads on notes what it could not read; None if it stops.
+
+    Without ``heeds_horizon`` nothing is known to have been pruned.
+    """
 
     losses: Losses | None = None
+    heeds_horizon = True
 
     def __init__(self, store: Store, database: str) -> None:
         self.store = store

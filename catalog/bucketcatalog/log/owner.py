@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from .. import clock, paths
+from ..codec.checkpoints import Checkpoint
 from ..codec.seal import digest
 from ..codec.transactions import Link, Transaction
 from ..cut import Head
@@ -71,25 +72,27 @@ class OwnTimeline:
         self.doubtful = False
         self.closed = False
         self._joins = joins
-        self._list_from = 0 if joins else self._first_recent_revision()
+        covering = [] if joins else self._covering()
+        self._list_from = max((self._list_from_of(checkpoint) for checkpoint in covering), default=0)
+        self._covered = max((head for checkpoint in covering for head in checkpoint.cut.of_writer(writer)), default=None)
         self._floor = 0
         self._open()
 
-    def _first_recent_revision(self) -> int:
-        """From where strays can still be found: the latest that a checkpoint says, the writer's own or a compactor's."""
+    def _covering(self) -> list[Checkpoint]:
+        """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
         compactors = [name for name in self.files.writers() if name.startswith(COMPACTOR_PREFIX) and name != self.writer]
-        return max(self._list_from_of(name) for name in (self.writer, *compactors))
+        newest = [(maker, next(self.files.checkpoints(maker), None)) for maker in (self.writer, *compactors)]
+        found = [self.files.checkpoint(maker, head) for maker, head in newest if head is not None]
+        return [checkpoint for checkpoint in found if self.writer in checkpoint.coverage]
 
-    def _list_from_of(self, maker: str) -> int:
-        newest = next(self.files.checkpoints(maker), None)
-        checkpoint = self.files.checkpoint(maker, newest) if newest is not None else None
-        if checkpoint is None or self.writer not in checkpoint.coverage:
-            return 0
+    def _list_from_of(self, checkpoint: Checkpoint) -> int:
+        """From where strays can still be found that the checkpoint does not cover, and the newest that it covers."""
         return min(checkpoint.coverage[self.writer].list_from, checkpoint.cut.newest_revision(self.writer))
 
     def _open(self) -> None:
         listed = list(self.files.transactions(self.writer, self._list_from))
         self._looked = clock.monotonic()
+        self._refuse_shortened(listed)
         if listed and not _is_plain(listed):
             listed = self._not_pruned(listed)
         self._known = set(listed)
@@ -108,6 +111,15 @@ class OwnTimeline:
             self._floor = horizon.floor(self.writer)
             self._list_from = max(self._list_from, min(self._floor, horizon.cut.newest_revision(self.writer)))
         return [head for head in listed if head.revision >= self._list_from]
+
+    def _refuse_shortened(self, listed: list[Head]) -> None:
+        """``MissingObject`` where the timeline ends before what a checkpoint covers: its revisions would be given a second time."""
+        if self._covered is not None and self._covered.revision > max(listed, default=Head(-1, b"")).revision:
+            name = paths.transaction(self.writer, self.files.database, self._covered.revision, self._covered.uuid)
+            raise MissingObject(
+                f"{name} is gone, with which the timeline of {self.writer!r} ended.",
+                next_step="Restore the file from a copy of the store, or write under another writer id.",
+            )
 
     def _heads(self, listed: list[Head]) -> list[Transaction]:
         if not listed:

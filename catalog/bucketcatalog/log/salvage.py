@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from .. import paths
@@ -28,20 +29,30 @@ _DAMAGE = (CorruptionError, UnsupportedFormat)
 
 
 class SalvagingFiles(LogFiles):
-    """The log of a database as far as it can be read; ``losses`` are what is missing. Checkpoints in ``avoided`` are passed over."""
+    """The log of a database as far as it can be read; ``losses`` are what is missing. Checkpoints in ``avoided`` are passed over.
+
+    Not to ``heed_horizon`` is for where nothing can be read that reaches it: then what was pruned is missing like anything else.
+    """
 
     losses: Losses
 
-    def __init__(self, store: Store, database: str, avoided: frozenset[bytes] = frozenset()) -> None:
+    def __init__(
+        self, store: Store, database: str, avoided: frozenset[bytes] = frozenset(), *, heed_horizon: bool = True
+    ) -> None:
         super().__init__(store, database)
         self.losses = Losses()
+        self.heeds_horizon = heed_horizon
         self.avoided = avoided
         self.passed_over: dict[str, BucketCatalogError] = {}
         self._timelines: dict[str, list[Head]] = {}
         self._listing = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SalvagingFiles, (self.store, self.database, self.avoided)
+        return partial(SalvagingFiles, heed_horizon=self.heeds_horizon), (self.store, self.database, self.avoided)
+
+    def without(self, checkpoints: Collection[bytes]) -> SalvagingFiles:
+        """The same log, where these checkpoints are avoided too."""
+        return SalvagingFiles(self.store, self.database, self.avoided.union(checkpoints), heed_horizon=self.heeds_horizon)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or what stands in for it."""
@@ -112,11 +123,16 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> t
     reaches the horizon.
     """
     files = SalvagingFiles(store, database)
-    view = find(files)
+    try:
+        view = find(files)
+    except _DAMAGE as damage:  # of the horizon's own checkpoint: all else has a stand-in
+        warnings.warn(f"What was pruned is left out: {damage.message}", CatalogWarning, stacklevel=4)
+        files = SalvagingFiles(store, database, heed_horizon=False)
+        view = find(files)
     while broken := {
         c.uuid: error for c in view.checkpoints if c.uuid not in files.avoided and (error := files.broken(c)) is not None
     }:
-        others = SalvagingFiles(store, database, files.avoided | broken.keys())
+        others = files.without(broken)
         again = find(others)
         if _lost(again) > _lost(view) or broken.keys() <= {checkpoint.uuid for checkpoint in again.checkpoints}:
             break

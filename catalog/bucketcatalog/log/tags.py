@@ -29,7 +29,11 @@ class TagState:
 def tags_of(view: View) -> dict[str, TagState]:
     """Every name that was ever given to a cut, dropped ones included, sorted."""
     entries = [entry for checkpoint in view.checkpoints for entry in checkpoint.tags]
-    entries += [entry for transaction in view.tail for entry in transaction.tags]
+    return states_of([*entries, *(entry for transaction in view.tail for entry in transaction.tags)])
+
+
+def states_of(entries: Iterable[TagEntry]) -> dict[str, TagState]:
+    """What these entries say of each name, sorted."""
     by_name: dict[str, list[TagEntry]] = {}
     for entry in entries:
         by_name.setdefault(entry.name, []).append(entry)

@@ -18,6 +18,7 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Link, Void
 from ..cut import Head
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..fetch import read_index
 from ..log.coverage import Covered
 from ..log.files import ChosenFiles
 from ..log.looking import newest_view
@@ -49,6 +50,8 @@ class FilesWithout(ChosenFiles):
                 f"{name} cannot be used, for what it refers to is damaged or gone.",
                 next_step="Restore that from a copy of the store.",
             )
+        for reference in found.segments:  # what an earlier repair has dropped is not among those that are broken
+            read_index(self.store, self.database, reference)
         return found
 
 
@@ -99,12 +102,12 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
         view, obstacle = newest_view(without, everything=True, using=again.parts), ""
     actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join)]
     for (writer, head), why in sorted(broken.items()):
+        if not obstacle and not _is_marked(walk, (writer, head)):
+            continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
         name = paths.checkpoint(writer, walk.files.database, head.revision, head.uuid)
         actions.append(Action("drop", name, why, obstacle or _newer(findings, name)))
     dropped = tuple(
-        ref
-        for ref in sorted(broken)
-        if not obstacle and not _newer(findings, _name(walk, ref)) and ref[1] in walk.found[ref[0]].markers
+        ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
     )
     if again is not None:
         why = (
@@ -127,6 +130,10 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
 
 def _name(walk: Walk, ref: Ref) -> str:
     return paths.checkpoint(ref[0], walk.files.database, ref[1].revision, ref[1].uuid)
+
+
+def _is_marked(walk: Walk, ref: Ref) -> bool:
+    return ref[0] in walk.found and ref[1] in walk.found[ref[0]].markers
 
 
 def _ahead(walk: Walk) -> list[Void]:

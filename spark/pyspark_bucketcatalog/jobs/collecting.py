@@ -35,7 +35,7 @@ from bucketcatalog.collection.candidates import (
     waiting_in,
 )
 from bucketcatalog.collection.collecting import BATCH, OPERATION, Collected
-from bucketcatalog.collection.deleters import Callback, Deleter
+from bucketcatalog.collection.deleters import Callback, Deleter, deleter_for
 from bucketcatalog.merge import Part
 from bucketcatalog.references import by_space
 from bucketcatalog.snapshot import Snapshot
@@ -134,7 +134,8 @@ class _Space:
         self, writer: Writer | None, judged: Mapping[str, DataFrame], counts: Mapping[str, int], done: Collected
     ) -> Collected:
         """Have the data of garbage deleted, of which each table has so many tombstones, and purge those whose data is gone."""
-        names, deleter = self.tables[0].data_reference, self.workers.deleter
+        names = self.tables[0].data_reference
+        deleter = deleter_for(self.workers.deleter, names)
         garbage = {name: judged[name].filter(col(_STATE) == _GARBAGE) for name in counts}
         references = _union([rows.select(*names, REFERENCE) for rows in garbage.values()]).dropDuplicates([REFERENCE])
         if deleter is None or writer is None:

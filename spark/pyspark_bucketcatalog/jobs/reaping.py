@@ -11,10 +11,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from bucketcatalog.collection.boundary import GRACE
-from bucketcatalog.collection.candidates import VERSION, owner_column
-from bucketcatalog.collection.reaping import BATCH, Reaped, orphaned_in
+from bucketcatalog.collection.candidates import owner_column
+from bucketcatalog.collection.reaping import BATCH, Reaped, orphan_schema, orphaned_in
 from bucketcatalog.merge import Part
-from bucketcatalog.render import output_schema
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.tables import Table
 from bucketcatalog.times import Age
@@ -31,7 +30,7 @@ class Finding:
     place: Place
 
     def __call__(self, snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
-        """Keys and versions of the table's live rows whose parents have these ids."""
+        """The table's live rows whose parents have these ids, as ``orphan_schema`` has them."""
         if not len(ended):
             return
         place = self.place  # a session cannot travel
@@ -40,9 +39,9 @@ class Finding:
             for facts in task.states(place.open().store, [owner_column(table), *table.key_columns]):
                 yield orphaned_in(facts, table, ended)
 
-        columns = [*table.key, VERSION]
+        schema = orphan_schema(table)
         tasks = slice_tasks(snapshot.base(table.name), Part.LIVE)
-        yield from packed_rows(frame(self.spark, find, tasks, output_schema(table, columns=columns)), columns, BATCH)
+        yield from packed_rows(frame(self.spark, find, tasks, schema), schema.names, BATCH)
 
 
 def reap(

@@ -1,0 +1,66 @@
+"""What a pruned catalog rests on: the checkpoints that no marker has to lead to, and the transactions that no boundary lets go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from ..codec.checkpoints import Checkpoint
+from ..codec.tags import TagEntry
+from ..cut import Cut, Head
+from ..log.coverage import Covered
+from ..log.gathering import Ref
+from ..log.horizon import Horizon
+from ..log.tags import states_of
+from ..names import is_maintainer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which transactions have to be there: all but those before a floor of the ``horizon``, of which only heads of timelines stay.
+
+    ``followed`` are the transactions that others follow, which are therefore no heads.
+    """
+
+    horizon: Horizon | None = None
+    followed: Collection[Ref] = field(default=frozenset(), repr=False)
+
+    def has(self, writer: str, head: Head) -> bool:
+        """Whether a transaction that is referred to has to be there."""
+        if self.horizon is None or head.revision >= self.first(writer):
+            return True
+        return head in self.horizon.cut.of_writer(writer) and (writer, head) not in self.followed
+
+    def as_end(self, writer: str, head: Head) -> bool:
+        """Whether a transaction is all that the horizon has of its timeline, or of a branch of it: nothing is kept between the two."""
+        if self.horizon is None or head not in self.horizon.cut.of_writer(writer):
+            return False
+        return head.revision <= self.horizon.floor(writer)
+
+    def first(self, writer: str) -> int:
+        """The first revision of the timeline from which on everything has to be there."""
+        if self.horizon is None:
+            return 0
+        return min(self.horizon.floor(writer), self.horizon.cut.newest_revision(writer) + 1)
+
+
+def refs_of(cut: Cut) -> list[Ref]:
+    """The heads of a cut, each with its writer."""
+    return [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+
+
+def tagged_cuts(entries: Iterable[TagEntry]) -> set[Cut]:
+    """The cuts that tags name which are not dropped."""
+    return {state.latest.cut for state in states_of(entries).values() if not state.latest.dropped}
+
+
+def may_be_of_tag(ref: Ref, cuts: Iterable[Cut]) -> bool:
+    """Whether who reads one of the cuts meets this checkpoint when no marker leads to it: those that are kept for tags have none."""
+    writer, head = ref
+    return is_maintainer(writer) and head.revision == 0 and any(head.commit_time <= cut.newest_commit_time for cut in cuts)
+
+
+def is_reached(horizon: Horizon, checkpoints: Iterable[Checkpoint]) -> bool:
+    """Whether one of the checkpoints holds all that the horizon's own does, so that what is newer can be read without that."""
+    link, covered = horizon.boundary.checkpoint, Covered(horizon.files, (), horizon)
+    return any(covered.reaches(c) for c in checkpoints if link is None or c.uuid != link.uuid)
