@@ -164,9 +164,8 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
     try:
         return horizon.checkpoint
     except CorruptionError:
-        return newest_view(files, ahead_of=limit, horizon=horizon).checkpoints[
-            0
-        ]  # another writer's that reaches it, or nothing can
+        reached = newest_view(files, ahead_of=limit, horizon=horizon)
+        return reached.checkpoints[0]  # another writer's that reaches it, or nothing can
 
 
 @dataclass(frozen=True, slots=True)

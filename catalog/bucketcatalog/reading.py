@@ -21,7 +21,7 @@ from .arrays import one_chunk
 from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.segments import BlockPlace
 from .errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
-from .facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, concat
+from .facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, concat
 from .fetch import Blocks, read_block
 from .keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from .log.lost import telling_of_prunes
@@ -153,9 +153,9 @@ def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) 
     if over is None:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
     facts = over.facts
-    times = np.asarray(one_chunk(facts.transactions.column("commit_time")))
+    times = np.append(np.asarray(one_chunk(facts.transactions.column("commit_time"))), NEVER)  # the last is that of no stamp
     own = np.where(facts.numbers("_kind") == Kind.NAMED, facts.numbers("_end_txn", NO_STAMP), facts.numbers("_txn"))
-    early = (own != NO_STAMP) & (times[own] < before) if before is not None else np.ones(len(over), dtype=bool)
+    early = times[own] < before if before is not None else np.ones(len(over), dtype=bool)
     return pc.unique(over.keys), pc.unique(over.keys.filter(pa.array(early)))
 
 

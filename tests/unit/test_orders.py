@@ -348,3 +348,18 @@ def test_damage_to_an_order_is_named_and_concerns_nobody_else(world: World) -> N
     past_damage = world.snapshot(ignore_corruption=True)
     assert [row["name"] for row in tombstones(past_damage, **late)] == ["n7", "n8"] and past_damage.missing == ()
     assert {finding.code for finding in world.catalog().verify()} == {"DAMAGED_BLOCK"}
+
+
+def test_what_lies_over_an_order_may_have_no_stamps_at_all(world: World, always: None) -> None:
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", [obj("a"), obj("b")]))
+        named = world.snapshot().get("objects", **obj("a"))
+        assert named is not None
+        (version,) = (
+            world.snapshot().scan("objects", columns=["_version"], where={"name": "a"}).to_arrow()["_version"].to_pylist()
+        )
+        ended = world.commit(writer, ("delete", "objects", obj("a")))
+        writer.checkpoint()
+        world.commit(writer, ("purge", "objects", obj("a", _version=version)))
+    assert ended.commit_time
+    assert tombstones(world.snapshot(), deleted_at=between(None, time_at(ended.commit_time))) == []

@@ -179,11 +179,6 @@ class Covered:
         return set(self.files.at_revision(writer, revision))
 
 
-def _names_all(coverage: Coverage, revision: int) -> bool:
-    """Whether what is covered of a revision is named, each of it."""
-    return revision >= coverage.list_from or any(known.revision == revision for known in coverage.branches)
-
-
 def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
     """Whether a checkpoint may be deleted, with its segments: all of its cut lies within the horizon, and it is not the horizon's own."""
     if horizon is None or any(checkpoint.cut.newest_revision(w) > horizon.cut.newest_revision(w) for w in checkpoint.cut.heads):
@@ -192,6 +187,11 @@ def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
         return False
     covered = Covered(horizon.files, [horizon.checkpoint], horizon)
     return all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)
+
+
+def _names_all(coverage: Coverage, revision: int) -> bool:
+    """Whether what is covered of a revision is named, each of it."""
+    return revision >= coverage.list_from or any(known.revision == revision for known in coverage.branches)
 
 
 def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:
