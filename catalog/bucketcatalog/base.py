@@ -176,7 +176,7 @@ class TableBase:
     def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
         """The runs of that purpose and name beside the lowest level.
 
-        None where there are several checkpoints, whose rows overlap, or where rows may be left out for damage.
+        There are none to use of several checkpoints, whose rows overlap, or where rows may be left out for damage.
         """
         if self._indexes.losses is not None:
             return []
