@@ -84,7 +84,9 @@ def test_stores_are_those_that_can_be_written() -> None:
             assert by_protocol.get(name) == "no" or name in ("file", "local", "zip", "tar and caches")
 
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+GROUP = typer.main.get_command(app)
+assert isinstance(GROUP, typer.core.TyperGroup)
+COMMANDS = GROUP.commands
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

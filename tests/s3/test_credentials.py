@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,13 +135,13 @@ def test_without_any_credentials_it_is_said_how_to_give_them(bucket: str, server
         store.put("a", b"x")
 
 
-def test_an_anonymous_store_may_do_what_everybody_may(bucket: str, server: Server, s3: object) -> None:
+def test_an_anonymous_store_may_do_what_everybody_may(bucket: str, server: Server, s3: Any) -> None:
     store = S3Store(f"s3://{bucket}", {"endpoint_url": server.endpoint_url, "anon": "true"})
     S3Store(f"s3://{bucket}", server.storage_options).put("a/b", b"x")
     with pytest.raises(AccessDenied):
         store.get("a/b")
     allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
-    s3.put_bucket_policy(Bucket=bucket, Policy=str({"Version": "2012-10-17", "Statement": [allowed]}).replace("'", '"'))  # type: ignore[attr-defined]
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}))
     assert store.get("a/b") == b"x"
     with pytest.raises(AccessDenied):
         store.put("a/b", b"y")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -19,6 +19,7 @@ from google.protobuf.descriptor import Descriptor
 from bucketcatalog import Catalog
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store import Store
+from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Writer
 from bucketcatalog.writetransaction import Committed
@@ -57,6 +58,14 @@ class World:
     def __init__(self, store: Store | None = None) -> None:
         self.clock = Clock()
         self.store: Store = store if store is not None else MemoryStore(clock=self.clock)
+
+    @classmethod
+    def counting(cls) -> Self:
+        """One whose store counts its requests."""
+        clock = Clock()
+        world = cls(Counting(MemoryStore(clock=clock)))
+        world.clock = clock
+        return world
 
     def catalog(self) -> Catalog:
         """A catalog that has read nothing, as another process would have it."""

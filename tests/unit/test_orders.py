@@ -16,7 +16,7 @@ from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from .helpers import BUCKET, OWNER, SECOND, START, Clock, World, messages, obj, time_at
+from .helpers import BUCKET, OWNER, SECOND, START, Clock, World, messages, obj, time_at, version
 
 TABLE = """
 syntax = "proto3";
@@ -39,10 +39,7 @@ COLUMNS = ["name", "content_length", "deleted_at", "_version"]
 
 @pytest.fixture
 def world() -> World:
-    clock = Clock()
-    world = World(Counting(MemoryStore(clock=clock)))
-    world.clock = clock
-    return world
+    return World.counting()
 
 
 @pytest.fixture
@@ -353,12 +350,10 @@ def test_damage_to_an_order_is_named_and_concerns_nobody_else(world: World) -> N
 def test_what_lies_over_an_order_may_have_no_stamps_at_all(world: World, always: None) -> None:
     with world.writer("w") as writer:
         world.commit(writer, ("put", "objects", [obj(f"{n:05}") for n in range(3_000)]))
-        (version,) = (
-            world.snapshot().scan("objects", columns=["_version"], where={"name": "00007"}).to_arrow()["_version"].to_pylist()
-        )
+        named = version(obj("00007"), world.snapshot())
         ended = world.commit(writer, ("delete", "objects", [obj("00007"), obj("00008")]))
         writer.checkpoint()
-        world.commit(writer, ("purge", "objects", obj("00007", _version=version)))
+        world.commit(writer, ("purge", "objects", obj("00007", _version=named)))
         writer.checkpoint()
     assert len(world.snapshot().base("objects").level_rows) == 2
     (left,) = tombstones(world.snapshot(), deleted_at=between(None, time_at(ended.commit_time)))

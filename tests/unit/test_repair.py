@@ -70,6 +70,19 @@ def lose_what_is_covered(world: World) -> None:
             world.store.delete(name)
 
 
+def reached_by_another(*, full: bool = False) -> World:
+    """A checkpoint of ``compactor-1`` is the horizon's, and one of ``compactor-2`` holds all that it does."""
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    world.clock.tick(2 * HOUR)
+    world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+    with world.writer("compactor-2") as compactor:
+        compactor.checkpoint(scope="all", full=full)
+    return world
+
+
 class TestCheckpoints:
     @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "swapped", "foreign"])
     @pytest.mark.parametrize("kind", ["checkpoint", "segment"])
@@ -165,28 +178,14 @@ class TestCheckpoints:
         assert {table: rows(world.snapshot(), table) for table in expected} == expected
 
     def test_that_of_the_horizon_is_not_needed_where_another_reaches_it(self) -> None:
-        world = World()
-        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
-        with world.writer("compactor-1") as compactor:
-            compactor.checkpoint(scope="all")
-        world.clock.tick(2 * HOUR)
-        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
-        with world.writer("compactor-2") as compactor:
-            compactor.checkpoint(scope="all")
+        world = reached_by_another()
         name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
         world.store.put(name, world.store.get(name)[:-1])
         assert ("drop", name) in done(repair(world, dry_run=False)) and errors(world) == []
         assert names(world.snapshot()) == ["a", "b"]
 
     def test_one_that_was_dropped_before_is_not_used_again(self) -> None:
-        world = World()
-        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
-        with world.writer("compactor-1") as compactor:
-            compactor.checkpoint(scope="all")
-        world.clock.tick(2 * HOUR)
-        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
-        with world.writer("compactor-2") as compactor:
-            compactor.checkpoint(scope="all", full=True)
+        world = reached_by_another(full=True)
         for name in [name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".seg")]:
             world.store.delete(name)
         repair(world, dry_run=False)
@@ -197,14 +196,7 @@ class TestCheckpoints:
         assert repair(world, dry_run=False).lost and listed(world.store) == before
 
     def test_that_of_the_horizon_may_go_once_another_reaches_it(self) -> None:
-        world = World()
-        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
-        with world.writer("compactor-1") as compactor:
-            compactor.checkpoint(scope="all")
-        world.clock.tick(2 * HOUR)
-        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
-        with world.writer("compactor-2") as compactor:
-            compactor.checkpoint(scope="all")
+        world = reached_by_another()
         name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
         world.store.put(name, world.store.get(name)[:-1])
         repair(world, dry_run=False)

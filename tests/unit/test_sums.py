@@ -10,9 +10,8 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.faults import Counting
-from bucketcatalog.store.memory import MemoryStore
 
-from .helpers import BUCKET, OWNER, Clock, World, messages, obj, rows
+from .helpers import BUCKET, OWNER, World, messages, obj, rows
 
 TABLE = """
 syntax = "proto3";
@@ -39,10 +38,7 @@ def sums(snapshot: Snapshot, table: str = "objects") -> dict[tuple[str, ...], in
 
 @pytest.fixture
 def world() -> World:
-    clock = Clock()
-    world = World(Counting(MemoryStore(clock=clock)))
-    world.clock = clock
-    return world
+    return World.counting()
 
 
 def counted(world: World, call: Any) -> tuple[int, Any]:

@@ -86,7 +86,7 @@ class OwnTimeline:
         return [checkpoint for checkpoint in found if self.writer in checkpoint.coverage]
 
     def _list_from_of(self, checkpoint: Checkpoint) -> int:
-        """From where strays can still be found that the checkpoint does not cover, and the newest that it covers."""
+        """Where to list from: from there on strays can be found that the checkpoint does not cover, and the newest that it does."""
         return min(checkpoint.coverage[self.writer].list_from, checkpoint.cut.newest_revision(self.writer))
 
     def _open(self) -> None:
