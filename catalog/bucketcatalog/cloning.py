@@ -8,6 +8,7 @@ misses the checkpoint that the horizon names, so that a clone that was interrupt
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -79,8 +80,10 @@ def clone(
 ) -> Cloned:
     """Clone the database's cut of now, of a time, or of a version; one that was interrupted is finished, of the cut that it was of.
 
-    ``maintainer`` pins the cut at the source by a tag. ``TargetNotEmpty`` where the database is at the target, other than as this clone.
+    ``maintainer`` pins the cut at the source by a tag. ``TargetNotEmpty`` where the database is at the target, other than as this clone;
+    ``InvalidOption`` where the target lies within the source.
     """
+    _refuse_within(source.files.store, target)
     name = _name_of(target)
     place = _Target(LogFiles(target, source.name), writer_id(f"{MAINTAINER_PREFIX}{name}"))
     found = place.look()
@@ -99,6 +102,22 @@ def clone(
         place.mark(found.checkpoint)
         return told
     return _Clone(source.files, place, snapshot.view, now).write(told)
+
+
+def _refuse_within(source: Store, target: Store) -> None:
+    """``InvalidOption`` where the clone would lie in a folder of its source; in the source's own place the database is there already."""
+    outer, inner = _address(source), _address(target)
+    if inner != outer and inner.startswith(outer):
+        raise InvalidOption(
+            f"{target.url} lies within the catalog {source.url}, where every folder is a writer's.",
+            next_step="Clone to a place outside of it.",
+        )
+
+
+def _address(store: Store) -> str:
+    """The place of a store, as it can be compared with others."""
+    place = store.url if "://" in store.url else os.path.realpath(store.url)
+    return f"{place.rstrip('/')}/"
 
 
 def _name_of(target: Store) -> str:

@@ -372,6 +372,21 @@ def test_a_tag_of_which_a_file_was_lost_stops_a_prune(world: World) -> None:
         world.catalog().prune("24h", dry_run=False, writer="maintainer-2", clock=world.clock)
 
 
+def test_a_place_within_the_source_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    source = Catalog(tmp_path / "lake")
+    with source.writer("w") as w, w.transaction() as tx:
+        tx.put("objects", obj("a"))
+    (tmp_path / "other").symlink_to(tmp_path / "lake")
+    before = content(source.store)
+    for place in ("lake/copy", "lake/w/copy", "other/copy"):
+        with pytest.raises(InvalidOption, match="within the catalog"):
+            source.clone(tmp_path / place)
+    with pytest.raises(TargetNotEmpty):
+        source.clone(tmp_path / "lake")
+    assert content(source.store) == before
+    assert source.clone(tmp_path / "lakeside").rows == 1
+
+
 def test_large_tables_and_catalogs_on_disk(tmp_path: Path) -> None:
     source = Catalog(tmp_path / "a")
     with source.writer("w") as w:
