@@ -155,7 +155,7 @@ class SourceNotFound(NotFound):
 
 
 class StoreNotFound(NotFound):
-    """The store itself is not there: no bucket of that name."""
+    """The store itself is not there: no bucket of that name, or no folder of data."""
 
     code = "STORE_NOT_FOUND"
 

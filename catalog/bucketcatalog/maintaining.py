@@ -123,7 +123,7 @@ class Maintained(Opened):
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        place = Place.open(data_url, data_options, self.store) if data_url is not None else None
+        place = Place.given_by(data_url, data_options, self.store)
         given = deleter_of(deleter, place)
         opened = self._existing(database)
         by = _maintainers_name(writer)
@@ -169,11 +169,14 @@ class Maintained(Opened):
     ) -> Iterator[Orphan]:
         """Data that no version names, at ``data_url`` or below the writers' own folders; deleted as it is found with ``dry_run=False``.
 
-        ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced.
+        ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced;
+        ``StoreNotFound`` where ``data_url`` is of a folder that is not there.
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        place = Place.open(data_url, data_options, self.store) if data_url is not None else None
+        place = Place.given_by(data_url, data_options, self.store)
+        if place is not None:
+            place.require()
         opened = self._existing(database)
         return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, delete=not dry_run)
 

@@ -12,6 +12,7 @@ from ..abandoned import abandoned
 from ..catalog import Catalog
 from ..collection.boundary import check_grace
 from ..collection.collecting import Collected
+from ..collection.templates import Place
 from ..errors import StoreError
 from ..times import parse_age, shown_time
 from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
@@ -54,12 +55,15 @@ def gc(
     """
     opened = open_catalog(catalog, storage_option)
     opened.require()
+    place: dict[str, Any] = {"data_url": data_url, "data_options": parse_options(data_option, "data") or None}
+    found = Place.given_by(data_url, place["data_options"], opened.store)
+    if found is not None and orphans:
+        found.require()
     data = data or (data_url is not None and not orphans)
     if data or reap or orphans:
         check_grace(parse_age(older_than), force=force)
     _puts(opened, older_than, yes=yes, force=force, as_json=as_json)
     common: dict[str, Any] = {"database": database, "older_than": older_than, "dry_run": not yes, "force": force}
-    place: dict[str, Any] = {"data_url": data_url, "data_options": parse_options(data_option, "data") or None}
     problems: list[str] = []
     if reap:
         with progress_line("looking for rows whose parent has ended"):

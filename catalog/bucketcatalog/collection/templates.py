@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from string import Formatter
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidOption
+from ..errors import InvalidOption, StoreNotFound
 from ..paths import DATA_FOLDER, is_of_a_catalog, is_of_a_log
 from ..store import Store, open_store
 
@@ -94,6 +95,16 @@ class Place:
     given: Store | None = None
 
     @classmethod
+    def given_by(cls, text: str | None, options: Mapping[str, Any] | None, catalog: Store) -> Place | None:
+        """The place that a template names, None without one; ``InvalidOption`` where it is none, or options are all that is given."""
+        if text is None and options:
+            raise InvalidOption(
+                f"{', '.join(sorted(options))} would be options of the store that data lies in, and nothing says where that is.",
+                next_step="Say where data lies too, by --data-url or data_url.",
+            )
+        return None if text is None else cls.open(text, options, catalog)
+
+    @classmethod
     def open(cls, text: str, options: Mapping[str, Any] | None, catalog: Store) -> Place:
         """The place that a template names; ``InvalidOption`` where it is none."""
         template = Template.parse(text)
@@ -104,6 +115,11 @@ class Place:
     def store(self) -> Store:
         """The store, opened in this process."""
         return self.given if self.given is not None else open_store(self.template.root, self.options or None)
+
+    def require(self) -> None:
+        """``StoreNotFound`` where the place is a folder that is not there. An object store has no folders: there nothing is found."""
+        if "://" not in self.store.url and not Path(self.store.url).is_dir():
+            raise StoreNotFound(f"There is no folder {self.store.url}.", next_step="Check the path that says where data lies.")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "store"}

@@ -98,6 +98,17 @@ def test_gc_finds_orphans(cli: Cli, lake: Path) -> None:
     assert "has a name in the catalog" in cli("gc", lake, "--orphans", "--data-url", url(lake)).out
 
 
+@pytest.mark.parametrize("flags", [[], ["--data"], ["--orphans"], ["--reap"]])
+def test_gc_refuses_options_of_a_store_that_it_is_not_told_of(cli: Cli, lake: Path, flags: list[str]) -> None:
+    refused = cli("gc", lake, *flags, "--data-option", "endpoint_url=http://localhost:1", "--yes")
+    assert refused.code == 2 and "INVALID_OPTION" in refused.err and "--data-url" in refused.err and refused.out == ""
+
+
+def test_gc_says_where_there_is_no_folder_to_find_orphans_in(cli: Cli, lake: Path) -> None:
+    told = cli("gc", lake, "--orphans", "--data-url", url(lake).replace("/data/", "/date/"))
+    assert told.code == 1 and "STORE_NOT_FOUND" in told.err and str(lake.parent / "date") in told.err
+
+
 def test_gc_for_people_shows_each_section(cli: Cli, lake: Path) -> None:
     shown = cli("gc", lake, "--reap", "--data-url", url(lake), "--data").out.splitlines()
     assert shown[0] == "No put is unfinished for longer than 24h." and {"reap", "data"} <= set(shown)
