@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from . import paths
+from .codec.blocks import BlockClass
 from .codec.checkpoints import Checkpoint
+from .codec.segmentrefs import SegmentReference
 from .contents import Contents
 from .damage import damage
-from .errors import InvalidOption
+from .errors import CorruptionError, InvalidOption, UnsupportedFormat
+from .fetch import read_index
 from .filters import Where, allowed_values, check, matching
+from .log.files import LogFiles
+from .log.lost import telling_of_prunes
 from .log.tags import tags_of
 from .log.walking import still_there
 from .merge import Part
@@ -149,6 +155,9 @@ def _checkpoints(contents: Contents) -> pa.Table:
 
 
 def _segments(contents: Contents) -> pa.Table:
+    stored = list(stored_checkpoints(contents))
+    references = list({segment.uuid: segment for c in stored for segment in c.segments}.values())
+    lengths = {s.uuid: found for s, found in zip(references, contents.files.several(_lengths, references), strict=True)}
     rows = [
         {
             "checkpoint": paths.uuid_text(c.uuid),
@@ -160,13 +169,28 @@ def _segments(contents: Contents) -> pa.Table:
             "level": run.level,
             "rows": run.rows,
             "blocks": run.blocks,
-            "bytes": segment.size,
+            "bytes": lengths[segment.uuid].get((run.block_table, run.block_class)),
         }
-        for c in stored_checkpoints(contents)
+        for c in stored
         for segment in c.segments
         for run in segment.runs
     ]
     return _table("segments", rows)
+
+
+def _lengths(files: LogFiles, reference: SegmentReference) -> Mapping[tuple[str, BlockClass], int]:
+    """The bytes of a segment's blocks by table and class; nothing of one that cannot be looked into, where damage is read past."""
+    try:
+        with telling_of_prunes(files.store):
+            places = read_index(files.store, files.database, reference)
+    except (CorruptionError, UnsupportedFormat):
+        if files.losses is None:
+            raise
+        return {}
+    lengths: Counter[tuple[str, BlockClass]] = Counter()
+    for place in places:
+        lengths[place.header.table, place.header.block_class] += place.length
+    return lengths
 
 
 def _conflicts(contents: Contents) -> pa.Table:

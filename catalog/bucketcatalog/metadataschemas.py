@@ -65,7 +65,7 @@ SCHEMAS = {
             pa.field("level", pa.int64(), False),
             pa.field("rows", pa.int64(), False),
             pa.field("blocks", pa.int64(), False),
-            pa.field("bytes", pa.int64(), False),
+            pa.field("bytes", pa.int64()),
         ]
     ),
     "conflicts": CONFLICTS,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 import pytest
 
 from bucketcatalog import InvalidOption, paths
+from bucketcatalog.information import describe
 from bucketcatalog.writer import Writer
 
 from .helpers import World, bucket, obj, rows, time_at
@@ -154,7 +157,17 @@ def test_checkpoints_and_segments_add_up_over_several_of_them(world: World, writ
     stored = {info.name: info.size for info in world.store.list("") if info.name.endswith((".seg", ".ckpt"))}
     assert sum(r["bytes_written"] for r in checkpoints) == sum(stored.values())
     segments = [row for row in rows(snapshot, "segments") if row["purpose"] == "rows"]
-    assert {row["name"]: row["bytes"] for row in segments} == {n: size for n, size in stored.items() if n.endswith(".seg")}
+    held = {n: size for n, size in stored.items() if n.endswith(".seg")}
+    assert {row["name"] for row in segments} == held.keys()
+    for row in checkpoints:
+        of_each: Counter[str] = Counter()
+        for segment in rows(snapshot, "segments"):
+            of_each[segment["name"]] += segment["bytes"] if segment["checkpoint"] == row["uuid"] else 0
+        assert all(size <= held[name] for name, size in of_each.items())
+    used = {row["uuid"] for row in checkpoints if row["in_use"]}
+    lengths = {table.table: sum(level.bytes for level in table.levels) for table in describe(snapshot, "here").tables}
+    for table, length in lengths.items():
+        assert sum(s["bytes"] for s in segments if s["table"] == table and s["checkpoint"] in used) == length
     for row in checkpoints:
         own = [segment for segment in segments if segment["checkpoint"] == row["uuid"]]
         assert sum(segment["rows"] for segment in own) == row["rows"]
