@@ -93,6 +93,7 @@ class TestCheckpoints:
         told = repair(one.world)
         assert [(a.what, a.done, a.obstacle) for a in told.actions] == [("drop", False, ""), ("checkpoint", False, "")]
         assert listed(one.store) == before and told.lost == ()
+        assert one.files[kind] in f"{told.actions[0].subject} {told.actions[0].why}"
         made = repair(one.world, dry_run=False)
         assert done(made) == [("drop", one.files["checkpoint"]), ("checkpoint", "default")] and made.lost == ()
         assert one.read()[0] == EVERYTHING and errors(one.world) == []

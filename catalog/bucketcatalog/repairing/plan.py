@@ -191,8 +191,14 @@ def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, st
         for name in names:
             ref = _checkpoint_named(walk.files.database, name)
             if ref is not None:
-                found.setdefault(ref, finding.message)
+                found.setdefault(ref, finding.message if finding.file == name else _of_part(finding))
     return found
+
+
+def _of_part(finding: Finding) -> str:
+    """Why a checkpoint cannot be trusted that refers to a segment of which this was found."""
+    text = f"{finding.message[0].lower()}{finding.message[1:]}"
+    return f"Its segment {finding.file} cannot be used: {text}"
 
 
 def _lies_in(walk: Walk, references: References, name: str) -> bool:
