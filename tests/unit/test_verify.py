@@ -25,7 +25,7 @@ from bucketcatalog.reading import read_slice
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 
-from .helpers import MINUTE, World, bucket, messages, obj, proto
+from .helpers import BUCKET, MINUTE, OWNER, World, bucket, messages, obj, proto
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -256,6 +256,48 @@ def test_an_open_fork_and_a_transaction_from_the_future_are_warnings(world: Worl
         ("OPEN_FORK", Severity.WARNING),
         ("FUTURE_TRANSACTION", Severity.WARNING),
     }
+
+
+@pytest.mark.parametrize("how", ["exchanged", "gone"])
+def test_neighbours_that_cannot_be_read_are_damage_and_no_fork(how: str) -> None:
+    world = World()
+    with world.writer("w") as writer:
+        for n in range(4):
+            world.commit(writer, ("put", "objects", obj(str(n))))
+        writer.checkpoint()
+    _, one, two, _ = names(world.store, ".txn")
+    first, second = world.store.get(one), world.store.get(two)
+    if how == "exchanged":
+        world.store.put(one, second)
+        world.store.put(two, first)
+        expected = [("DAMAGED_TRANSACTION", one), ("DAMAGED_TRANSACTION", two)]
+    else:
+        world.store.delete(one)
+        world.store.delete(two)
+        expected = [("MISSING_TRANSACTION", two)]
+    assert [(finding.code, finding.file) for finding in found(world, deep=True)] == expected
+    made = world.catalog().repair(writer="maintainer-1", clock=world.clock)
+    assert made.actions == () and [finding.file for finding in made.lost] == [file for _, file in expected]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_keys_of_what_was_held_are_shown_as_their_columns_and_bounded(gone: bool) -> None:
+    world = World()
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", [obj("cat\x1b.jpg"), obj("z" * 900)]))
+        writer.checkpoint()
+    (name,) = names(world.store, ".seg")
+    if gone:
+        world.store.delete(name)
+    else:
+        data = bytearray(world.store.get(name))
+        data[60] ^= 1
+        world.store.put(name, bytes(data))
+    finding = next(f for f in found(world) if f.file == name)
+    assert finding.held[0].shown is not None and len(finding.held[0].shown[1]) < 300
+    text = str(finding)
+    assert f"owner='{OWNER}', bucket_id='{BUCKET}', name='cat\\x1b.jpg'" in text and "zzz..." in text
+    assert "b'" not in text and "z" * 100 not in text and "\n" not in text
 
 
 class Moved(Wrapped):

@@ -5,6 +5,7 @@ Of each transaction only what others refer to is kept, so that memory grows with
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
@@ -151,18 +152,33 @@ def references(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
 
 
 def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
-    """Timelines that end in several transactions; what ends before one that is gone may have been followed by it."""
-    gone = {(t.writer, link.revision) for t in log.values() for link in t.parents if (t.writer, _head(link)) not in log}
+    """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
     followed = {(t.writer, _head(link)) for t in log.values() for link in t.parents}
+    gone, known = _revisions(followed - log.keys()), _revisions(log)
     heads: dict[str, list[Head]] = {}
     for writer, head in log.keys() - followed:
-        if (writer, head.revision + 1) not in gone:
+        next_gone = _next(gone.get(writer, []), head.revision)
+        if next_gone is None or next_gone > (_next(known[writer], head.revision) or next_gone):
             heads.setdefault(writer, []).append(head)
     for writer, ends in sorted(heads.items()):
         if len(ends) > 1:
             shown = " and ".join(f"revision {head.revision} ({head.uuid.hex()})" for head in sorted(ends))
             name = _name(files, (writer, max(ends)))
             yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown}. All branches are read.")
+
+
+def _revisions(refs: Iterable[Ref]) -> dict[str, list[int]]:
+    """The revisions of each writer, sorted."""
+    found: dict[str, list[int]] = {}
+    for writer, head in sorted(refs):
+        found.setdefault(writer, []).append(head.revision)
+    return found
+
+
+def _next(revisions: list[int], after: int) -> int | None:
+    """The smallest of sorted revisions that is larger."""
+    at = bisect_right(revisions, after)
+    return revisions[at] if at < len(revisions) else None
 
 
 def check_clocks(
