@@ -67,11 +67,13 @@ def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
 
 
 def _read(contents: Contents, place: BlockPlace, losses: Losses) -> None:
+    if contents.definitions.contradiction(place.header.table) is not None:
+        return
+    table = contents.table(place.header.table)
     try:
-        if contents.definitions.contradiction(place.header.table) is None:
-            read_block(contents.files.store, place, contents.table(place.header.table))
+        read_block(contents.files.store, place, table)
     except _DAMAGE as error:
-        losses.add(place.name, error, [held_in_block(place)])
+        losses.add(place.name, error, [held_in_block(place, table)])
 
 
 def _row(loss: Loss, held: Held | None) -> dict[str, object]:

@@ -63,8 +63,8 @@ def read_block(
     store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
 ) -> Facts:
     """The facts of one block, or those of ``keys`` and ``columns`` alone: one range read, checked against the block's place."""
-    data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place))
-    check_block(data, place)
+    data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place, table))
+    check_block(data, place, table)
     return decode_block(data, table, place.name, columns, keys)
 
 

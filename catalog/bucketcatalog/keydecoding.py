@@ -10,6 +10,7 @@ from .tables import Column, DataType, Table
 
 _SIGNED = {DataType.INT32: 4, DataType.INT64: 8, DataType.TIMESTAMP: 8}
 _LENGTHS = {**_SIGNED, DataType.UINT32: 4, DataType.UINT64: 8, DataType.UUID: 16}
+_MOST_OF_A_VALUE, _MOST = 60, 240
 _END = b"\x00\x01"
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -21,6 +22,23 @@ def decode_key(table: Table, key: bytes) -> dict[str, Any]:
         raw, rest = _split(column, rest, last=column is table.key_columns[-1])
         values[column.name] = _value(column, raw)
     return values
+
+
+def shown_key(table: Table, key: bytes) -> str:
+    """A key as one bounded line, ``owner=..., name='a'``; what is no key of the table as hexadecimal digits."""
+    try:
+        values = [f"{name}={_bounded(_text(value), _MOST_OF_A_VALUE)}" for name, value in decode_key(table, key).items()]
+    except (ValueError, OverflowError):
+        values = [key.hex()]
+    return _bounded(", ".join(values), _MOST)
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime.datetime) else repr(value)
+
+
+def _bounded(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _split(column: Column, key: bytes, *, last: bool) -> tuple[bytes, bytes]:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from .codec.segmentrefs import SegmentReference
 from .codec.segments import BlockPlace
 from .errors import BucketCatalogError
+from .keydecoding import shown_key
 from .keys import KeyRange
+from .tables import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Rows of a ``table`` with encoded keys from ``first_key`` to ``last_key``, or transactions of a ``writer`` by revision."""
+    """Rows of a ``table`` with encoded keys from ``first_key`` to ``last_key``, or transactions of a ``writer`` by revision.
+
+    ``shown`` are the two keys for people, where their table is known.
+    """
 
     table: str | None = None
     rows: int = 0
@@ -27,20 +32,27 @@ class Held:
     writer: str | None = None
     first_revision: int = 0
     last_revision: int = 0
+    shown: tuple[str, str] | None = field(default=None, compare=False)
+
+    def shown_by(self, table: Table) -> Held:
+        """The same with its keys as the values of their columns; ``table`` is that of its rows."""
+        return replace(self, shown=(shown_key(table, self.first_key), shown_key(table, self.last_key)))
 
     def __str__(self) -> str:
         if self.table is not None:
-            keys = f", keys {self.first_key!r} to {self.last_key!r}" if self.rows else ""
+            first, last = self.shown or (self.first_key.hex(), self.last_key.hex())
+            keys = f", keys ({first}) to ({last})" if self.rows else ""
             return f"{self.rows} rows of {self.table}{keys}"
         if self.first_revision == self.last_revision:
             return f"revision {self.last_revision} of {self.writer}"
         return f"revisions {self.first_revision} to {self.last_revision} of {self.writer}"
 
 
-def held_in_block(place: BlockPlace) -> Held:
-    """What a block holds, as its index says."""
+def held_in_block(place: BlockPlace, table: Table | None = None) -> Held:
+    """What a block holds, as its index says; keys are shown where the table of its rows is given."""
     header = place.header
-    return Held(header.table, header.rows, header.first_key, header.last_key)
+    held = Held(header.table, header.rows, header.first_key, header.last_key)
+    return held if table is None else held.shown_by(table)
 
 
 def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:

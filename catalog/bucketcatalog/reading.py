@@ -25,7 +25,7 @@ from .facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, 
 from .fetch import Blocks, read_block
 from .keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from .log.lost import telling_of_prunes
-from .losses import held_in_block
+from .losses import Held, held_in_block
 from .merge import Over, Part, merged, told_apart
 from .planning import Slice, narrowed
 from .replay.tail import read_events
@@ -69,12 +69,12 @@ def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
             read_block(blocks.store, place, table)
         except (CorruptionError, UnsupportedFormat) as error:
             found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
-            _lose(blocks, place, error)
+            _lose(blocks, held_in_block(place, table), place.name, error)
     return found
 
 
-def _lose(blocks: Blocks, place: BlockPlace, error: BucketCatalogError) -> None:
-    loss = blocks.losses.add(place.name, error, [held_in_block(place)]) if blocks.losses is not None else None
+def _lose(blocks: Blocks, held: Held, name: str, error: BucketCatalogError) -> None:
+    loss = blocks.losses.add(name, error, [held]) if blocks.losses is not None else None
     if loss is not None:
         warnings.warn(str(loss), CatalogWarning, stacklevel=2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from ..codec.segments import BlockPlace
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ..facts import Facts, Kind
 from ..fetch import read_block
+from ..keydecoding import shown_key
 from ..keys import encode_keys
 from ..losses import held_in_block
 from ..schema import Definitions
@@ -36,6 +38,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
     table = _shape_beside(definitions[owner], name) if is_beside else definitions[owner]
     if table is None:
         return  # sums or orders that nobody declares any more, and nobody reads
+    held = held_in_block(place, table)
     try:
         facts = read_block(store, place, table)
         problems = list(_problems(facts, place, table, stamped=not is_beside))
@@ -61,7 +64,8 @@ def _problems(facts: Facts, place: BlockPlace, table: Table, *, stamped: bool) -
     for field in ("rows", "first_key", "last_key", "oldest", "newest", "expectations", "late_updates"):
         is_, should = getattr(found, field), getattr(said, field)
         if is_ != should:
-            yield f"says {field} {should!r} in its header and holds {is_!r}"
+            show = partial(shown_key, table) if field.endswith("_key") else repr
+            yield f"says {field} {show(should)} in its header and holds {show(is_)}"
     keys = one_chunk(encode_keys(table, facts.rows))
     if len(keys) > 1:
         if pc.any(pc.less(keys[1:], keys[:-1])).as_py():

@@ -59,7 +59,8 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
         keys = _differing(derived.base(table), stored.base(table))
         if len(keys):
             text = f"Its state of table {table} differs from what its transactions say, in {len(keys)} keys."
-            yield Finding("DIFFERENT_STATE", name, text, (Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()),))
+            held = Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()).shown_by(derived.table(table))
+            yield Finding("DIFFERENT_STATE", name, text, (held,))
         yield from _beside(stored.base(table), name)
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..errors import BucketCatalogError, MissingObject, UnsupportedFormat
 from ..losses import Held
+from ..schema import Definitions
 
 
 class Severity(Enum):
@@ -89,6 +90,17 @@ class Finding:
     def __str__(self) -> str:
         held = f" It held {'; '.join(map(str, self.held))}." if self.held else ""
         return f"{self.severity.value} {self.code} {self.file}: {self.message}{held} Next: {self.remedy}"
+
+
+def with_keys(finding: Finding, definitions: Definitions) -> Finding:
+    """The same with the keys of what it held shown, where their tables are defined."""
+
+    def shown(held: Held) -> Held:
+        name = held.table
+        is_known = name is not None and name in definitions and definitions.contradiction(name) is None
+        return held.shown_by(definitions[name]) if name is not None and is_known else held
+
+    return replace(finding, held=tuple(map(shown, finding.held)))
 
 
 def unreadable(error: BucketCatalogError, what: str, file: str, *held: Held) -> Finding:

@@ -31,7 +31,7 @@ from ..schema import Definitions
 from .blocks import check_block
 from .checkpoints import References, check_checkpoint, check_segment, read_checkpoints
 from .deep import differences
-from .findings import Finding, unreadable
+from .findings import Finding, unreadable, with_keys
 from .inventory import Inventory, inventory
 from .pruned import Kept, is_reached, may_be_of_tag, refs_of, tagged_cuts
 from .timelines import (
@@ -209,7 +209,7 @@ class Walk:
         check = partial(_check_block, self.files, definitions)
         for number, uuid in enumerate(order, 1):
             places, wrong = check_segment(self.files, self.segments[uuid], self.found)
-            yield from wrong
+            yield from (with_keys(finding, definitions) for finding in wrong)
             for found in in_order(check, places, threads=self._threads):
                 yield from found
             self._tell(f"segments: {number:,} of {len(order):,}")

@@ -61,7 +61,7 @@ def _facts(finding: Finding) -> dict[str, Any]:
 
 
 def shown_held(held: Held) -> dict[str, Any]:
-    """What was held, for JSON: keys as hexadecimal digits."""
+    """What was held, for JSON: keys as hexadecimal digits and, where their table is known, as the values of their columns."""
     if held.table is None:
         return {"writer": held.writer, "first_revision": held.first_revision, "last_revision": held.last_revision}
     return {
@@ -69,6 +69,7 @@ def shown_held(held: Held) -> dict[str, Any]:
         "rows": held.rows,
         "first_key": held.first_key.hex(),
         "last_key": held.last_key.hex(),
+        "shown": None if held.shown is None else list(held.shown),
     }
 
 

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from ..cut import Cut
 from ..errors import CorruptionError
+from ..keydecoding import shown_key
 from ..keyfilters import Hashes
 from ..tables import Table
 from ..v1 import log_pb2
@@ -218,17 +219,18 @@ def _index_prefix(length: int) -> bytes:
     return _INDEX_TAG + _varint(length)
 
 
-def check_block(data: bytes, place: BlockPlace) -> None:
-    """``CorruptionError`` where these bytes are not those that the index speaks of."""
+def check_block(data: bytes, place: BlockPlace, table: Table) -> None:
+    """``CorruptionError`` where these bytes are not those that the index speaks of; ``table`` is that of the block's rows."""
     if data[-4:] != place.checksum.to_bytes(4, "little"):
-        held = held_by_block(place)
+        held = held_by_block(place, table)
         raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.", next_step=_REMEDY)
 
 
-def held_by_block(place: BlockPlace) -> str:
-    """What a block holds, for messages about its loss."""
+def held_by_block(place: BlockPlace, table: Table) -> str:
+    """What a block of rows of that shape holds, for messages about its loss."""
     header = place.header
-    return f"{header.rows} rows of table {header.table!r}, keys {header.first_key!r} to {header.last_key!r}"
+    keys = f"({shown_key(table, header.first_key)}) to ({shown_key(table, header.last_key)})"
+    return f"{header.rows} rows of table {header.table!r}, keys {keys}"
 
 
 def _varint(number: int) -> bytes:
