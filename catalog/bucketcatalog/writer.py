@@ -150,6 +150,7 @@ class Writer:
             segments=events.segments,
             tags=() if tag is None else (tag,),
             voids=tx.voids,
+            losses=tx.losses,
             boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
         )
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
@@ -267,6 +268,16 @@ class Writer:
             self._open_timeline()
             tx = WriteTransaction(self, "void", {}, None)
             tx.voids = tuple(transactions)
+            committed = self.commit(tx, self.draft())
+            assert committed is not None
+            return committed
+
+    def accept(self, losses: Iterable[Void]) -> Committed:
+        """Say that transactions of this timeline cannot be read, and count as absent from here on. Its files have to know that already."""
+        with self._turn:
+            self._open_timeline()
+            tx = WriteTransaction(self, "accept loss", {}, None)
+            tx.losses = tuple(losses)
             committed = self.commit(tx, self.draft())
             assert committed is not None
             return committed

@@ -51,6 +51,7 @@ class WriteTransaction:
         self.application = application
         self.tag: TagEntry | None = None
         self.voids: tuple[Void, ...] = ()
+        self.losses: tuple[Void, ...] = ()
         self.boundary: Boundary | None = None
         self._writer = writer
         self._draft: Draft | None = None

@@ -58,14 +58,18 @@ def message(name: str) -> Any:
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"bucketcatalog.v1.{name}"))
 
 
+def is_whole(data: bytes) -> bool:
+    """Whether the checksum of sealed bytes is right."""
+    body, tag, checksum = data[:-35], data[-35:-32], data[-32:]
+    return tag == b"\xfa\x7f\x20" and hashlib.sha256(body).digest() == checksum
+
+
 def unsealed(data: bytes, kind: str) -> Any:
     """A sealed message, its checksum checked before anything else (spec/sealing.md)."""
-    body, tag, checksum = data[:-35], data[-35:-32], data[-32:]
-    assert tag == b"\xfa\x7f\x20"
-    assert hashlib.sha256(body).digest() == checksum
+    assert is_whole(data)
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    known = {"Checkpoint": {"runs", "boundary", "voids"}, "Transaction": {"boundary", "voids"}}
+    known = {"Checkpoint": {"runs", "boundary", "voids", "losses"}, "Transaction": {"boundary", "voids", "losses"}}
     assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 
@@ -461,11 +465,25 @@ class SpecReader:
         self.database = database
         self.transactions: dict[Ref, Any] = {}
         self.checkpoints: dict[Ref, Any] = {}
+        unread: set[Ref] = set()
         for path in sorted(root.rglob("*")):
             match = _LOG.fullmatch(path.relative_to(root).as_posix())
-            if match is not None and match[2] == database:
+            if match is not None and match[5] == "txn" and not is_whole(path.read_bytes()):
+                unread.add((match[1], int(match[3]), UUID(match[4]).bytes))
+            elif match is not None and match[2] == database:
                 kind, into = ("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
                 into[match[1], int(match[3]), UUID(match[4]).bytes] = self._log_file(path, kind, match)
+
+        self.lost = {
+            _ref_of(loss.transaction): loss
+            for ref, t in self.transactions.items()
+            for loss in t.losses
+            if loss.transaction.writer == ref[0]
+        }
+        self.unread = {ref: _stand_in(self.lost[ref]) for ref in unread}  # whatever is not lost must be readable
+        for transaction in self.transactions.values():
+            self._check_parents(transaction)
+        self.transactions |= self.unread
 
     def _log_file(self, path: Path, kind: str, match: re.Match[str]) -> Any:
         parsed = unsealed(path.read_bytes(), kind)
@@ -473,7 +491,6 @@ class SpecReader:
         assert parsed.uuid == UUID(match[4]).bytes
         if kind == "Transaction":
             assert uuid_time(parsed.uuid) == parsed.commit_time
-            self._check_parents(parsed)
         else:
             voided = {link.uuid for link in parsed.voids}
             heads = [head for writer in parsed.cut.writers for head in writer.heads if head.uuid not in voided]
@@ -485,7 +502,8 @@ class SpecReader:
     def _check_parents(self, transaction: Any) -> None:
         for link in transaction.parents:
             name = f"{transaction.writer}/{self.database}/transactions/{link.revision:020}/{UUID(bytes=link.uuid)}.txn"
-            assert (self.root / name).read_bytes()[-32:] == link.digest
+            if (transaction.writer, link.revision, link.uuid) not in self.lost:
+                assert (self.root / name).read_bytes()[-32:] == link.digest
 
     def from_transactions(self, until: int | None = None) -> Answer:
         """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
@@ -494,7 +512,7 @@ class SpecReader:
         for ref, transaction in wanted.items():
             for other in _reads(ref, transaction):
                 assert other in wanted or other in voided  # closed under parents and reads
-        said = [_emptied(transaction) if ref in voided else transaction for ref, transaction in wanted.items()]
+        said = self._said(wanted, voided)
         return Answer(*self._facts(said, []), _tag_entries(said, []))
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
@@ -515,8 +533,15 @@ class SpecReader:
         voided = _voided(tail.values(), checkpoints)
         for checkpoint in checkpoints:  # one that does not know of a void must not be used
             assert all(ref in _voided([], [checkpoint]) for ref in voided if self._covers(checkpoint, ref))
-        said = [_emptied(transaction) if ref in voided else transaction for ref, transaction in tail.items()]
+        said = self._said(tail, voided)
         return Answer(*self._facts(said, checkpoints, classes), _tag_entries(said, checkpoints))
+
+    def _said(self, found: dict[Ref, Any], voided: set[Ref]) -> list[Any]:
+        """Transactions of a cut as they count there (spec/voids.md, spec/losses.md)."""
+        assert not (self.unread.keys() & found.keys()) - voided  # their loss was accepted by what is not in the cut
+        left = {ref: t for ref, t in found.items() if ref not in voided}
+        left |= {ref: _emptied(t) for ref, t in found.items() if ref in voided and ref not in self.lost}
+        return list(left.values())
 
     def _covers(self, checkpoint: Any, ref: Ref) -> bool:
         """Whether the checkpoint covers a transaction (spec/checkpoints.md, "Coverage")."""
@@ -665,10 +690,24 @@ def _tag_entries(tail: Iterable[Any], checkpoints: Iterable[Any]) -> list[tuple[
 
 
 def _voided(tail: Iterable[Any], checkpoints: Iterable[Any]) -> set[Ref]:
-    """What maintainers have voided (spec/voids.md)."""
-    links = [link for transaction in tail if transaction.writer.startswith("maintainer-") for link in transaction.voids]
+    """What maintainers have voided (spec/voids.md), and what timelines have lost (spec/losses.md)."""
+    tail = list(tail)
+    links = [loss.transaction for transaction in tail for loss in transaction.losses]
+    links += [link for transaction in tail if transaction.writer.startswith("maintainer-") for link in transaction.voids]
     links += [link for checkpoint in checkpoints for link in checkpoint.voids]
-    return {(link.writer, link.revision, link.uuid) for link in links}
+    return set(map(_ref_of, links))
+
+
+def _ref_of(link: Any) -> Ref:
+    return link.writer, link.revision, link.uuid
+
+
+def _stand_in(loss: Any) -> Any:
+    """What counts in the place of a transaction that is lost: its name, and what it follows (spec/losses.md)."""
+    link = loss.transaction
+    return message("Transaction")(
+        writer=link.writer, revision=link.revision, uuid=link.uuid, commit_time=uuid_time(link.uuid), parents=loss.follows
+    )
 
 
 def _emptied(transaction: Any) -> Any:
