@@ -29,6 +29,7 @@ from .merging import Alone, Workers
 from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .store.persist import persistently
+from .tables import Table
 from .tagging import Decided, Tag, given, taken_back
 from .times import Time
 from .versions import Version
@@ -272,13 +273,17 @@ class Writer:
             assert committed is not None
             return committed
 
-    def accept(self, losses: Iterable[Void]) -> Committed:
-        """Say that transactions of this timeline cannot be read, and count as absent from here on. Its files have to know that already."""
+    def accept(self, losses: Iterable[Void], tables: Iterable[Table]) -> Committed:
+        """Say that transactions of this timeline cannot be read, and count as absent from here on; its files have to know that already.
+
+        The ``tables`` are defined again, since nobody knows which of them only those did.
+        """
         with self._turn:
             self._open_timeline()
-            tx = WriteTransaction(self, "accept loss", {}, None)
+            tx, draft = WriteTransaction(self, "accept loss", {}, None), self.draft()
             tx.losses = tuple(losses)
-            committed = self.commit(tx, self.draft())
+            draft.tables |= {table.name: table for table in tables}
+            committed = self.commit(tx, draft)
             assert committed is not None
             return committed
 
