@@ -19,6 +19,7 @@ ORDER = [
     "clock",
     "names",
     "paths",
+    "recent",
     "cut",
     "uuids",
     "arrays",
