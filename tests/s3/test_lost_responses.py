@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, checkpoint, segmenting
+from bucketcatalog import Catalog, publishing, segmenting
 from bucketcatalog.errors import (
     BucketCatalogError,
     ClosedWriter,
@@ -253,7 +253,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
 ) -> None:
     """From the first request of each kind on."""
     step = STEPS[name]
-    for module in (checkpoint, segmenting):
+    for module in (publishing, segmenting):
         monkeypatch.setattr(module, "PATIENCE", 0.2)
     process = Process(bench)
     if step.in_parts:

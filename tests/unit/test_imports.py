@@ -76,6 +76,7 @@ ORDER = [
     "bulk",
     "merging",
     "checkpoint",
+    "publishing",
     "checking",
     "abandoned",
     "tagging",

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..checkpoint import CheckpointResult
 from ..errors import InvalidOption
 from ..names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id
+from ..publishing import CheckpointResult
 from ..snapshot import Snapshot
 from .compacting import compact, policy_of
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
