@@ -17,10 +17,12 @@ from bucketcatalog.errors import CommitUnknown, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
 
+from .columns import DATABASE
 from .comparing import check
-from .driver import DATABASE, Addressed, EngineReader, heads_of
+from .driver import Addressed
 from .machine import NEVER_LANDS
 from .model import Key, Op, State, Version, VersionName
+from .onlooker import EngineReader, heads_of
 from .pruning import MAINTAINERS, Pruning, Tag
 from .restores import usable
 from .steps import TABLES, Compare, Fault

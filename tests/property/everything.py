@@ -13,9 +13,10 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore
 
 from .collecting import Collect, Collecting, NameAgain, Reap
+from .columns import DATABASE
 from .comparing import Comparer, check
-from .driver import DATABASE, EngineReader
 from .histories import STATED_ACTION, histories
+from .onlooker import EngineReader
 from .pruning import MAINTAINERS, LongWait, Prune, Tag
 from .repairing import FromTheFuture, Repair, Repairing
 from .restores import Restore, Restoring
