@@ -39,13 +39,13 @@ Data = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """A maintainer collects: now, or as it is done in half a day. ``refuses``: the deleter fails at each so-manieth file.
+    """A maintainer collects, each time after so many hours more. ``refuses``: the deleter fails at each so-manieth file.
 
     ``dies_at`` is the file at which its process dies, ``fault`` what becomes of a PUT, after so many, in the last run.
     """
 
     who: int
-    waits: bool
+    hours: tuple[int, ...]
     refuses: int = 0
     dies_at: int | None = None
     fault: Fault = Fault.NONE
@@ -150,7 +150,7 @@ class Collecting(Pruning):
     def _take(self, step: Any) -> None:
         match step:
             case Collect():
-                for hours in (7, 7) if step.waits else (0,):
+                for hours in step.hours:
                     if hours:
                         self._wait_long(hours * HOUR)
                     self._collect(step)

@@ -56,7 +56,7 @@ _RESTORE = st.builds(
 _COLLECT = st.builds(
     Collect,
     who=_MAINTAINER,
-    waits=st.sampled_from((True, True, False)),
+    hours=st.sampled_from(((7, 7), (7, 7), (7, 1), (0,))),
     refuses=st.sampled_from((0, 0, 2)),
     dies_at=st.sampled_from((None, None, None, 0, 1, 2)),
     fault=_MAINTAINERS_FAULT,
