@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .checkpoint import outside_reads, totals_of
+from .checkpoint import outside_reads
 from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint, Coverage, encode_checkpoint
 from .codec.seal import digest
@@ -30,6 +30,7 @@ from .log.tags import tags_of
 from .log.view import View
 from .merging import MergeTask, merge_parts, run_task
 from .names import MAINTAINER_PREFIX, is_name, writer_id
+from .publishing import totals_of
 from .segmenting import PATIENCE
 from .store.base import Store
 from .store.persist import for_seconds, put_persistently

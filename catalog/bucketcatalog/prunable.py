@@ -12,7 +12,6 @@ from functools import cached_property
 
 from . import paths
 from .abandoned import SAFE_AGE
-from .checkpoint import PUBLISH_WITHIN
 from .codec.checkpoints import Checkpoint
 from .cut import Cut, Head
 from .errors import CorruptionError
@@ -24,6 +23,7 @@ from .log.tags import TagState, tags_of
 from .log.view import View
 from .names import is_maintainer
 from .paths import LogFile
+from .publishing import PUBLISH_WITHIN
 from .retention import SAFE_GRACE
 from .store.base import ObjectInfo
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from .checkpoint import prepare_kept, publish, view_to_keep
+from .checkpoint import prepare_kept, view_to_keep
 from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint
 from .cut import Cut
@@ -26,6 +26,7 @@ from .log.walking import kept_checkpoint, rests_on_what_is_gone
 from .merging import run_task
 from .names import is_data_writer
 from .prunable import Kind, Prunable, Stored, prunable
+from .publishing import publish
 from .retention import Retention, chosen_horizon, of_everyone
 from .store.persist import for_seconds, persistently
 from .writer import Writer

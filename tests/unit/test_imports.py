@@ -77,6 +77,7 @@ ORDER = [
     "bulk",
     "merging",
     "checkpoint",
+    "publishing",
     "checking",
     "abandoned",
     "tagging",

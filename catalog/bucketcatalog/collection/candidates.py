@@ -21,7 +21,7 @@ from ..references import ids, references, stored_column
 from ..render import output_schema, render
 from ..tables import Column, Table
 from .judging import judge, masked
-from .parents import ParentIds, external_column, joined, parent_ids, states
+from .parents import Distinct, ParentIds, external_column, parent_ids, states
 from .pins import Mask, Pins
 
 VERSION = "_version"
@@ -125,12 +125,12 @@ def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: 
 def owning(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
     """Those of the wanted ids of a parent table's rows that own rows which are not purged, while no live row carries the id."""
     ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.owners[table.name].live)))
-    found = ended.slice(0, 0)
+    found = Distinct()
     for child in rules.children[table.name] if len(ended) else ():
         for facts in states(contents.base(child.name), Part.EVERYTHING, [owner_column(child)]):
             values = owned_in(facts, child)
-            found = joined(found, values.filter(pc.is_in(values, value_set=ended)))
-    return found
+            found.add(values.filter(pc.is_in(values, value_set=ended)))
+    return found.values()
 
 
 def owned_in(facts: Facts, child: Table) -> pa.Array:
