@@ -20,9 +20,10 @@ from .errors import InvalidVersion, MissingObject
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.horizon import Horizon, floors_of
+from .log.kept import KeptCheckpoints
 from .log.tags import tags_of
 from .log.view import View
-from .log.walking import kept_checkpoint, rests_on_what_is_gone
+from .log.walking import rests_on_what_is_gone
 from .merging import run_task
 from .names import is_data_writer
 from .prunable import Kind, Prunable, Stored, prunable
@@ -162,9 +163,11 @@ class Pruning:
     def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
         """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
         named = {tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped}
-        lacking = [
-            cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view) and not kept_checkpoint(self._files, cut)
-        ]
+        behind = [cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view)]
+        if not behind:
+            return ()
+        kept = KeptCheckpoints.listed(self._files)
+        lacking = [cut for cut in behind if kept.of(cut) is None]
         self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
         lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:

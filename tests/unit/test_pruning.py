@@ -12,6 +12,7 @@ from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPr
 from bucketcatalog.checking.findings import SORTS, Finding
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.pruning import PruneResult
+from bucketcatalog.store.faults import Counting
 from bucketcatalog.writer import Writer
 
 from .helpers import MINUTE, World, bucket, names, obj, rows
@@ -162,6 +163,29 @@ def test_a_tag_keeps_its_version_readable_and_is_freed_when_it_is_dropped(world:
     assert kept[0] in [file.name for file in prune(world).files]
     with pytest.raises(HistoryPruned):
         world.snapshot(version=tagged)
+
+
+@pytest.mark.parametrize("tags", [1, 12])
+def test_the_checkpoints_of_all_tags_are_listed_at_once(monkeypatch: pytest.MonkeyPatch, tags: int) -> None:
+    world = World.counting()
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    monkeypatch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", world.clock)
+    store = world.store
+    assert isinstance(store, Counting)
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        for number in range(tags):
+            put(world, writer, f"x{number}")
+            tagger.tag(f"t{number}")
+        world.clock.tick(HOUR)
+        put(world, writer, "y")
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    assert len(prune(world).tags) == tags
+    world.clock.tick(GRACE)
+    store.reset()
+    assert prune(world).tags == ()
+    first = f"maintainer-2/default/transactions/{0:020}/"
+    assert store.names["list", first] == 1, "however many tags there are"
 
 
 def test_writers_go_on_after_a_prune_and_never_use_a_revision_again(world: World) -> None:
