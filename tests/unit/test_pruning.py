@@ -418,6 +418,47 @@ def test_verify_finds_a_damaged_checkpoint_of_a_tag_and_repair_names_it_as_lost(
     assert made.actions == () and [f.file for f in made.lost] == [kept]
 
 
+def test_a_tags_checkpoint_that_is_gone_is_named_by_its_place_by_readers_and_verify(world: World) -> None:
+    world.store.delete(pruned_with_a_tag(world))
+    place = "maintainer-1/default/transactions/" + "0" * 20
+    with pytest.raises(MissingObject, match=f"{place} .*'early'") as missed:
+        names(world.snapshot(version="early"))
+    assert "copy of the store" in missed.value.next_step and "early --drop" in missed.value.message
+    assert [(f.code, f.file) for f in verified(world) if f.severity.value == "error"] == [("MISSING_CHECKPOINT", place)]
+    made = world.catalog().repair(writer="maintainer-1", clock=world.clock)
+    assert made.actions == () and [f.file for f in made.lost] == [place]
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("early")
+    assert "error" not in {f.severity.value for f in verified(world)}
+
+
+def test_a_tag_without_a_checkpoint_of_its_own_is_no_finding_while_its_transactions_are_there(world: World) -> None:
+    old_history(world)
+    prune(world)
+    with world.writer("maintainer-2") as tagger:
+        tagger.tag("late")
+    with world.writer("a") as writer:
+        put(world, writer, "more")
+    assert verified(world) == []
+
+
+def test_what_was_pruned_names_a_tag_to_read_where_that_helps(world: World) -> None:
+    pruned_with_a_tag(world)
+    for read in (lambda: world.snapshot(version="a@0"), lambda: world.catalog().diff(start="a@0")):
+        with pytest.raises(HistoryPruned) as error:
+            read()
+        assert "'early'" in error.value.next_step
+    for options in ({"start": "a@0"}, {"start": "early"}, {}):
+        with pytest.raises(HistoryPruned) as error:
+            world.catalog().changes(**options)
+        assert "tag" not in error.value.next_step
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("early")
+    with pytest.raises(HistoryPruned) as error:
+        world.snapshot(version="a@0")
+    assert "tag" not in error.value.next_step
+
+
 def test_verify_finds_damaged_segments_of_a_tags_checkpoint(world: World) -> None:
     pruned_with_a_tag(world)
     (segment,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]

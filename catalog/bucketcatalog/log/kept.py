@@ -1,14 +1,18 @@
-"""What is there for tags behind the horizon: the checkpoints that maintainers keep for them."""
+"""What is there for tags behind the horizon: the checkpoints that maintainers keep for them, which a clone has none of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..codec.checkpoints import Checkpoint
+from ..codec.tags import TagEntry
 from ..cut import Cut
 from ..names import is_maintainer
 from .files import LogFiles
 from .gathering import Ref
+
+CLONE = "clone"
+"""The operation of the transaction that makes a database a clone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +38,12 @@ class KeptCheckpoints:
             if (found := self.files.checkpoint(*ref)).cut == cut:
                 return found
         return None
+
+
+def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:
+    """Whether the database is a clone, and the tag one of its source: what that names was not cloned.
+
+    Of a clone's maintainer nothing comes after the transaction that made the clone, so that this is a head of the ``newest`` cut.
+    """
+    heads = [(writer, head) for writer, heads in newest.heads.items() if is_maintainer(writer) for head in heads]
+    return any(files.transaction(*ref).operation == CLONE for ref in heads if ref[1].commit_time > tag.stamp[0])
