@@ -188,6 +188,50 @@ def test_the_checkpoints_of_all_tags_are_listed_at_once(monkeypatch: pytest.Monk
     assert store.names["list", first] == 1, "however many tags there are"
 
 
+def keepers(result: PruneResult) -> dict[str, int]:
+    return {each.keeper.value: each.files for each in result.kept}
+
+
+def test_a_forced_prune_of_a_young_catalog_says_what_keeps_its_files(world: World) -> None:
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        for name in "xyz":
+            put(world, writer, name)
+            tagger.tag(name)
+    done = prune(world, "0s", grace="0s", force=True)
+    assert (done.files, done.waiting) == ((), ()) and done.needs_checkpoint
+    found = keepers(done)
+    assert found == {"newer": 1, "horizon": 3, "tag": 6, "head": 2, "listed": 5}, "the newest of all is the boundary"
+    assert sum(found.values()) == len(stored(world))
+    assert sum(each.bytes for each in done.kept) == sum(info.size for info in world.store.list(""))
+
+
+@pytest.mark.parametrize(("options", "keeper"), [({"keep": 3}, "keep"), ({"older_than": "30d"}, "age")])
+def test_the_policy_keeps_everything_where_it_lets_no_checkpoint_be_the_horizon(
+    world: World, options: dict[str, Any], keeper: str
+) -> None:
+    old_history(world)
+    checkpoint(world)
+    for dry_run in (True, False):
+        told = prune(world, **options, dry_run=dry_run)
+        assert (told.waiting, told.horizon) == ((), None) and keepers(told) == {keeper: len(stored(world))}
+
+
+def test_what_nobody_has_put_into_a_checkpoint_is_kept_for_that(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+    told = prune(world, dry_run=True)
+    assert told.needs_checkpoint and keepers(told) == {"checkpoint": 1}
+
+
+def test_what_came_after_a_horizon_is_kept_by_the_policy_and_the_rest_by_what_it_is(world: World) -> None:
+    old_history(world)
+    stays = {"horizon": 3, "head": 1, "listed": 2}
+    assert keepers(prune(world)) == {"newer": 7} | stays, "a commit of each writer, the next checkpoint, and what is about them"
+    world.clock.tick(GRACE)
+    done = prune(world)
+    assert done.files and keepers(done) == {"age": 7} | stays and sum(keepers(done).values()) == len(stored(world))
+
+
 def test_writers_go_on_after_a_prune_and_never_use_a_revision_again(world: World) -> None:
     old_history(world)
     prune(world)
