@@ -83,6 +83,7 @@ ORDER = [
     "writer",
     "collection",
     "repairing",
+    "holding",
     "restoring",
     "retention",
     "prunable",
