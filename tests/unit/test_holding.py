@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from bucketcatalog import AccessDenied, Catalog, CatalogWarning, DataCollected
 from bucketcatalog.restoring import Restored, plan_restore, restore
+from bucketcatalog.store.base import ObjectInfo
 from bucketcatalog.store.faults import Failing, SimulatedCrash
+from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.writer import Writer
 
 from .helpers import Intervening, World, names, obj, rows, version
@@ -130,3 +133,39 @@ def test_a_tag_of_a_restore_that_cannot_be_dropped_is_told(yard: Yard) -> None:
     with pytest.warns(CatalogWarning, match="restore-"):
         assert restored(yard, "release", catalog=Catalog(failing)).committed is not None
     assert names(yard.world.snapshot()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_collection_that_lists_the_drop_of_a_tag_and_not_the_tag_given_before_it_deletes_nothing(yard: Yard, number: int) -> None:
+    """It lists the timeline of whoever restores; then that one gives its tag, and somebody who has not seen it drops the first one."""
+    tagged_and_ended(yard)
+    with yard.world.writer("maintainer-2") as held:
+        held.drop_tag("late")
+    yard.world.clock.tick(7 * HOUR)
+    store = yard.world.store
+
+    def own_tag() -> None:
+        yard.world.clock.tick()
+        with yard.world.writer("maintainer-1") as held:
+            held.tag("own", version="release")
+
+    def drop() -> None:
+        with yard.world.writer("maintainer-2", catalog=Catalog(Intervening(store, "maintainer-2/", own_tag))) as held:
+            held.drop_tag("release")
+
+    class Listing(Wrapped):
+        """Something happens right before the listing of a timeline that has this number."""
+
+        listed = 0
+
+        def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
+            if prefix == "maintainer-2/default/transactions/":
+                self.listed += 1
+                if self.listed == number + 1:
+                    drop()
+            return super().list(prefix, after=after, limit=limit)
+
+    listing = Listing(store)
+    done = yard.collect(catalog=Catalog(listing), writer="maintainer-9")
+    assert listing.listed > number and done.boundary and (done.tagged, done.deleted) == (2, 1)
+    assert yard.has("a") and yard.has("b") and not yard.has("c")
