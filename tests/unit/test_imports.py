@@ -85,6 +85,7 @@ ORDER = [
     "writer",
     "collection",
     "repairing",
+    "holding",
     "restoring",
     "retention",
     "prunable",
