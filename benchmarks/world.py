@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bucketcatalog.checkpoint import CheckpointResult
+from bucketcatalog.publishing import CheckpointResult
 
 from . import dataset, ours
 

@@ -2,25 +2,22 @@
 
 A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. Its cost follows
 what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels (``tiers``), and
-refers to the others' segments again. The order of the writes is the segments, the checkpoint, its marker under ``newest/``: until the
-marker is there nothing refers to what was written before.
+refers to the others' segments again. Here is decided what it starts from and what its tasks merge; ``publishing`` puts what comes of it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from . import clock, paths
-from .codec.blocks import TOMBSTONES, BlockClass
-from .codec.checkpoints import Checkpoint, Totals, encode_checkpoint
+from . import clock
+from .codec.checkpoints import Checkpoint
 from .codec.seal import RUNS
 from .codec.segmentrefs import SegmentReference
 from .codec.segments import Origin
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import CheckpointTooLate, CorruptionError, HistoryPruned
+from .errors import CorruptionError, HistoryPruned
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
@@ -33,37 +30,8 @@ from .log.owner import OwnTimeline
 from .log.tags import tags_of
 from .log.view import View
 from .log.walking import version_view
-from .merging import Merged, MergeTask, merge_parts
-from .segmenting import PATIENCE
-from .store.persist import for_seconds, put_persistently
+from .merging import MergeTask, merge_parts
 from .tiers import lowest_merged
-
-PUBLISH_WITHIN = 6 * 3_600 * 1_000_000
-"""Microseconds, by the store's clock, from the look to the publication. A checkpoint that refers to segments of another is, until it is
-published, a reader of that one: like any reader it has the maximum snapshot age. What it writes is referred to by nothing until then.
-
-It starts from none that may go already, and is not published where a newer horizon lets the one go that it started from. Of a horizon that
-is published after that was asked, which is just before the put, nothing goes before the grace period is over, and no grace period is
-shorter than this unless somebody forces it: by then whoever prunes has looked again, and has seen the checkpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointResult:
-    """What a checkpoint made: its name, the version that it covers, the rows and segments of that state, and what was written for it.
-
-    ``bytes`` were written, by so many ``tasks``, in so many ``seconds`` from the look on; ``reused_bytes`` are the size of segments of the
-    checkpoint before, referred to again.
-    """
-
-    name: str
-    version: str
-    revision: int
-    rows: int
-    bytes: int
-    segments: int
-    reused_bytes: int = 0
-    tasks: int = 1
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -242,71 +210,6 @@ def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prep
         for number, parts in enumerate(every)
     ]
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked, merge.parent)
-
-
-def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> CheckpointResult:
-    """Put the checkpoint that refers to what its tasks wrote, one result a task.
-
-    ``CheckpointTooLate`` where that has taken so long that what it refers to may be pruned as something that nothing refers to, or where
-    the checkpoint whose segments it refers to again may go by now.
-    """
-    written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
-    kept = prepared.draft.segments
-    totals = totals_of([*kept, *written])
-    checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
-    data = encode_checkpoint(checkpoint)
-    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
-    _refuse_late(files, prepared, name)
-    _refuse_pruned(files, prepared, name)
-    _put(files, name, data)
-    if prepared.marked:
-        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
-    return CheckpointResult(
-        name=name,
-        version=str(checkpoint.cut),
-        revision=checkpoint.revision,
-        rows=sum(t.live + t.tombstones + t.stubs for t in totals.values()),
-        bytes=len(data) + sum(segment.size for segment in written),
-        segments=len(kept) + len(written),
-        reused_bytes=sum(segment.size for segment in kept),
-        tasks=len(prepared.tasks),
-        seconds=round(clock.monotonic() - prepared.started, 3),
-    )
-
-
-def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
-    took = files.store.now_us() - prepared.began
-    if took > PUBLISH_WITHIN:
-        raise CheckpointTooLate(
-            f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
-            next_step=f"Merge it on more cores, in less than {PUBLISH_WITHIN / 3.6e9:g} h.",
-        )
-
-
-def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
-    """One that is kept for a tag is made of what goes, by who deletes it afterwards, or by others who find this one or make their own."""
-    if prepared.marked and prepared.parent is not None and prepared.draft.segments and goes(prepared.parent, horizon_of(files)):
-        raise CheckpointTooLate(
-            f"{name} was not published: a horizon was published meanwhile that lets go what it refers to.",
-            next_step="Write another, which starts from the horizon.",
-        )
-
-
-def _put(files: LogFiles, name: str, data: bytes) -> None:
-    """Put a file of a checkpoint; a lost response is met with the same bytes again."""
-    put_persistently(files.store, name, data, for_seconds(PATIENCE))
-
-
-def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
-    """How many rows of each sort the segments hold, by table."""
-    counts: dict[str, Counter[BlockClass]] = {}
-    for segment in segments:
-        for run in segment.rows_runs:
-            counts.setdefault(run.table, Counter())[run.block_class] += run.rows
-    return {
-        name: Totals(of[BlockClass.LIVE], sum(of[each] for each in TOMBSTONES), of[BlockClass.STUBS])
-        for name, of in counts.items()
-    }
 
 
 def outside_reads(files: LogFiles, view: View) -> Cut:

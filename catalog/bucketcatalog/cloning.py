@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from . import clock, paths
-from .checkpoint import outside_reads, totals_of
+from .checkpoint import outside_reads
 from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint, Coverage, encode_checkpoint
 from .codec.seal import digest
@@ -26,11 +26,13 @@ from .log.applications import latest_results
 from .log.boundaries import boundaries_of
 from .log.files import LogFiles
 from .log.horizon import floors_of
+from .log.kept import CLONE
 from .log.owner import DEFAULT_LIMITS
 from .log.tags import tags_of
 from .log.view import View
 from .merging import MergeTask, merge_parts, run_task
 from .names import MAINTAINER_PREFIX, is_name, writer_id
+from .publishing import totals_of
 from .segmenting import PATIENCE
 from .store.base import Store
 from .store.persist import for_seconds, put_persistently
@@ -243,7 +245,7 @@ class _Clone:
         database.remember(self._view.cut)
         with Writer(database, self._place.maintainer, self._now, DEFAULT_LIMITS) as writer:
             metadata = {"source": self._files.store.url, "version": str(self._view.cut)}
-            tx = WriteTransaction(writer, "clone", metadata, None)
+            tx = WriteTransaction(writer, CLONE, metadata, None)
             tx.boundary = Boundary(horizon=self._view.cut, checkpoint=link, floors=floors)
             writer.commit(tx, writer.draft())
 

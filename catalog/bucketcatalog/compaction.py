@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from . import clock
 from .catalog import Catalog
-from .checkpoint import CheckpointResult
 from .errors import (
     BucketCatalogError,
     ClosedWriter,
@@ -23,6 +22,7 @@ from .errors import (
 )
 from .log.view import View
 from .names import COMPACTOR_PREFIX, host_writer, writer_id
+from .publishing import CheckpointResult
 from .writer import Writer
 
 PASSING = (StoreUnavailable, OutcomeUnknown, CommitError, MissingObject)

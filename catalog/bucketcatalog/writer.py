@@ -13,12 +13,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self
 
-from . import clock
 from .bulk import BulkEvents
-from .checkpoint import CheckpointResult, prepare, publish
+from .checkpoint import prepare
 from .codec.boundaries import Boundary
 from .codec.checkpoints import ApplicationResult, Checkpoint
-from .codec.transactions import Application, Link, Transaction, Void, encode_transaction
+from .codec.transactions import Application, Link, Void, encode_transaction
 from .cut import Cut, Head
 from .database import Database
 from .drafts import Draft
@@ -28,12 +27,13 @@ from .log.owner import Limits, OwnTimeline
 from .merging import Alone, Workers
 from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
+from .publishing import CheckpointResult, publish
 from .store.persist import persistently
 from .tables import Table
 from .tagging import Decided, Tag, given, taken_back
 from .times import Time
 from .versions import Version
-from .writetransaction import Committed, WriteTransaction, check_options
+from .writetransaction import Committed, WriteTransaction, check_options, placed
 
 
 class Writer:
@@ -130,32 +130,11 @@ class Writer:
         timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
         timeline.refuse_stale(commit_time, draft.read_at)
-        uuid = clock.uuid7(commit_time).bytes
-        stamp = (commit_time, self.id, timeline.next_revision, uuid)
-        tag = None if tx.tag is None else replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
-        transaction = Transaction(
-            writer=self.id,
-            database=self.database,
-            revision=timeline.next_revision,
-            uuid=uuid,
-            commit_time=commit_time,
-            lateness_bound=timeline.limits.lateness_bound,
-            parents=timeline.parents,
-            operation=tx.operation,
-            metadata=tx.metadata,
-            metrics=tx.metrics,
-            application=tx.application,
-            reads=others.changed_since(self._read),
-            tables=tuple(undefined),
-            segments=events.segments,
-            tags=() if tag is None else (tag,),
-            voids=tx.voids,
-            losses=tx.losses,
-            boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
-        )
+        reads = others.changed_since(self._read)
+        transaction = placed(tx, timeline, commit_time, reads=reads, tables=undefined, segments=events.segments)
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
-        tx.tag = tag
+        tx.tag = transaction.tags[0] if transaction.tags else None
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}
         link = timeline.parents[0]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
+from . import clock
 from .codec.boundaries import Boundary
+from .codec.segmentrefs import SegmentReference
 from .codec.tags import TagEntry
-from .codec.transactions import Application, Void
+from .codec.transactions import Application, Transaction, Void
+from .cut import Cut
 from .drafts import Draft, Rows
 from .errors import ClosedWriter, InvalidOption
 from .events import EventKind
+from .log.owner import OwnTimeline
+from .tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,40 @@ class WriteTransaction:
         draft, self._draft = self._draft, None
         if kind is None and draft is not None:
             self.committed = self._writer.commit(self, draft)
+
+
+def placed(
+    tx: WriteTransaction,
+    timeline: OwnTimeline,
+    commit_time: int,
+    *,
+    reads: Cut,
+    tables: Sequence[Table],
+    segments: tuple[SegmentReference, ...],
+) -> Transaction:
+    """The transaction as it stands in the log, at the next place of its writer's timeline."""
+    uuid = clock.uuid7(commit_time).bytes
+    stamp = (commit_time, timeline.writer, timeline.next_revision, uuid)
+    return Transaction(
+        writer=timeline.writer,
+        database=timeline.files.database,
+        revision=timeline.next_revision,
+        uuid=uuid,
+        commit_time=commit_time,
+        lateness_bound=timeline.limits.lateness_bound,
+        parents=timeline.parents,
+        operation=tx.operation,
+        metadata=tx.metadata,
+        metrics=tx.metrics,
+        application=tx.application,
+        reads=reads,
+        tables=tuple(tables),
+        segments=segments,
+        tags=() if tx.tag is None else (replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp),),
+        voids=tx.voids,
+        losses=tx.losses,
+        boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
+    )
 
 
 def check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:

@@ -17,10 +17,12 @@ from bucketcatalog.errors import CommitUnknown, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
 
+from .columns import DATABASE
 from .comparing import check
-from .driver import DATABASE, Addressed, EngineReader, heads_of
+from .driver import Addressed
 from .machine import NEVER_LANDS
 from .model import Key, Op, State, Version, VersionName
+from .onlooker import EngineReader, heads_of
 from .pruning import MAINTAINERS, Pruning, Tag
 from .restores import usable
 from .steps import TABLES, Compare, Fault
@@ -37,13 +39,13 @@ Data = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """A maintainer collects: now, or as it is done in half a day. ``refuses``: the deleter fails at each so-manieth file.
+    """A maintainer collects, each time after so many hours more. ``refuses``: the deleter fails at each so-manieth file.
 
     ``dies_at`` is the file at which its process dies, ``fault`` what becomes of a PUT, after so many, in the last run.
     """
 
     who: int
-    waits: bool
+    hours: tuple[int, ...]
     refuses: int = 0
     dies_at: int | None = None
     fault: Fault = Fault.NONE
@@ -148,7 +150,7 @@ class Collecting(Pruning):
     def _take(self, step: Any) -> None:
         match step:
             case Collect():
-                for hours in (7, 7) if step.waits else (0,):
+                for hours in step.hours:
                     if hours:
                         self._wait_long(hours * HOUR)
                     self._collect(step)

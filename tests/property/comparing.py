@@ -7,8 +7,11 @@ from typing import Any
 
 from bucketcatalog.store.base import Store
 
-from .driver import COLUMNS, CREATED, MODIFIED, EngineReader, EngineSnapshot
-from .model import Event, Key, ListRequest, Op, Version, VersionName, changes, diff
+from .columns import COLUMNS, CREATED, MODIFIED
+from .differences import changes, diff
+from .model import Event, Key, Op, Version, VersionName
+from .onlooker import EngineReader, EngineSnapshot
+from .pages import ListRequest
 from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
 from .timelines import Cut
 from .world import BUCKETS, OWNER, START, World

@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from .driver import KEYS, PINNED, Addressed
+from .columns import KEYS, PINNED
+from .driver import Addressed
 from .model import ABSENT, Event, Key, Op, Place, Row, Stamp, VersionName, incarnation, versions_of_key
 from .steps import Action, Delete, DeleteLive, DeleteVersion, Purge, Put, Update, UpdateLive
 from .timelines import Draft

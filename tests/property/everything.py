@@ -13,9 +13,10 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore
 
 from .collecting import Collect, Collecting, NameAgain, Reap
+from .columns import DATABASE
 from .comparing import Comparer, check
-from .driver import DATABASE, EngineReader
 from .histories import STATED_ACTION, histories
+from .onlooker import EngineReader
 from .pruning import MAINTAINERS, LongWait, Prune, Tag
 from .repairing import FromTheFuture, Repair, Repairing
 from .restores import Restore, Restoring
@@ -55,7 +56,7 @@ _RESTORE = st.builds(
 _COLLECT = st.builds(
     Collect,
     who=_MAINTAINER,
-    waits=st.sampled_from((True, True, False)),
+    hours=st.sampled_from(((7, 7), (7, 7), (7, 1), (0,))),
     refuses=st.sampled_from((0, 0, 2)),
     dies_at=st.sampled_from((None, None, None, 0, 1, 2)),
     fault=_MAINTAINERS_FAULT,

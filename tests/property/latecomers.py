@@ -17,7 +17,8 @@ from bucketcatalog.store.base import Store
 
 from .comparing import Comparer, check
 from .drafting import Drafter
-from .driver import Addressed, EngineProcess, EngineReader, NeedsRepair, Outcome, heads_of
+from .driver import Addressed, EngineProcess, NeedsRepair, Outcome
+from .onlooker import EngineReader, heads_of
 from .steps import (
     TABLES,
     AtTime,

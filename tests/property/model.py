@@ -1,9 +1,9 @@
 """The definition of a catalog's state, as plainly as it can be said: lists, loops and comparisons over a set of events.
 
 Nothing here is shared with the engine. Every function is written straight from the rules and tries to be obvious, not fast; where
-the engine and this page disagree, one of the two is wrong. What follows is, in order: events, the state that a set of them gives,
-look-ups and ordered listings in a state, and what happened between two states. Writers, their timelines and cuts are in
-``timelines.py``.
+the engine and this page disagree, one of the two is wrong. What follows is, in order: events, the state that a set of them gives, and
+look-ups in a state. Ordered listings are in ``pages.py``, what happened between two states is in ``differences.py``, and writers, their
+timelines and cuts are in ``timelines.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
+
+from .pages import ListRequest, Page, page
 
 Key = tuple[str, ...]
 Row = Mapping[str, Any]
@@ -53,15 +55,6 @@ class ConflictKind(Enum):
 
     LATE_UPDATE = "late update"
     EXPECTATION = "expectation"
-
-
-class Change(Enum):
-    """What became of a key between two states, as the net difference calls it."""
-
-    CREATED = "created"
-    OVERWRITTEN = "overwritten"
-    MODIFIED = "modified"
-    DELETED = "deleted"
 
 
 class Stamp(NamedTuple):
@@ -299,70 +292,3 @@ def incarnation(versions: list[Version], key: Key) -> str:
         if str(found) not in had:
             return str(found)
         previous = found.bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """What a listing asks for. Items after ``marker`` in byte order, at most ``limit`` of them, names and groups together."""
-
-    prefix: str = ""
-    delimiter: str | None = None
-    marker: str | None = None
-    limit: int = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a listing answers: names, groups (each ends in the delimiter), and the marker of the next page if there is more."""
-
-    names: list[str]
-    groups: list[str]
-    next_marker: str | None
-
-
-def page(names: Iterable[str], request: ListRequest) -> Page:
-    """One page of ``names``.
-
-    A name with the delimiter somewhere behind the prefix is shown as its group: itself up to and with the first such delimiter.
-    The marker is compared with what is shown, so the last item of a page is the marker of the next, a name or a group.
-    """
-    groups, plain = set(), set()
-    for name in names:
-        if not name.startswith(request.prefix):
-            continue
-        at = name.find(request.delimiter, len(request.prefix)) if request.delimiter else -1
-        if request.delimiter and at >= 0:
-            groups.add(name[: at + len(request.delimiter)])
-        else:
-            plain.add(name)
-    items = sorted(((name, name in groups) for name in plain | groups), key=lambda item: item[0].encode())
-    if request.marker is not None:
-        items = [item for item in items if item[0].encode() > request.marker.encode()]
-    shown = items[: request.limit]
-    return Page(
-        names=[name for name, is_group in shown if not is_group],
-        groups=[name for name, is_group in shown if is_group],
-        next_marker=shown[-1][0] if shown and len(items) > len(shown) else None,
-    )
-
-
-def changes(before: Iterable[Event], after: Iterable[Event]) -> list[Event]:
-    """The raw change events between two sets: those in ``after`` and not in ``before``, in the order of their stamps."""
-    known = {event.stamp for event in before}
-    return sorted((event for event in after if event.stamp not in known), key=lambda event: event.stamp)
-
-
-def diff(before: State, after: State, table: str) -> dict[Key, Change]:
-    """The net difference of one table: what became of each key whose live version or its row is another one."""
-    old, new = before.live(table), after.live(table)
-    result = {}
-    for key in old.keys() | new.keys():
-        if key not in old:
-            result[key] = Change.CREATED
-        elif key not in new:
-            result[key] = Change.DELETED
-        elif old[key].name != new[key].name:
-            result[key] = Change.OVERWRITTEN
-        elif old[key].row_stamp != new[key].row_stamp:
-            result[key] = Change.MODIFIED
-    return result

@@ -14,10 +14,11 @@ from bucketcatalog import Catalog, CorruptionError, HistoryPruned
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 
+from .columns import DATABASE
 from .comparing import Comparer, check
-from .driver import DATABASE, EngineReader, EngineSnapshot, heads_of
+from .differences import diff
 from .machine import Machine, Running
-from .model import diff
+from .onlooker import EngineReader, EngineSnapshot, heads_of
 from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, History, Part
 from .stores import View, data_boundary_of, parents_of, published, voids_of
 from .timelines import EMPTY, Cut, Draft, Process, Uuid

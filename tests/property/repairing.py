@@ -17,8 +17,10 @@ from bucketcatalog.repairing.run import Repair as Repaired
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore
 
+from .columns import DATABASE
 from .comparing import Comparer, check
-from .driver import DATABASE, EngineProcess, EngineReader, NeedsRepair
+from .driver import EngineProcess, NeedsRepair
+from .onlooker import EngineReader
 from .pruning import MAINTAINERS, Pruning
 from .steps import PROCESSES, TABLES, Action, Fault, Leave, Part
 from .stores import View

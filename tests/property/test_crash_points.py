@@ -27,9 +27,11 @@ from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Writer
 
+from .columns import DATABASE
 from .comparing import Comparer
-from .driver import DATABASE, Addressed, EngineReader, transact
+from .driver import Addressed, transact
 from .model import ABSENT, Op
+from .onlooker import EngineReader
 from .restores import restoring
 from .steps import Part
 from .stores import Published, parents_of, published

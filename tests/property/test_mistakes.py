@@ -12,9 +12,10 @@ from hypothesis import Phase, given, settings
 from bucketcatalog.errors import InvalidRows
 from bucketcatalog.store.memory import MemoryStore
 
-from . import comparing, drafting, model, timelines
+from . import comparing, differences, drafting, model, timelines
 from .histories import histories
-from .model import Event, ListRequest, Op, Page, Stamp, State
+from .model import Event, Op, Stamp, State
+from .pages import ListRequest, Page
 from .steps import History
 from .test_histories import ANY_SPEED, run
 from .timelines import Cut, Process, Timelines
@@ -161,5 +162,5 @@ def test_listing_that_repeats_its_marker_is_noticed(monkeypatch: pytest.MonkeyPa
 
 
 def test_changes_in_another_order_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "changes", lambda before, after: model.changes(before, after)[::-1])
+    monkeypatch.setattr(comparing, "changes", lambda before, after: differences.changes(before, after)[::-1])
     _disagree()

@@ -7,25 +7,9 @@ from typing import Any
 
 import pytest
 
-from .model import (
-    ABSENT,
-    Change,
-    Conflict,
-    ConflictKind,
-    EndKind,
-    Event,
-    ListRequest,
-    Op,
-    Page,
-    Stamp,
-    State,
-    Version,
-    changes,
-    diff,
-    page,
-    state,
-    versions_of_key,
-)
+from .differences import Change, changes, diff
+from .model import ABSENT, Conflict, ConflictKind, EndKind, Event, Op, Stamp, State, Version, state, versions_of_key
+from .pages import ListRequest, Page, page
 
 KEY = ("b", "k")
 TABLE = "objects"

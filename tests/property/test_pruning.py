@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from bucketcatalog import HistoryPruned
 from bucketcatalog.store.memory import MemoryStore
 
-from .driver import EngineReader, quiet
+from .driver import quiet
 from .everything import PRUNE
 from .latecomers import Latecomers
+from .onlooker import EngineReader
 from .pruning import Maintenance, Prune, PruningComparer
 from .steps import Part, Step, Wait
 from .test_histories import ANY_SPEED, narrated, still_clocks

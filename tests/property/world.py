@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from .driver import DROPPING, PINNED, EngineSnapshot
+from .columns import DROPPING, PINNED
 from .model import Event, Key, Op, Place, State, incarnation
+from .onlooker import EngineSnapshot
 from .steps import BUCKET_NAMES, ERROR_PATHS, OBJECT_NAMES
 from .timelines import EMPTY, Cut, Timelines, Transaction, Uuid
 

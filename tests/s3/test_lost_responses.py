@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, checkpoint, segmenting
+from bucketcatalog import Catalog, publishing, segmenting
 from bucketcatalog.errors import (
     BucketCatalogError,
     ClosedWriter,
@@ -246,6 +246,18 @@ def test_any_request_that_goes_wrong_once_is_made_up_for(
         assert set(hit) >= puts
 
 
+def from_first(kind: str) -> Callable[[Request], bool]:
+    """Whether a request is of the kind, or comes after one that was."""
+    away = threading.Event()
+
+    def from_then_on(request: Request) -> bool:
+        if request.kind == kind:
+            away.set()
+        return away.is_set()
+
+    return from_then_on
+
+
 @pytest.mark.parametrize("fault", [Fault.DROP, Fault.LOSE], ids=["DROP", "LOSE"])
 @pytest.mark.parametrize("name", STEPS)
 def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again_resolves_it(
@@ -253,7 +265,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
 ) -> None:
     """From the first request of each kind on."""
     step = STEPS[name]
-    for module in (checkpoint, segmenting):
+    for module in (publishing, segmenting):
         monkeypatch.setattr(module, "PATIENCE", 0.2)
     process = Process(bench)
     if step.in_parts:
@@ -265,14 +277,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
     for kind in sorted({request.kind for request in bench.proxy.take()}):
         step.before(process)
         before, rows = process.transactions(), [*process.committed]
-        away = threading.Event()
-
-        def from_then_on(request: Request, kind: str = kind, away: threading.Event = away) -> bool:
-            if request.kind == kind:
-                away.set()
-            return away.is_set()
-
-        bench.proxy.inject(fault, from_then_on, times=None)
+        bench.proxy.inject(fault, from_first(kind), times=None)
         began = time.monotonic()
         with process.impatient(), pytest.raises(LASTING) as caught:
             step.act(process)

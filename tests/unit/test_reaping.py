@@ -10,6 +10,8 @@ import pytest
 
 from bucketcatalog import InvalidOption, StaleRead
 from bucketcatalog.codec.transactions import Link, Void
+from bucketcatalog.collection import parents
+from bucketcatalog.collection.parents import Distinct
 from bucketcatalog.collection.reaping import Find, Reaped, orphaned, reap
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.tables import Table
@@ -207,3 +209,22 @@ def test_reaping_refuses_an_age_that_readers_may_need(world: World) -> None:
     with pytest.raises(InvalidOption, match="may be in use"):
         reaped(world, older_than="1h")
     assert reaped(world, older_than="1h", force=True).parents == 0
+
+
+class Counted(Distinct):
+    """Counts how often what came so far is joined."""
+
+    joins = 0
+
+    def values(self) -> pa.Array:
+        self.joins += 1
+        return super().values()
+
+
+def test_ids_of_many_slices_are_joined_a_few_times_and_each_is_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parents, "_AT_ONCE", 0)
+    found = Counted()
+    for number in range(1_000):
+        found.add(pa.array([b"%d" % number, b"%d" % (number // 3)]).unique())
+    assert found.joins < 20
+    assert sorted(found.values().to_pylist()) == sorted(b"%d" % number for number in range(1_000))

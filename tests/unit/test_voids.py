@@ -10,6 +10,7 @@ import pytest
 
 from bucketcatalog import CatalogWarning, ClockSkew, InvalidOption, UnsupportedFormat, paths
 from bucketcatalog.checking.findings import Severity
+from bucketcatalog.cloning import clone
 from bucketcatalog.codec.checkpoints import encode_checkpoint
 from bucketcatalog.codec.transactions import Link, Void, decode_transaction, encode_transaction
 from bucketcatalog.log.files import LogFiles
@@ -232,6 +233,36 @@ def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> Non
     snapshot = world.snapshot()
     assert names(snapshot) == ["base", "now"] and {t.writer for t in snapshot.view.tail} == {"maintainer-1"}
     assert len(snapshot.view.checkpoints[0].voids) == 3 and errors(world) == []
+
+
+@pytest.mark.parametrize("how", ["pruned", "cloned"])
+def test_a_writer_goes_on_behind_voided_transactions_of_which_the_earlier_is_gone(how: str) -> None:
+    world = World()
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", obj("base")))
+        world.clock.tick(24 * HOUR)
+        for n in range(2):
+            world.commit(writer, ("put", "objects", obj(f"future{n}")))
+        world.clock.tick(-24 * HOUR)
+    files = LogFiles(world.store, "default")
+    ahead = [files.transaction("w", head) for head in files.transactions("w", 1)]
+    world.clock.tick()
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.void([Void("w", Link(t.revision, t.uuid, t.digest)) for t in ahead])
+    if how == "pruned":
+        world.clock.tick(48 * HOUR)
+        world.catalog().prune("0s", grace="0s", dry_run=False, force=True, writer="maintainer-1", clock=world.clock)
+    else:
+        target = MemoryStore(clock=world.clock)
+        with world.writer("maintainer-1") as maintainer:
+            clone(world.catalog().database("default"), maintainer, target, None, None, now=world.clock)
+        world.store = target
+    assert [head.revision for head in LogFiles(world.store, "default").transactions("w")] == [2]
+    catalog = world.catalog()
+    catalog.snapshot()
+    with world.writer("w", catalog=catalog) as writer:
+        world.commit(writer, ("put", "objects", obj("now")))
+    assert names(world.snapshot()) == ["base", "now"] and errors(world) == []
 
 
 def test_a_checkpoint_that_voids_what_its_transactions_do_not_is_found_by_verify(world: World) -> None:

@@ -7,33 +7,36 @@ from typing import Annotated
 
 import typer
 
-from ..checkpoint import CheckpointResult
 from ..errors import InvalidOption
 from ..names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id
+from ..publishing import CheckpointResult
 from ..snapshot import Snapshot
 from .compacting import compact, policy_of
 from .options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from .output import finish, number, print_facts, size, write
 from .progress import progress_line
 
+_Covering = Annotated[
+    str | None,
+    typer.Option(
+        "--writer",
+        "-w",
+        metavar="W",
+        help="The writer whose timeline is covered; with --all-writers, who writes.  [default: the only one; compactor-HOST]",
+    ),
+]
+_Every = Annotated[
+    str | None,
+    typer.Option("--every", metavar="AGE", help="With --all-writers: go on, and look each 30s, 5m or so, until a signal."),
+]
+
 
 def checkpoint(
     catalog: CatalogArgument,
     all_writers: Annotated[bool, typer.Option("--all-writers", help="Cover every writer, not one alone.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Merge and write everything again, whatever has changed.")] = False,
-    writer: Annotated[
-        str | None,
-        typer.Option(
-            "--writer",
-            "-w",
-            metavar="W",
-            help="The writer whose timeline is covered; with --all-writers, who writes.  [default: the only one; compactor-HOST]",
-        ),
-    ] = None,
-    every: Annotated[
-        str | None,
-        typer.Option("--every", metavar="AGE", help="With --all-writers: go on, and look each 30s, 5m or so, until a signal."),
-    ] = None,
+    writer: _Covering = None,
+    every: _Every = None,
     min_transactions: Annotated[
         int | None, typer.Option("--min-transactions", metavar="N", min=1, help="With --every: due once so many wait.")
     ] = None,

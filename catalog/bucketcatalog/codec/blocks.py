@@ -1,8 +1,7 @@
 """Blocks: facts as compressed Arrow within a protobuf message, sorted by key and stamp, each with its own checksum.
 
-Row columns keep their field numbers as names; columns that say nothing are left out, and so is a column that equals another one
-throughout (an object's ``modified``, as a rule, equals its ``created``). Stamps are positions in the block's own list of transactions;
-a block of events has no list, for all its stamps are those of the transaction that it belongs to.
+Which columns are stored is decided in ``blockcolumns``. Stamps are positions in the block's own list of transactions; a block of events
+has no list, for all its stamps are those of the transaction that it belongs to.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from ..keyfilters import Hashes, hash_keys
 from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
 from ..v1 import log_pb2
-from .packing import packed
+from .blockcolumns import distinct_columns, read_stream, stored_rows, stream_of
 from .seal import block_checksum, seal_block
 
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
 _POSITIONS = ("_txn", "_row_txn", "_end_txn")
 _KINDS: dict[str, type[IntEnum]] = {"_kind": Kind, "_end_kind": End, "_expects": Expects, "_end_expects": Expects}
-_WRITE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
 
 
 class BlockClass(IntEnum):
@@ -108,11 +106,11 @@ def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock
         rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
     else:
         used, rows = _own_positions(facts)
-        transactions = _ipc(used)
+        transactions = stream_of(used)
         hashes = hash_keys(one_chunk(encode_keys(table, facts.rows)))
-    kept, same = _distinct_columns(rows, table)
+    kept, same = distinct_columns(rows, table)
     header = _header(facts, table, block_class, used, same)
-    message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=_ipc(kept))
+    message = log_pb2.Block(header=header_message(header), transactions=transactions, rows=stream_of(kept))
     data, checksum = seal_block(message.SerializeToString(deterministic=True))
     return EncodedBlock(header, data, checksum, hashes)
 
@@ -158,31 +156,6 @@ def _own_positions(facts: Facts) -> tuple[pa.Table, pa.Table]:
     return facts.transactions.take(pa.array(used)), rows
 
 
-def _distinct_columns(rows: pa.Table, table: Table) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
-    """The columns that say something, and which of the others equal which of these."""
-    kept: dict[str, pa.Array] = {}
-    same = []
-    for name in rows.column_names:
-        values = one_chunk(rows.column(name))
-        if values.null_count == len(values) and name not in table.fixed_columns:
-            continue
-        twin = next((other for other, seen in kept.items() if seen.type == values.type and seen.equals(values)), None)
-        if twin is None or name in table.fixed_columns:
-            kept[name] = values
-        else:
-            same.append((name, twin))
-    return pa.table({name: packed(values) for name, values in kept.items()}), tuple(same)
-
-
-def _ipc(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
-        writer.write_batch(
-            rows.combine_chunks().to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], schema=rows.schema)
-        )
-    return bytes(sink.getvalue())
-
-
 def header_message(header: BlockHeader) -> Any:
     """The header as a message."""
     return log_pb2.BlockHeader(
@@ -226,10 +199,10 @@ def decode_block(
     try:
         message = log_pb2.Block.FromString(data)
         header = header_of(message.header)
-        transactions = _read_ipc(message.transactions) if message.transactions else NO_TRANSACTIONS
+        transactions = read_stream(message.transactions) if message.transactions else NO_TRANSACTIONS
         whole = keys.covers(header.first_key, header.last_key)
         needed = columns if whole or columns is None else {*columns, *(c.field_name for c in table.key_columns)}
-        stored = _stored_rows(message.rows, header, needed, name)
+        stored = stored_rows(message.rows, header.same, needed, name)
         part = stored if whole else _within(stored, table, keys)
         rows = conform(part.select([n for n in part.column_names if columns is None or n in columns]), table)
     except (DecodeError, pa.ArrowException, ValueError, KeyError, OSError) as error:
@@ -263,32 +236,6 @@ def _within(rows: pa.Table, table: Table, keys: KeyRange) -> pa.Table:
     columns = {c.field_name: one_chunk(rows.column(c.field_name)) for c in table.key_columns}
     start, stop = rows_within(table, columns, len(rows), keys)
     return rows.slice(start, stop - start)
-
-
-def _stored_rows(data: bytes, header: BlockHeader, columns: Collection[str] | None, name: str) -> pa.Table:
-    """The rows as they are stored, or of their columns those asked for and the ones that stand for them."""
-    names = pa.ipc.read_schema(pa.py_buffer(data)).names
-    strange = [n for n in names if n.startswith("_") and n not in FACT_COLUMNS]
-    if strange:
-        raise UnsupportedFormat(
-            f"{name} holds a block with the unknown column {strange[0]!r}.",
-            next_step="Read it with a newer release of bucketcatalog.",
-        )
-    if columns is None:
-        rows = _read_ipc(data)
-    else:
-        wanted = {*columns, *(twin for left_out, twin in header.same if left_out in columns)}
-        rows = _read_ipc(data, [place for place, n in enumerate(names) if n in wanted])
-    for left_out, twin in header.same:
-        if twin in rows.column_names:
-            rows = rows.append_column(left_out, rows.column(twin))
-    return rows
-
-
-def _read_ipc(data: bytes, places: list[int] | None = None) -> pa.Table:
-    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=places)
-    with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
-        return reader.read_all()
 
 
 def facts_of_blocks(rows: Facts, transaction: pa.Table) -> Facts:

@@ -111,21 +111,8 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
     )
-    for writer, coverage in sorted(checkpoint.coverage.items()):
-        entry = message.coverage.add(
-            writer=writer,
-            list_from=coverage.list_from,
-            newest_commit_time=coverage.newest_commit_time,
-            transactions=coverage.transactions,
-        )
-        entry.recent.extend(log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.recent))
-        entry.branches.extend(log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.branches))
-    for definition in checkpoint.definitions:
-        table = message.tables.add()
-        table.MergeFromString(definition.table.definition)
-        commit_time, writer, revision, uuid = definition.stamp
-        stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
-        table.defined_by.CopyFrom(stamp)
+    message.coverage.extend(_coverage_message(writer, coverage) for writer, coverage in sorted(checkpoint.coverage.items()))
+    message.tables.extend(map(_definition_message, checkpoint.definitions))
     for name, totals in sorted(checkpoint.totals.items()):
         message.totals.add(table=name, live=totals.live, tombstones=totals.tombstones, stubs=totals.stubs)
     for result in checkpoint.applications:
@@ -145,6 +132,25 @@ def _features(checkpoint: Checkpoint) -> set[str]:
 def _voids(message: log_pb2.Checkpoint) -> tuple[Void, ...]:
     losses = {loss.ref: loss for loss in map(loss_of, message.losses)}
     return tuple(losses.get(void.ref, void) for void in map(void_of, message.voids))
+
+
+def _coverage_message(writer: str, coverage: Coverage) -> log_pb2.TimelineCoverage:
+    return log_pb2.TimelineCoverage(
+        writer=writer,
+        list_from=coverage.list_from,
+        newest_commit_time=coverage.newest_commit_time,
+        transactions=coverage.transactions,
+        recent=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.recent)],
+        branches=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.branches)],
+    )
+
+
+def _definition_message(definition: Definition) -> log_pb2.TableDefinition:
+    table = log_pb2.TableDefinition.FromString(definition.table.definition)
+    commit_time, writer, revision, uuid = definition.stamp
+    stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
+    table.defined_by.CopyFrom(stamp)
+    return table
 
 
 def decode_checkpoint(data: bytes, name: str) -> Checkpoint:

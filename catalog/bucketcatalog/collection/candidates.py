@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from ..base import TableBase
 from ..contents import Contents
 from ..facts import Facts, Kind
+from ..log.view import View
 from ..merge import Part
 from ..orders import plan_ended
 from ..references import ids, references, stored_column
 from ..render import output_schema, render
 from ..tables import Column, Table
 from .judging import judge, masked
-from .parents import ParentIds, external_column, joined, parent_ids, states
+from .parents import Distinct, ParentIds, external_column, parent_ids, states
 from .pins import Mask, Pins
 
 VERSION = "_version"
@@ -43,15 +44,15 @@ class Rules:
     children: Mapping[str, list[Table]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contents: Contents, limits: Mapping[str, int]) -> Rules:
-        """The rules for a cut; reads its parent tables."""
+    def of(cls, contents: Contents, limits: Mapping[str, int], earlier: View | None = None) -> Rules:
+        """The rules for a cut; reads its parent tables. What the tags of an ``earlier`` view keep is kept too."""
         tables = contents.definitions.usable()
         children: dict[str, list[Table]] = {}
         for table in tables:
             if table.parent is not None and table.parent.table in contents.definitions:
                 children.setdefault(table.parent.table, []).append(table)
         owners = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
-        return cls(limits, Pins.of(contents.view), owners, children)
+        return cls(limits, Pins.of(contents.view, earlier), owners, children)
 
     def external(self, facts: Facts, table: Table) -> Mask:
         """Which rows have an external parent."""
@@ -125,12 +126,12 @@ def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: 
 def owning(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
     """Those of the wanted ids of a parent table's rows that own rows which are not purged, while no live row carries the id."""
     ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.owners[table.name].live)))
-    found = ended.slice(0, 0)
+    found = Distinct()
     for child in rules.children[table.name] if len(ended) else ():
         for facts in states(contents.base(child.name), Part.EVERYTHING, [owner_column(child)]):
             values = owned_in(facts, child)
-            found = joined(found, values.filter(pc.is_in(values, value_set=ended)))
-    return found
+            found.add(values.filter(pc.is_in(values, value_set=ended)))
+    return found.values()
 
 
 def owned_in(facts: Facts, child: Table) -> pa.Array:

@@ -28,6 +28,8 @@ from .pins import Mask
 
 EXTERNAL = "external"
 _NO_IDS = pa.array([], pa.binary())
+_AT_ONCE = 1 << 16
+"""So many values are joined at least."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +79,47 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
     own, says = table.by_name[table.id], external_column(table)
     above = parent_ids(contents, table.parent.table, limit, below=(*below, name)) if table.parent is not None else ParentIds()
     columns = [own, *([says] if says else []), *([table.by_name[table.parent.column]] if table.parent else [])]
-    found: dict[str, pa.Array] = dict.fromkeys(("live", "ended", "late", "external"), _NO_IDS)
+    live, ended, late, external = Distinct(), Distinct(), Distinct(), Distinct()
     for facts in states(contents.base(name), Part.EVERYTHING, columns):
         versions: Mask = facts.numbers("_kind") == Kind.VERSION
-        ended, late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
-        external = above.owns(facts, table)
+        has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
+        is_external = above.owns(facts, table)
         if says is not None:
-            external = external | np.asarray(pc.fill_null(stored_column(facts, says), False))
-        masks = {"live": ~ended, "ended": ended, "late": ended & late, "external": external}
+            is_external = is_external | np.asarray(pc.fill_null(stored_column(facts, says), False))
         values = ids(facts, own)
-        for kind, mask in masks.items():
-            found[kind] = joined(found[kind], masked(values, versions & mask))
-    return ParentIds(found["live"], without(without(found["ended"], found["live"]), found["late"]), found["external"])
+        live.add(masked(values, versions & ~has_ended))
+        ended.add(masked(values, versions & has_ended))
+        late.add(masked(values, versions & has_ended & is_late))
+        external.add(masked(values, versions & is_external))
+    return ParentIds(live.values(), without(without(ended.values(), live.values()), late.values()), external.values())
 
 
-def joined(one: pa.Array, other: pa.Array) -> pa.Array:
-    """The values of both, each once."""
-    return pa.concat_arrays([one, other]).unique() if len(other) else one
+class Distinct:
+    """Values that come piece by piece, each once.
+
+    Pieces are joined when there are as many values in them as are known, so each value is joined a few times, however many pieces there
+    are, and at most twice as many as are distinct are held.
+    """
+
+    def __init__(self) -> None:
+        self._known = _NO_IDS
+        self._pieces: list[pa.Array] = []
+        self._waiting = 0
+
+    def add(self, piece: pa.Array) -> None:
+        """Take in some more."""
+        if len(piece):
+            self._pieces.append(piece)
+            self._waiting += len(piece)
+        if self._waiting > max(len(self._known), _AT_ONCE):
+            self.values()
+
+    def values(self) -> pa.Array:
+        """All that came so far."""
+        if self._pieces:
+            self._known = pa.concat_arrays([self._known, *self._pieces]).unique()
+            self._pieces, self._waiting = [], 0
+        return self._known
 
 
 def without(values: pa.Array, others: pa.Array) -> pa.Array:

@@ -106,34 +106,34 @@ def harvest(
     catalog; without them the environment does. ``metadata`` and ``tags`` ask a bucket for each object's own, a request each.
     ``progress`` is called with what is done so far, about every 16,384 entries. ``SourceNotFound`` where there is nothing to list, or,
     without ``allow_empty``, where nothing is found of all that the catalog has: so looks a file system that is not mounted.
-    ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its versioning now.
-    ``InvalidOption`` where the bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer
-    meanwhile.
+    ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its versioning now. ``InvalidOption`` where the
+    bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer meanwhile.
     """
     start = clock.monotonic()
     origin = open_source(source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags)
-    scope = Scope(tuple(include), tuple(exclude))
     name = writer_id(writer) if writer is not None else default_writer(origin)
     with _alone(), ExitStack() as opened:
         # Before the catalog is looked at: what somebody else commits as this writer in between must not be taken for our own.
         own = None if dry_run else opened.enter_context(catalog.writer(name, database=database))
         snapshot = catalog.database(database).look()
         target = _target(snapshot, origin, bucket, owner)
-        state = Harvested(
-            source=origin.url,
-            bucket=target.name,
-            bucket_id=_text(target.id),
-            owner=target.owner,
-            database=database,
-            writer=name,
-            dry_run=dry_run,
-        )
+        state = _begun(origin, target, database, name, dry_run=dry_run)
         chunks = opened.enter_context(Chunks(own, snapshot, target, chunk_events, checkpoint_events))
-        states = _run(state, Difference(snapshot, target, scope, origin), chunks, allow_empty=allow_empty)
-        for counted in opened.enter_context(closing(states)):
-            state = replace(counted, transactions=chunks.versions, seconds=clock.monotonic() - start)
+        difference = Difference(snapshot, target, Scope(tuple(include), tuple(exclude)), origin)
+        for counted in opened.enter_context(closing(_run(state, difference, chunks, allow_empty=allow_empty))):
+            state = _so_far(counted, chunks, start)
             if progress is not None:
                 progress(state)
+    return _so_far(state, chunks, start)
+
+
+def _begun(source: Source, target: Bucket, database: str, writer: str, *, dry_run: bool) -> Harvested:
+    """A harvest that has done nothing so far."""
+    return Harvested(source.url, target.name, _text(target.id), target.owner, database, writer, dry_run)
+
+
+def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:
+    """The counts with what is committed by now, and the time it took."""
     return replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)
 
 

@@ -129,7 +129,7 @@ class OwnTimeline:
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         lost = {loss.ref[1]: loss for t in every.values() for loss in t.losses}
-        every |= {head: stand_in(loss, self.files.database) for head, loss in lost.items()}
+        every |= {head: stand_in(loss, self.files.database) for head, loss in lost.items() if head.revision >= self._list_from}
         followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
         gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
         if gone:
@@ -159,15 +159,23 @@ class OwnTimeline:
         return self.last_commit_time > self._now() + self.limits.clock_skew  # by this machine's clock: no commit asks for it
 
     def pardon(self, voided: Container[tuple[str, Head]]) -> None:
-        """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them."""
+        """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them.
+
+        What lies before one that was pruned is not later than the horizon, which is all that is known of it.
+        """
         times, pending = [0], [Head(link.revision, link.uuid) for link in self.parents]
         while pending:
             head = pending.pop()
-            if (self.writer, head) in voided:
-                parents = self.files.transaction(self.writer, head).parents
-                pending += [Head(link.revision, link.uuid) for link in parents]
-            else:
+            if (self.writer, head) not in voided:
                 times.append(head.commit_time)
+                continue
+            try:
+                pending += [Head(link.revision, link.uuid) for link in self.files.transaction(self.writer, head).parents]
+            except MissingObject:
+                horizon = horizon_of(self.files)
+                if horizon is None or head.revision >= horizon.floor(self.writer):
+                    raise
+                times.append(horizon.time)
         self.last_commit_time = max(times)
 
     def look(self, *, force: bool = False) -> None:

@@ -69,8 +69,7 @@ def _join(facts: Facts, groups: Stamps) -> tuple[Versions, Versions]:
     about = _names(facts, kinds == Kind.NAMED)[picked]
     order = np.lexsort((about, groups[picked]))
     picked, about, group = picked[order], about[order], groups[picked][order]
-    first = np.ones(len(picked), dtype=bool)
-    first[1:] = (group[1:] != group[:-1]) | (about[1:] != about[:-1])
+    first = _first_of_each(group, about)
     starts = np.flatnonzero(first)
     if not len(starts):
         empty = np.empty(0, dtype=np.int64)
@@ -130,6 +129,13 @@ def _effective(facts: Facts, picked: Stamps, named: Mask, row_stamp: Stamps, end
     return row_stamp, end
 
 
+def _first_of_each(group: Stamps, what: Stamps) -> Mask:
+    """Where a pair differs from the one before it; equal ones lie together."""
+    first = np.ones(len(group), dtype=bool)
+    first[1:] = (group[1:] != group[:-1]) | (what[1:] != what[:-1])
+    return first
+
+
 def _first_where(mask: Mask, run: Stamps, starts: Stamps) -> Stamps:
     """For each run the position of its first entry where ``mask`` holds; every run has one."""
     hits = np.flatnonzero(mask)
@@ -148,8 +154,7 @@ def _blind_deletes(facts: Facts, groups: Stamps) -> Deletes:
     group = groups[source]
     order = np.lexsort((stamp, group))
     source, stamp, from_end, group = source[order], stamp[order], from_end[order], group[order]
-    first = np.ones(len(source), dtype=bool)
-    first[1:] = (group[1:] != group[:-1]) | (stamp[1:] != stamp[:-1])
+    first = _first_of_each(group, stamp)
     return Deletes(source[first], group[first], stamp[first], from_end[first], np.zeros(int(first.sum()), dtype=bool))
 
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.checkpoint import CheckpointResult
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.names import COMPACTOR_PREFIX, host_writer
+from bucketcatalog.publishing import CheckpointResult
 
 from .executors import on_executors
 

@@ -1,0 +1,16 @@
+"""A reader of catalogs written from docs/spec alone: it shares no code with the package, and takes the plainest way everywhere.
+
+It needs what the specification asks for: protoc, a protobuf runtime, Arrow. It holds the whole catalog in memory and loops over rows; what
+it is for is to say the same as the engine, and so that the specification is complete. Each module names the chapters that it follows.
+"""
+
+from __future__ import annotations
+
+from .answer import Answer
+from .facts import PUT
+from .reader import SpecReader
+from .sealing import message, seal
+from .segments import LIVE
+from .tables import table_of
+
+__all__ = ["LIVE", "PUT", "Answer", "SpecReader", "message", "seal", "table_of"]

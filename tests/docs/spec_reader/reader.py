@@ -1,0 +1,199 @@
+"""One database of a catalog, from its transactions alone or from checkpoints too (spec/reading.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from .answer import Answer, tag_entries
+from .coverage import covers
+from .cuts import Ref, reads_of
+from .facts import VERSION, Fact, facts_of_actions, facts_of_block
+from .sealing import is_whole, unsealed
+from .segments import END, ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, order_table
+from .stamps import stamp_of, uuid_time
+from .tables import Table, encoded_key, merged, table_of
+from .voids import emptied, losses_of, stand_in, voided_by
+
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_LOG = re.compile(rf"([A-Za-z0-9_-][A-Za-z0-9._-]*)/([A-Za-z0-9_-][A-Za-z0-9._-]*)/transactions/(\d{{20}})/({_UUID})\.(txn|ckpt)")
+
+
+class SpecReader:
+    """One database of a catalog in a directory. Its answers are rows as people see them, in order of their keys."""
+
+    def __init__(self, root: Path, database: str = "default") -> None:
+        self.root = root
+        self.database = database
+        self.transactions: dict[Ref, Any] = {}
+        self.checkpoints: dict[Ref, Any] = {}
+        unread: set[Ref] = set()
+        for path in sorted(root.rglob("*")):
+            match = _LOG.fullmatch(path.relative_to(root).as_posix())
+            if match is not None and match[5] == "txn" and not is_whole(path.read_bytes()):
+                unread.add((match[1], int(match[3]), UUID(match[4]).bytes))
+            elif match is not None and match[2] == database:
+                kind, into = ("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
+                into[match[1], int(match[3]), UUID(match[4]).bytes] = self._log_file(path, kind, match)
+
+        self.lost = losses_of(self.transactions)
+        self.unread = {ref: stand_in(self.lost[ref]) for ref in unread}  # whatever is not lost must be readable
+        for transaction in self.transactions.values():
+            self._check_parents(transaction)
+        self.transactions |= self.unread
+
+    def _log_file(self, path: Path, kind: str, match: re.Match[str]) -> Any:
+        parsed = unsealed(path.read_bytes(), kind)
+        assert (parsed.writer, parsed.database, parsed.revision) == (match[1], match[2], int(match[3]))
+        assert parsed.uuid == UUID(match[4]).bytes
+        if kind == "Transaction":
+            assert uuid_time(parsed.uuid) == parsed.commit_time
+        else:
+            voided = {link.uuid for link in parsed.voids}
+            heads = [head for writer in parsed.cut.writers for head in writer.heads if head.uuid not in voided]
+            assert uuid_time(parsed.uuid) == max(uuid_time(head.uuid) for head in heads)
+            countdown = 10**20 - 1 - parsed.revision
+            assert (self.root / match[1] / match[2] / "newest" / f"{countdown:020}-{match[4]}").read_bytes() == b""
+        return parsed
+
+    def _check_parents(self, transaction: Any) -> None:
+        for link in transaction.parents:
+            name = f"{transaction.writer}/{self.database}/transactions/{link.revision:020}/{UUID(bytes=link.uuid)}.txn"
+            if (transaction.writer, link.revision, link.uuid) not in self.lost:
+                assert (self.root / name).read_bytes()[-32:] == link.digest
+
+    def from_transactions(self, until: int | None = None) -> Answer:
+        """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
+        wanted = {ref: t for ref, t in self.transactions.items() if until is None or t.commit_time <= until}
+        voided = voided_by(wanted.values(), [])
+        for ref, transaction in wanted.items():
+            for other in reads_of(ref, transaction):
+                assert other in wanted or other in voided  # closed under parents and reads
+        said = self._said(wanted, voided)
+        return Answer(*self._facts(said, []), tag_entries(said, []))
+
+    def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
+        """The state that checkpoints and the transactions make that none of them covers (spec/checkpoints.md).
+
+        With ``classes`` only such blocks are read, and others where spec/reading.md says so.
+        """
+        checkpoints = [self.checkpoints[ref] for ref in used]
+        tail: dict[Ref, Any] = {}
+        for ref, transaction in self.transactions.items():
+            known = [entry.list_from for c in checkpoints for entry in c.coverage if entry.writer == ref[0]]
+            listed = ref[1] >= min(known, default=0)
+            if listed and not any(covers(c, ref, self.transactions) for c in checkpoints):
+                tail[ref] = transaction
+        for ref, transaction in tail.items():
+            for other in reads_of(ref, transaction):
+                assert other in tail or any(covers(c, other, self.transactions) for c in checkpoints)
+        voided = voided_by(tail.values(), checkpoints)
+        for checkpoint in checkpoints:  # one that does not know of a void must not be used
+            assert all(ref in voided_by([], [checkpoint]) for ref in voided if covers(checkpoint, ref, self.transactions))
+        said = self._said(tail, voided)
+        return Answer(*self._facts(said, checkpoints, classes), tag_entries(said, checkpoints))
+
+    def _said(self, found: dict[Ref, Any], voided: set[Ref]) -> list[Any]:
+        """Transactions of a cut as they count there (spec/voids.md, spec/losses.md)."""
+        assert not (self.unread.keys() & found.keys()) - voided  # their loss was accepted by what is not in the cut
+        left = {ref: t for ref, t in found.items() if ref not in voided}
+        left |= {ref: emptied(t) for ref, t in found.items() if ref in voided and ref not in self.lost}
+        return list(left.values())
+
+    def _facts(
+        self, tail: Iterable[Any], checkpoints: Iterable[Any], classes: frozenset[int] | None = None
+    ) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
+        transactions = sorted(tail, key=stamp_of)
+        tables: dict[str, Table] = {}
+        definitions = [(stamp_of(d.defined_by), d) for checkpoint in checkpoints for d in checkpoint.tables]
+        definitions += [(stamp_of(transaction), d) for transaction in transactions for d in transaction.tables]
+        for _, definition in sorted(definitions, key=lambda one: one[0]):
+            table = table_of(definition)
+            tables[table.name] = merged(tables[table.name], table) if table.name in tables else table
+        facts: dict[str, dict[bytes, list[Fact]]] = {name: {} for name in tables}
+
+        def add(name: str, fact: Fact) -> None:
+            facts[name].setdefault(encoded_key(tables[name], fact.row), []).append(fact)
+
+        for transaction in transactions:
+            for name, fact in self._events(transaction, tables):
+                add(name, fact)
+        for number, checkpoint in enumerate(checkpoints):  # of the first one the lowest level is the base
+
+            def lies_over(header: Any, level: int, number: int = number) -> bool:
+                return (number > 0 or level > 0) and (classes is None or getattr(header, "class") != SUPERSEDED)
+
+            for name, fact in self._checkpoint_facts(checkpoint, tables, lies_over):
+                add(name, fact)
+        wanted = needed(facts, classes)  # everything that lies over the base is there
+        for first in [*checkpoints][:1]:
+            for name, fact in self._checkpoint_facts(first, tables, lambda header, level: not level and wanted(header)):
+                add(name, fact)
+        return tables, facts
+
+    def _events(self, transaction: Any, tables: dict[str, Table]) -> Iterator[tuple[str, Fact]]:
+        """The facts of a transaction's events, wherever it has them (spec/transactions.md)."""
+        assert len(transaction.actions) <= 64
+        assert not (transaction.actions and (transaction.blocks or transaction.segments))
+        yield from facts_of_actions(transaction, tables)
+        blocks = [(block.header, block.SerializeToString()) for block in transaction.blocks]
+        for reference in transaction.segments:
+            assert reference.writer == transaction.writer
+            for header, run, data in blocks_of(self.root, self.database, reference, of_cut=False):
+                assert run is not None and getattr(header, "class") == EVENTS
+                blocks.append((header, data))
+        for header, data in blocks:
+            for fact in facts_of_block(data, tables[header.table], transaction):
+                yield header.table, fact
+
+    def _checkpoint_facts(
+        self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any, int], bool] = lambda *_: True
+    ) -> Iterator[tuple[str, Fact]]:
+        """The rows of a checkpoint's segments. ``wanted`` is asked with a block's header and its level."""
+        shares = "runs" in checkpoint.required_features
+        for reference in checkpoint.segments:
+            assert shares or not any(run.level for run in reference.runs)
+            for header, run, block in blocks_of(self.root, self.database, reference, of_cut=True):
+                assert shares or run is not None
+                if run is not None and run.purpose in (0, ROWS) and wanted(header, run.level):
+                    for fact in facts_of_block(block, tables[header.table]):
+                        yield header.table, fact
+
+    def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[bytes], list[bytes]]]:
+        """For each kept order of a checkpoint its keys, and those that the tombstones of level 0 make (spec/segments.md)."""
+        checkpoint = self.checkpoints[ref]
+        tables, _ = self._facts([], [checkpoint])
+        said: dict[tuple[str, str], list[bytes]] = {}
+        shapes: dict[tuple[str, str], Table] = {}
+        for reference in checkpoint.segments:
+            for _, run, block in blocks_of(self.root, self.database, reference, of_cut=True):
+                if run is not None and run.purpose == ORDER:
+                    shape = shapes.setdefault((run.table, run.name), order_table(tables[run.table], run.name))
+                    keys = [encoded_key(shape, fact.row) for fact in facts_of_block(block, shape)]
+                    said.setdefault((run.table, run.name), []).extend(keys)
+        wanted = (ENDED, SUPERSEDED)
+        ended = self._checkpoint_facts(checkpoint, tables, lambda header, level: not level and getattr(header, "class") in wanted)
+        made: dict[tuple[str, str], list[bytes]] = {name: [] for name in said}
+        for table, fact in ended:
+            assert fact.end is not None
+            for name in (name for name in said if name[0] == table):
+                made[name].append(encoded_key(shapes[name], {**fact.row, END: fact.end[0]}))
+        return {name: (sorted(keys), sorted(made[name])) for name, keys in said.items()}
+
+
+def needed(tail: dict[str, dict[bytes, list[Fact]]], classes: frozenset[int] | None) -> Callable[[Any], bool]:
+    """Which blocks have to be read: those of the classes, and those that can say something about a PUT of the tail."""
+    puts = {
+        name: [(k, f.stamp[0]) for k, fs in keys.items() for f in fs if f.kind == VERSION and f.stamp]
+        for name, keys in tail.items()
+    }
+
+    def wanted(header: Any) -> bool:
+        if classes is None or getattr(header, "class") in classes:
+            return True
+        return any(header.first_key <= k <= header.last_key and t <= header.newest for k, t in puts.get(header.table, []))
+
+    return wanted
