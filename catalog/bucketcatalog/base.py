@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,6 +22,7 @@ from .log.lost import telling_of_prunes
 from .losses import Losses
 from .paths import segment as segment_path
 from .planning import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
+from .recent import Recent
 from .runs import BlockRun, StoredRun, runs_by_table
 from .sortedfacts import SortedFacts
 from .store.base import Store
@@ -44,8 +45,7 @@ class IndexCache:
         self._store = store
         self._database = database
         self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
-        self._filters: OrderedDict[bytes, Filters] = OrderedDict()
-        self._filter_bytes = 0
+        self._filters: Recent[bytes, Filters] = Recent(_KEPT_FILTER_BYTES, _size)
 
     def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         """The blocks of a table and class in a segment."""
@@ -71,7 +71,8 @@ class IndexCache:
 
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
         """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
-        if reference.uuid not in self._filters:
+        filters = self._filters.get(reference.uuid)
+        if filters is None:
             try:
                 with telling_of_prunes(self._store):
                     places, filters = read_index_and_filters(self._store, self._database, reference)
@@ -80,17 +81,10 @@ class IndexCache:
                     raise
                 return self.run(reference, table, block_class).holding(wanted.keys)
             self._runs[reference.uuid] = runs_by_table(places)
-            self._keep(reference.uuid, filters)
-        found = self._filters[reference.uuid].get((table, block_class))
-        self._filters.move_to_end(reference.uuid)
+            self._filters.put(reference.uuid, filters)
+        found = filters.get((table, block_class))
         keys = wanted.keys if found is None else wanted.keys.filter(pa.array(found.may_hold(wanted.hashes)))
         return self.run(reference, table, block_class).holding(keys)
-
-    def _keep(self, segment: bytes, filters: Filters) -> None:
-        self._filters[segment] = filters
-        self._filter_bytes += _size(filters)
-        while self._filter_bytes > _KEPT_FILTER_BYTES and len(self._filters) > 1:
-            self._filter_bytes -= _size(self._filters.popitem(last=False)[1])
 
 
 def _size(filters: Filters) -> int:

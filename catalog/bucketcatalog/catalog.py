@@ -13,7 +13,7 @@ from .log.walking import between, version_view
 from .maintaining import Maintained
 from .opening import DEFAULT_DATABASE
 from .snapshot import Snapshot
-from .versions import Version
+from .versions import Version, without_naming_tags
 
 __all__ = ["DEFAULT_DATABASE", "Catalog"]
 
@@ -40,9 +40,10 @@ class Catalog(Maintained):
 
         ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted.
         """
-        later = self.snapshot(database=database, version=end)
-        since = self._from(later, start).view
-        transactions = without_voided(between(later.files, since, later.cut), later.view.voids)
+        with without_naming_tags():  # a tag keeps a state, and no events
+            later = self.snapshot(database=database, version=end)
+            since = self._from(later, start).view
+            transactions = without_voided(between(later.files, since, later.cut), later.view.voids)
         found = Changes(self.store, changed_table(later, table), list(transactions))
         refuse_reversed(found, since.cut, later.cut)
         return found

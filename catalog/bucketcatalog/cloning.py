@@ -25,6 +25,7 @@ from .log.applications import latest_results
 from .log.boundaries import boundaries_of
 from .log.files import LogFiles
 from .log.horizon import floors_of
+from .log.kept import CLONE
 from .log.owner import DEFAULT_LIMITS
 from .log.tags import tags_of
 from .log.view import View
@@ -225,7 +226,7 @@ class _Clone:
         database.remember(self._view.cut)
         with Writer(database, self._place.maintainer, self._now, DEFAULT_LIMITS) as writer:
             metadata = {"source": self._files.store.url, "version": str(self._view.cut)}
-            tx = WriteTransaction(writer, "clone", metadata, None)
+            tx = WriteTransaction(writer, CLONE, metadata, None)
             tx.boundary = Boundary(horizon=self._view.cut, checkpoint=link, floors=floors)
             writer.commit(tx, writer.draft())
 

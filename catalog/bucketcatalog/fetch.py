@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 from .codec.blocks import BlockClass, decode_block
@@ -25,12 +23,14 @@ from .keyfilters import KeyFilter
 from .keys import EVERYTHING, KeyRange
 from .losses import Losses
 from .paths import segment as segment_path
+from .recent import Recent
 from .sortedfacts import SortedFacts
 from .store.base import Store
 from .tables import Table
 
 Filters = dict[tuple[str, BlockClass], KeyFilter]
 _KEPT_BYTES = 64 << 20
+_KEPT_SEALED_BYTES = 8 << 20
 
 
 def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
@@ -63,9 +63,7 @@ def read_block(
     store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
 ) -> Facts:
     """The facts of one block, or those of ``keys`` and ``columns`` alone: one range read, checked against the block's place."""
-    data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place))
-    check_block(data, place)
-    return decode_block(data, table, place.name, columns, keys)
+    return decode_block(_sealed(store, place), table, place.name, columns, keys)
 
 
 class Blocks:
@@ -78,36 +76,44 @@ class Blocks:
     def __init__(self, store: Store, losses: Losses | None = None) -> None:
         self.store = store
         self.losses = losses
-        self._kept: OrderedDict[tuple[str, int, frozenset[str] | None], SortedFacts] = OrderedDict()
-        self._kept_bytes = 0
-        self._keeping = threading.Lock()
+        self._kept: Recent[tuple[str, int, frozenset[str] | None], SortedFacts] = Recent(_KEPT_BYTES, _size)
+        self._sealed: Recent[tuple[str, int], bytes] = Recent(_KEPT_SEALED_BYTES, len)
 
     def __reduce__(self) -> tuple[type[Blocks], tuple[Store, Losses | None]]:
         return Blocks, (self.store, self.losses)
 
-    def shared(self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange) -> SortedFacts:
-        """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole."""
+    def shared(
+        self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange, *, again: bool = False
+    ) -> SortedFacts:
+        """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole.
+
+        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store.
+        """
         name = place.name, place.offset, None if columns is None else frozenset(columns)
-        with self._keeping:
-            found = self._kept.get(name)
-            if found is not None:
-                self._kept.move_to_end(name)
+        found = self._kept.get(name)
         if found is None:
-            found = SortedFacts.of(read_block(self.store, place, table, columns), table)
-            self._keep(name, found)
+            found = SortedFacts.of(decode_block(self._data(place, again), table, place.name, columns), table)
+            self._kept.put(name, found)
         return found.within(keys)
 
-    def _keep(self, name: tuple[str, int, frozenset[str] | None], facts: SortedFacts) -> None:
-        with self._keeping:
-            if name not in self._kept:
-                self._kept[name] = facts
-                self._kept_bytes += _size(facts)
-            while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
-                self._kept_bytes -= _size(self._kept.popitem(last=False)[1])
+    def _data(self, place: BlockPlace, again: bool) -> bytes:
+        name = place.name, place.offset
+        data = self._sealed.get(name)
+        if data is None:
+            data = _sealed(self.store, place)
+            if again:
+                self._sealed.put(name, data)
+        return data
 
 
 def _size(facts: SortedFacts) -> int:
     return int(facts.facts.rows.nbytes + facts.facts.transactions.nbytes + facts.keys.nbytes)
+
+
+def _sealed(store: Store, place: BlockPlace) -> bytes:
+    data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place))
+    check_block(data, place)
+    return data
 
 
 def _range(store: Store, name: str, offset: int, length: int, held: Callable[[], str]) -> bytes:

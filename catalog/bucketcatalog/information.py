@@ -10,11 +10,17 @@ from dataclasses import dataclass, replace
 import pyarrow.compute as pc
 
 from .codec.blocks import TOMBSTONES, BlockClass
+from .codec.checkpoints import Checkpoint
+from .errors import CorruptionError, UnsupportedFormat
 from .log.boundaries import boundaries_of
+from .log.files import LogFiles
+from .log.gathering import Ref
+from .log.kept import KeptCheckpoints
 from .log.tags import tags_of
 from .metadata import stored_checkpoints
 from .paths import uuid_text
 from .snapshot import DELETED_PREFIX, Snapshot
+from .sums import kept_totals
 from .tables import Table
 
 MANY_EVENTS, MANY_TRANSACTIONS, MANY_BYTES = 1_000_000, 1_000, 256 << 20
@@ -56,7 +62,7 @@ class TableInformation:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a database, in bytes but for ``count``. Segments that no checkpoint names count as changes.
+    """The files of a database, in bytes but for ``count``. Segments that no checkpoint names, a tag's neither, count as changes.
 
     ``oldest`` is when the first of them was written, microseconds by the store's clock.
     """
@@ -133,7 +139,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         writers=len(view.cut.heads),
         tables=tuple(table for table in tables if table.stored),
         content_length=counted.length,
-        files=_files(snapshot, {uuid_text(segment.uuid) for checkpoint in stored for segment in checkpoint.segments}),
+        files=_files(snapshot, {uuid_text(s.uuid) for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
         checkpoints=len(view.checkpoints),
         stored_checkpoints=len(stored),
         newest_checkpoint=_time(max((checkpoint.created for checkpoint in view.checkpoints), default=0)),
@@ -152,6 +158,19 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
 
 def _time(micros: int) -> datetime.datetime | None:
     return datetime.datetime.fromtimestamp(micros / 1e6, datetime.UTC) if micros else None
+
+
+def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:
+    """The checkpoints that are kept for tags; what is wrong with one is said by ``verify``."""
+
+    def read(files: LogFiles, ref: Ref) -> Checkpoint | None:
+        try:
+            return files.checkpoint(*ref)
+        except (CorruptionError, UnsupportedFormat):
+            return None
+
+    found = snapshot.files.several(read, KeptCheckpoints.listed(snapshot.files).refs)
+    return [checkpoint for checkpoint in found if checkpoint is not None]
 
 
 def _files(snapshot: Snapshot, of_checkpoints: set[str]) -> Files:
@@ -196,8 +215,13 @@ class _Counted:
         return TableInformation(table.name, live, ended, stored, base.new_rows, levels)
 
     def _count(self, table: Table, scanned: str, classes: Collection[BlockClass]) -> int:
+        base = self._snapshot.base(table.name)
         sums = scanned == _OBJECTS and _LENGTH in table.by_name
-        known = self._snapshot.base(table.name).folded_rows(classes)
+        totals = kept_totals(base) if sums else {}
+        if None in totals and _LENGTH in totals:
+            self.length += totals[_LENGTH]
+            return totals[None]
+        known = base.folded_rows(classes)
         if known is not None and not sums:
             return known
         count = 0

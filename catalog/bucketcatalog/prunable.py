@@ -5,7 +5,7 @@ Nothing goes that was not seen covered, nothing from where readers list a timeli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -31,6 +31,7 @@ _LEFT_BEHIND = max(PUBLISH_WITHIN, SAFE_GRACE)
 """Microseconds after which nobody who has put a segment can still come to refer to it."""
 _MARKER_DELAY = 7 * 24 * 3_600_000_000
 """Microseconds after which no marker of a checkpoint can still arrive: who puts one gives up after a minute."""
+_NEVER = 1 << 62
 
 
 class Kind(Enum):
@@ -40,6 +41,40 @@ class Kind(Enum):
     CHECKPOINT = "checkpoint"
     TRANSACTION = "transaction"
     SEGMENT = "segment"
+
+
+class Keeper(Enum):
+    """What keeps a file that does not go; the first three are the policy, where it lets nothing later be the horizon."""
+
+    AGE = "age"
+    KEEP = "keep"
+    CHECKPOINT = "checkpoint"
+    NEWER = "newer"
+    HORIZON = "horizon"
+    TAG = "tag"
+    HEAD = "head"
+    LISTED = "listed"
+    GRACE = "grace"
+    UNREADABLE = "unreadable"
+
+    @property
+    def why(self) -> str:
+        """The same in words."""
+        return _WHYS[self]
+
+
+_WHYS = {
+    Keeper.AGE: "in no later checkpoint of every writer's cut that is as old as what may go",
+    Keeper.KEEP: "since the oldest of the checkpoints of every writer's cut that are to be kept",
+    Keeper.CHECKPOINT: "in no later checkpoint of every writer's cut",
+    Keeper.NEWER: "not in the checkpoint of the horizon",
+    Keeper.HORIZON: "of the horizon's own checkpoint",
+    Keeper.TAG: "of the checkpoint of a version that a tag names",
+    Keeper.HEAD: "the newest of a timeline, which tells where it goes on",
+    Keeper.LISTED: "so young when the horizon's checkpoint was written that readers still list them",
+    Keeper.GRACE: "not there, or not without a tag, for long enough",
+    Keeper.UNREADABLE: "nobody can read what is in it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +87,26 @@ class Prunable:
     why: str
     writer: str = ""
     head: Head | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Staying:
+    """Files that one ``keeper`` keeps: how many, and their size."""
+
+    keeper: Keeper
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The files that go, in the order in which they are deleted, and what keeps the others."""
+
+    going: tuple[Prunable, ...]
+    staying: tuple[Staying, ...]
+
+
+_Fate = Prunable | Staying
 
 
 @dataclass(frozen=True)
@@ -118,43 +173,69 @@ def _list_writer(
     return timeline, segments, {Head(file.revision, file.uuid): info for file, info in found if file is not None}
 
 
-def prunable(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> list[Prunable]:
-    """The files that go when ``horizon`` is the horizon; ``view`` is of now. In the order in which they are deleted."""
+def judged(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
+    """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
     before = now - max(grace, SAFE_AGE)
     covered = Covered(stored.files, [horizon], view.horizon)
     for writer in stored.timelines:
         covered.know(writer, (head for head, _ in stored.transactions(writer)))
-    going = {key: why for key in stored.checkpoints if (why := _why(stored, view, covered, key, before))}
-    staying = [c for key, (c, _) in stored.checkpoints.items() if key not in going]
-    found = [
-        Prunable(info.name, Kind.MARKER, info.size, "leads to a checkpoint that goes")
-        for writer, markers in stored.markers.items()
-        for head, info in markers.items()
-        if (writer, head) in going
-    ]
-    found += [
-        Prunable(info.name, Kind.CHECKPOINT, info.size, going[key])
-        for key, (_, info) in stored.checkpoints.items()
-        if key in going
-    ]
-    found += _transactions(stored, view, covered)
-    used = {segment.uuid for c in staying for segment in c.segments}
-    freed = {segment.uuid for key, (c, _) in stored.checkpoints.items() if key in going for segment in c.segments} - used
-    gone = {file.name for file in found}
-    return [*found, *_segments(stored, used, freed, gone, min(before, now - _LEFT_BEHIND))]
+    keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
+    found = [*_checkpoints(stored, keepers), *_transactions(stored, view, covered)]
+    gone = {file.name for file in found if isinstance(file, Prunable)}
+    found += _segments(stored, keepers, gone, min(before, now - _LEFT_BEHIND))
+    return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
 
 
-def _why(stored: Stored, view: View, covered: Covered, key: tuple[str, Head], before: int) -> str:
-    """Why a checkpoint goes; empty where it stays, as the horizon's own does and each that holds what that does not."""
+def all_staying(stored: Stored, keeper: Keeper) -> tuple[Staying, ...]:
+    """What is said where one keeper keeps every file, for nothing can be the horizon."""
+    timelines = [info for files in stored.timelines.values() for _, info in files]
+    segments = [info for files in stored.segments.values() for _, info in files]
+    markers = [info for files in stored.markers.values() for info in files.values()]
+    every = [*timelines, *segments, *markers]
+    return (Staying(keeper, len(every), sum(info.size for info in every)),) if every else ()
+
+
+def _summed(fates: Iterable[_Fate]) -> tuple[Staying, ...]:
+    """The files that stay, by keeper."""
+    sizes: dict[Keeper, list[int]] = {}
+    for fate in fates:
+        if isinstance(fate, Staying):
+            sizes.setdefault(fate.keeper, []).append(fate.bytes)
+    return tuple(Staying(keeper, len(sizes[keeper]), sum(sizes[keeper])) for keeper in Keeper if keeper in sizes)
+
+
+_Keepers = Mapping[tuple[str, Head], Keeper | None]
+"""What keeps each checkpoint; None where it goes."""
+
+
+def _keeper(stored: Stored, view: View, covered: Covered, key: tuple[str, Head], before: int) -> Keeper | None:
+    """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
     checkpoint, info = stored.checkpoints[key]
-    is_marked = key[1] in stored.markers.get(key[0], {})
-    if checkpoint.uuid == covered.checkpoints[0].uuid or info.modified_us > before - (0 if is_marked else _MARKER_DELAY):
-        return ""  # its marker may still be under way, which must not come to lead nowhere
+    if checkpoint.uuid == covered.checkpoints[0].uuid:
+        return Keeper.HORIZON
+    free = 0
     if stored.is_kept(*key):
-        is_free = _free_since(tags_of(view).values(), checkpoint.cut) <= before
-        return "no tag names its version any more" if is_free else ""
-    within = all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)
-    return "older than the horizon" if within else ""
+        free = _free_since(tags_of(view).values(), checkpoint.cut)
+        if free == _NEVER:
+            return Keeper.TAG
+    elif not all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads):
+        return Keeper.NEWER
+    is_marked = key[1] in stored.markers.get(key[0], {})
+    placed = info.modified_us + (0 if is_marked else _MARKER_DELAY)  # a marker under way must not come to lead nowhere
+    return Keeper.GRACE if max(placed, free) > before else None
+
+
+def _checkpoints(stored: Stored, keepers: _Keepers) -> Iterator[_Fate]:
+    """Markers, and the checkpoints that they lead to."""
+    for writer, markers in stored.markers.items():
+        for head, info in markers.items():
+            keeper = keepers.get((writer, head), Keeper.UNREADABLE)
+            why = "leads to a checkpoint that goes"
+            yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.MARKER, info.size, why)
+    for key, (_, info) in stored.checkpoints.items():
+        keeper = keepers[key]
+        why = "no tag names its version any more" if stored.is_kept(*key) else "older than the horizon"
+        yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.CHECKPOINT, info.size, why)
 
 
 def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
@@ -162,39 +243,59 @@ def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
     since = 0
     for tag in tags:
         if tag.latest.cut == cut and not tag.latest.dropped:
-            return 1 << 62
+            return _NEVER
         since = max(since, tag.latest.stamp[0] if cut in (tag.latest.cut, tag.replaced and tag.replaced.cut) else 0)
         since = max(since, tag.replaced.stamp[0] if tag.replaced else 0)
     return since
 
 
-def _transactions(stored: Stored, view: View, covered: Covered) -> Iterator[Prunable]:
+def _transactions(stored: Stored, view: View, covered: Covered) -> Iterator[_Fate]:
     """The covered transactions before the floors, in order of revision; heads stay, for they tell the next revision and what it follows."""
     horizon = covered.checkpoints[0]
     floors = floors_of(horizon, view.horizon.boundary.floors if view.horizon is not None else {})
-    for writer, floor in floors.items():
-        heads = {*view.cut.of_writer(writer)}
+    for writer in stored.timelines:
+        heads, floor = {*view.cut.of_writer(writer)}, floors.get(writer, 0)
         for head, info in stored.transactions(writer):
+            keeper = Keeper.HEAD if head in heads else Keeper.LISTED if head.revision >= floor else Keeper.NEWER
+            if head.revision > horizon.cut.newest_revision(writer):
+                keeper = Keeper.NEWER
             if head.revision < floor and head not in heads and covered.holds(writer, head):
                 why = "covered by the checkpoint of the horizon"
                 yield Prunable(info.name, Kind.TRANSACTION, info.size, why, writer, head)
+            else:
+                yield Staying(keeper, 1, info.size)
 
 
-def _segments(stored: Stored, used: set[bytes], freed: set[bytes], going: Collection[str], before: int) -> Iterator[Prunable]:
+def _segments(stored: Stored, keepers: _Keepers, going: Collection[str], before: int) -> Iterator[_Fate]:
     """The segments that nothing refers to: those of checkpoints that go, and those that were left behind long ago."""
+    kept_by: dict[bytes, Keeper] = {}
+    freed: set[bytes] = set()
+    for key, (checkpoint, _) in stored.checkpoints.items():
+        keeper, own = keepers[key], {segment.uuid for segment in checkpoint.segments}
+        if keeper is None:
+            freed |= own
+        else:
+            kept_by |= {uuid: keeper for uuid in own if kept_by.get(uuid) is not Keeper.HORIZON}
     for writer, segments in stored.segments.items():
         named: set[bytes] | None = None
         for uuid, info in segments:
-            if uuid in freed:
+            if uuid in kept_by:
+                yield Staying(kept_by[uuid], 1, info.size)
+            elif uuid in freed:
                 yield Prunable(info.name, Kind.SEGMENT, info.size, "no remaining checkpoint refers to it")
-            elif uuid not in used and info.modified_us < before:
+            elif info.modified_us >= before:
+                yield Staying(Keeper.GRACE, 1, info.size)
+            else:
                 try:
                     is_events = not read_segment_file(stored.files.store, info.name, info.size).cut.heads
                 except CorruptionError:
-                    continue  # nobody knows what it is
+                    yield Staying(Keeper.UNREADABLE, 1, info.size)
+                    continue
                 if is_events and named is None:
                     named = _named_by_transactions(stored, writer, going)
-                if not (is_events and named and uuid in named):
+                if is_events and named and uuid in named:
+                    yield Staying(Keeper.NEWER, 1, info.size)
+                else:
                     yield Prunable(info.name, Kind.SEGMENT, info.size, "nothing refers to it")
 
 

@@ -20,12 +20,13 @@ from .errors import InvalidVersion, MissingObject
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.horizon import Horizon, floors_of
+from .log.kept import KeptCheckpoints
 from .log.tags import tags_of
 from .log.view import View
-from .log.walking import kept_checkpoint, rests_on_what_is_gone
+from .log.walking import rests_on_what_is_gone
 from .merging import run_task
 from .names import is_data_writer
-from .prunable import Kind, Prunable, Stored, prunable
+from .prunable import Keeper, Kind, Prunable, Staying, Stored, Verdict, all_staying, judged
 from .publishing import publish
 from .retention import Retention, chosen_horizon, of_everyone
 from .store.persist import for_seconds, persistently
@@ -40,7 +41,8 @@ class PruneResult:
 
     ``files`` are deleted by this run. ``waiting`` go when the boundary that was ``published`` is old enough, from ``due`` on, or when one
     was published. ``horizon`` is the version from which on history stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``:
-    nobody has written a newer checkpoint of every writer's cut, so this run does. ``tags`` are the versions of tags that get one.
+    nobody has written a newer checkpoint of every writer's cut, so this run does. ``kept`` is what keeps the other files, and how many.
+    ``tags`` are the versions of tags that get a checkpoint.
     ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name.
     """
 
@@ -52,6 +54,7 @@ class PruneResult:
     published: int | None = None
     due: int | None = None
     needs_checkpoint: bool = False
+    kept: tuple[Staying, ...] = ()
     tags: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
@@ -59,6 +62,18 @@ class PruneResult:
     def bytes(self) -> int:
         """The size of ``files``."""
         return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The next horizon, if there is one, and else what keeps what lies after the last one.
+
+    ``needs_checkpoint``: there is no younger checkpoint that could become one later.
+    """
+
+    horizon: Checkpoint | None
+    needs_checkpoint: bool
+    keeper: Keeper
 
 
 class Pruning:
@@ -102,31 +117,34 @@ class Pruning:
         is_due = self._is_due(horizon)  # asked first: what others have published until then, made of what goes, is listed
         kept = self._keep_tags(view, horizon.checkpoint) if is_due else ()
         stored = Stored.listed(self._files)
+        verdict = self._judged(stored, view, horizon.checkpoint)
+        told = replace(told, kept=verdict.staying)
         if not is_due:
-            return replace(told, waiting=self._going(stored, view, horizon.checkpoint))
-        going = tuple(_in_turn(self._going(stored, view, horizon.checkpoint), stored, horizon))
+            return replace(told, waiting=verdict.going)
+        going = tuple(_in_turn(verdict.going, stored, horizon))
         self._delete(going)
         return replace(told, files=result.files + going, tags=result.tags + kept)
 
     def _advance(self, result: PruneResult) -> PruneResult:
         """Publish the next horizon that the policy allows, if there is one; with no grace period also delete."""
         stored, view = Stored.listed(self._files), self._database.view()
-        chosen, needs_checkpoint = self._choose(stored, view)
-        if needs_checkpoint and self._writer is not None and self._writer.checkpoint(scope="all") is not None:
+        choice = self._choose(stored, view)
+        result = replace(result, needs_checkpoint=choice.needs_checkpoint)
+        if choice.needs_checkpoint and self._writer is not None and self._writer.checkpoint(scope="all") is not None:
             stored, view = Stored.listed(self._files), self._database.view()
-            chosen, _ = self._choose(stored, view)
-        result = replace(result, needs_checkpoint=needs_checkpoint)
+            choice = self._choose(stored, view)
+        chosen = choice.horizon
         if chosen is None:
-            return result
-        going = self._going(stored, view, chosen)
+            return replace(result, kept=_by_policy(result.kept, choice.keeper, stored, view.horizon))
+        verdict = self._judged(stored, view, chosen)
+        going = verdict.going
         tags = self._keep_tags(view, chosen)
         if self._writer is None:
             told = {file.name for file in result.files}
             waiting = tuple(file for file in going if file.name not in told)
             time = chosen.as_of
-            return replace(
-                result, waiting=waiting, tags=tags, horizon=str(chosen.cut), horizon_time=time, published=None, due=None
-            )
+            result = replace(result, waiting=waiting, kept=verdict.staying, tags=tags, published=None, due=None)
+            return replace(result, horizon=str(chosen.cut), horizon_time=time)
         link = CheckpointLink(chosen.writer, chosen.revision, chosen.uuid, chosen.digest)
         floors = floors_of(chosen, view.horizon.boundary.floors if view.horizon is not None else {})
         self._writer.bound("prune", Boundary(horizon=chosen.cut, checkpoint=link, first=_first(going), floors=floors))
@@ -134,27 +152,28 @@ class Pruning:
         assert view.horizon is not None
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
 
-    def _choose(self, stored: Stored, view: View) -> tuple[Checkpoint | None, bool]:
-        """The next horizon, if there is one, and whether there is no younger checkpoint that could become one later.
-
-        None without a marker can: nobody reads it, and ``repair`` may have dropped it since its segments are damaged.
+    def _choose(self, stored: Stored, view: View) -> _Choice:
+        """The next horizon, if there is one. None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its
+        segments are damaged.
         """
         every = [c for (writer, head), (c, _) in stored.checkpoints.items() if head in stored.markers.get(writer, {})]
         checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
         chosen = chosen_horizon(checkpoints, began, self._files.store.now_us(), self._policy)
-        horizon = view.horizon
+        horizon, covering = view.horizon, of_everyone(checkpoints, began)
         if chosen is not None and horizon is not None:
             is_later = chosen.cut != horizon.cut and Covered(self._files, (), horizon).reaches(chosen)
             chosen = chosen if is_later else None
-        newest = next(reversed(of_everyone(checkpoints, began)), None)
+        newest = covering[-1] if covering else None
         is_used = newest is not None and newest.cut in {c.cut for c in (chosen, horizon) if c is not None}
-        return chosen, newest is None or (is_used and _is_beyond(view, newest))
+        later = [horizon is None or c.as_of > horizon.time for c in covering]
+        may_go = later[: len(later) - (self._policy.keep - 1)]
+        keeper = Keeper.AGE if any(may_go) else Keeper.KEEP if any(later) else Keeper.CHECKPOINT
+        return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
 
-    def _going(self, stored: Stored, view: View, horizon: Checkpoint) -> tuple[Prunable, ...]:
-        now = self._files.store.now_us()
-        return tuple(prunable(stored, view, horizon, now=now, grace=self._policy.grace))
+    def _judged(self, stored: Stored, view: View, horizon: Checkpoint) -> Verdict:
+        return judged(stored, view, horizon, now=self._files.store.now_us(), grace=self._policy.grace)
 
     def _is_due(self, horizon: Horizon) -> bool:
         grace = self._policy.grace
@@ -163,9 +182,11 @@ class Pruning:
     def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
         """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
         named = {tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped}
-        lacking = [
-            cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view) and not kept_checkpoint(self._files, cut)
-        ]
+        behind = [cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view)]
+        if not behind:
+            return ()
+        kept = KeptCheckpoints.listed(self._files)
+        lacking = [cut for cut in behind if kept.of(cut) is None]
         self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
         lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:
@@ -200,6 +221,13 @@ class Pruning:
             persistently(partial(files.store.delete, file.name), for_seconds(_PATIENCE))
             self._deleted += 1
             self._tell(self._deleted)
+
+
+def _by_policy(kept: tuple[Staying, ...], keeper: Keeper, stored: Stored, horizon: Horizon | None) -> tuple[Staying, ...]:
+    """What keeps the files where nothing later can be the horizon: what is newer is kept by that."""
+    if horizon is None:
+        return all_staying(stored, keeper)
+    return tuple(replace(each, keeper=keeper) if each.keeper is Keeper.NEWER else each for each in kept)
 
 
 def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:

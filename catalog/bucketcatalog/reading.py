@@ -86,7 +86,7 @@ def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Col
         return
     plain = None if columns is None else {*columns, *keys}
     needed = None if plain is None else {*plain, *FACT_COLUMNS}
-    over = _over(blocks, table, piece, needed)
+    over = _over(blocks, table, piece, needed, part)
     places = _places(piece, part, over)
     apart = _apart(over, places, table, part) if over is not None else None
     if apart is not None and not len(apart.rest):
@@ -139,7 +139,7 @@ def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Tabl
 
 def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
     """The encoded keys of a slice that something lies over, sorted and distinct."""
-    over = _over(blocks, table, piece, {column.field_name for column in table.key_columns})
+    over = _over(blocks, table, piece, {column.field_name for column in table.key_columns}, Part.EVERYTHING)
     return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
 
 
@@ -149,7 +149,7 @@ def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) 
     Both are sorted and distinct. What lies over the base makes a version end before a commit time only if it holds that version, or what
     ends it, with a stamp from before that time. Without a time any key may have one.
     """
-    over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)})
+    over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)}, Part.EVERYTHING)
     if over is None:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
     facts = over.facts
@@ -165,15 +165,35 @@ def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
     return facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=piece.wanted))
 
 
-def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | None) -> SortedFacts | None:
-    """Everything that lies over the base, of the keys asked for."""
-    parts = [blocks.shared(place, table, needed, piece.keys) for place in piece.over]
-    parts += [read_events(blocks, block, table, needed, piece.keys) for block in piece.events]
+def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | None, part: Part) -> SortedFacts | None:
+    """What lies over the base, of the keys asked for: for ``LIVE`` without versions that a later PUT over them has ended."""
+    parts = [read_events(blocks, block, table, needed, piece.keys) for block in piece.events]
     if piece.tail is not None:
         parts.append(_selected(piece.tail, needed))
+    for place in sorted(piece.over, key=lambda place: place.header.newest, reverse=True):
+        above = parts if part is Part.LIVE and place.header.block_class is BlockClass.LIVE else []
+        parts.append(_without_ended(blocks, table, piece, place, needed, above))
     parts = [part if piece.wanted is None else part.of_keys(piece.wanted) for part in parts]
     parts = [part for part in parts if len(part)]
     return SortedFacts.joined(parts) if parts else None
+
+
+def _without_ended(
+    blocks: Blocks, table: Table, piece: Slice, place: BlockPlace, needed: Collection[str] | None, above: Sequence[SortedFacts]
+) -> SortedFacts:
+    """The facts of a block of live versions but for those over whose key a PUT from ``above`` lies that is later than the whole block.
+
+    Where the same objects are overwritten again and again that is all of them, and then no more than their keys are unpacked.
+    """
+    later = [part.keys.filter(pa.array(_put_times(part) > place.header.newest)) for part in above]
+    if not any(len(keys) for keys in later):
+        return blocks.shared(place, table, needed, piece.keys)
+    alone = blocks.shared(place, table, [column.field_name for column in table.key_columns], piece.keys, again=True)
+    left = ~np.asarray(pc.is_in(alone.keys, value_set=pa.concat_arrays(later)))
+    if not left.any():
+        return alone.filter(left)
+    facts = blocks.shared(place, table, needed, piece.keys)
+    return facts if left.all() else facts.filter(left)
 
 
 def places_read(piece: Slice, part: Part) -> tuple[BlockPlace, ...]:

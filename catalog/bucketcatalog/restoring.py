@@ -19,9 +19,12 @@ import pyarrow.compute as pc
 from .arrays import Mask, one_chunk
 from .bulk import BulkEvents
 from .changes import changed_table, live_sides
+from .codec.tags import TagEntry
 from .database import Database
 from .errors import DataCollected, InvalidOption, ParentEnded
+from .holding import Hold, kept_by, tag_of
 from .keys import encode_keys
+from .names import is_maintainer
 from .render import output_schema, render
 from .reverting import Reverted, reverted
 from .sharing import known_versions
@@ -59,7 +62,7 @@ class Restored:
 
 def plan_restore(database: Database, table: str, timestamp: Time | None, version: Version | None) -> Restored:
     """What a restore would do; nothing is written."""
-    restoring = _begin(database, table, timestamp, version)
+    restoring = _begin(database, table, timestamp, version, holds=True)
     for _ in restoring.pieces():
         pass
     return restoring.result(None)
@@ -72,44 +75,59 @@ def restore(
 
     ``DataCollected`` and ``ParentEnded`` where rows cannot be put again; then nothing is committed.
     """
-    restoring = _begin(database, table, timestamp, version)
+    restoring = _begin(database, table, timestamp, version, holds=is_maintainer(writer.id))
+    with Hold(database, writer, restoring.tag, table) as hold:
+        events = _staged(database, writer, restoring, hold, skip_collected=skip_collected)
+        if not events.count:
+            return restoring.result(None)
+        # What comes after all that was read is live: a delete from the future would end it before it began.
+        events.named_after = restoring.now.view.newest_commit_time
+        tx = WriteTransaction(writer, "restore", {"table": table, "version": restoring.then.version}, None)
+        tx.metrics.update(put=restoring.put, updated=restoring.updated, deleted=restoring.deleted)
+        committed = writer.commit(tx, events)
+    return restoring.result(None if committed is None else committed.version)
+
+
+def _staged(database: Database, writer: Writer, restoring: _Restoring, hold: Hold, *, skip_collected: bool) -> BulkEvents:
+    """The events of a restore; nothing is put that can be refused."""
     events = BulkEvents(database.files, writer.id, restoring.table, began=restoring.now.view.observed)
     for piece in restoring.pieces():
         restoring.refuse_ended_parents()
         if not skip_collected:
             restoring.refuse_collected()
+        if restoring.held:
+            hold.take()
         if len(piece):
             events.add(piece.events(events.count))
     events.finish()
-    if not events.count:
-        return restoring.result(None)
-    # What comes after all that was read is live: a delete from the future would end it before it began.
-    events.named_after = restoring.now.view.newest_commit_time
-    tx = WriteTransaction(writer, "restore", {"table": table, "version": restoring.then.version}, None)
-    tx.metrics.update(put=restoring.put, updated=restoring.updated, deleted=restoring.deleted)
-    committed = writer.commit(tx, events)
-    return restoring.result(None if committed is None else committed.version)
+    return events
 
 
-def _begin(database: Database, table: str, timestamp: Time | None, version: Version | None) -> _Restoring:
+def _begin(database: Database, table: str, timestamp: Time | None, version: Version | None, *, holds: bool) -> _Restoring:
+    """``holds``: what a tag of the cut keeps can be kept on, as by a maintainer."""
     if timestamp is None and version is None:
         raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
     then = database.snapshot(timestamp, version, strict=False)
     now = database.look()
-    return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table))
+    tag = tag_of(now.view, then.cut) if holds else None
+    return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table), tag)
 
 
 @dataclass
 class _Restoring:
-    """The comparison of two states of a table, and what was counted on the way."""
+    """The comparison of two states of a table, and what was counted on the way: of the rows to put the data of those ``held`` is kept by
+    the ``tag`` alone.
+    """
 
     then: Snapshot
     now: Snapshot
     table: Table
+    tag: TagEntry | None
     put: int = 0
     updated: int = 0
     deleted: int = 0
     skipped: int = 0
+    held: int = 0
     sample: list[dict[str, Any]] = field(default_factory=list)
     orphaned: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
 
@@ -131,8 +149,13 @@ class _Restoring:
     def _collected(self, piece: Reverted) -> Mask:
         """Which of the puts are of versions whose data may be gone."""
         keys = one_chunk(encode_keys(self.table, piece.then.rows)).take(pa.array(piece.put))
-        gone: Mask = np.asarray(known_versions(self.now, self.table, keys, piece.put_versions)[2])
-        return gone
+        known, at, gone = known_versions(self.now, self.table, keys, piece.put_versions)
+        lost: Mask = np.asarray(gone)
+        if self.tag is not None:
+            held = lost & kept_by(self.tag, known, at)
+            self.held += int(held.sum())
+            lost = lost & ~held
+        return lost
 
     def _look_for_parents(self, piece: Reverted) -> None:
         """Note the ended parents of what is put."""
@@ -167,7 +190,7 @@ class _Restoring:
         if self.skipped:
             raise DataCollected(
                 f"The data of rows of {self.table.name!r} that are to be put again may be gone: their versions were purged, or ended at or "
-                "before the boundary up to which data is collected.",
+                "before the boundary up to which data is collected and before a tag that names the state was given.",
                 next_step="Restore the other rows, with skip_collected=True (--skip-collected), or a later state.",
             )
 

@@ -47,20 +47,31 @@ _REGROUPED = 1 << 18
 
 def sums_of(base: TableBase) -> pa.Table:
     """The table's declared sums over its live rows, with the columns of ``SUMS``: a row for each group that has any, in order."""
-    kept = {total: rows for total in base.table.sums if (rows := _kept(base, total)) is not None}
-    found = {total: _Summing(base.table, total) for total in base.table.sums}
-    for total, rows in kept.items():
-        found[total].add_sums(rows)
-    plan = base.plan(only_live=True) if found else []
-    for sign, live in _differences(base, kept, plan) if kept else ():
-        for total in kept:
-            found[total].add(live, sign)
+    kept = _from_kept(base)
+    found = {total: kept.get(total) or _Summing(base.table, total) for total in base.table.sums}
     others = [total for total in found if total not in kept]
-    for piece in plan if others else ():
+    for piece in base.plan(only_live=True) if others else ():
         live = read_slice(base.blocks, base.table, piece, Part.LIVE, _columns(base.table, others))
         for total in others:
             found[total].add(live)
     return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
+
+
+def kept_totals(base: TableBase) -> dict[str | None, int]:
+    """What the declared sums that are kept beside the rows add up to, by the column that they sum; None has how many rows there are."""
+    return {total.column: pc.sum(each.sums()[_VALUE.field_name], min_count=0).as_py() for total, each in _from_kept(base).items()}
+
+
+def _from_kept(base: TableBase) -> dict[Sum, _Summing]:
+    """Of the declared sums those that are kept beside the lowest level, with what lies over that."""
+    kept = {total: rows for total in base.table.sums if (rows := _kept(base, total)) is not None}
+    found = {total: _Summing(base.table, total) for total in kept}
+    for total, rows in kept.items():
+        found[total].add_sums(rows)
+    for sign, live in _differences(base, kept, base.plan(only_live=True)) if kept else ():
+        for total in kept:
+            found[total].add(live, sign)
+    return found
 
 
 def run_name(table: Table, total: Sum) -> str:

@@ -5,18 +5,22 @@ A tag names what it names now, whatever cut is looked at: the entries of tags ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
+from .codec.tags import TagEntry
 from .cut import Cut
-from .errors import HistoryPruned, InvalidOption, InvalidTime, InvalidVersion, MissingObject
+from .errors import CorruptionError, HistoryPruned, InvalidOption, InvalidTime, InvalidVersion, MissingObject
 from .log.ancestry import causal_cut
 from .log.files import LogFiles
-from .log.horizon import Horizon
+from .log.horizon import FROM_THEN_ON, Horizon
+from .log.kept import is_of_source
 from .log.looking import newest_view
+from .log.lost import kept_is_gone
 from .log.tags import TagState, tags_of
 from .log.view import View
-from .log.walking import version_view
+from .log.walking import rests_on_what_is_gone, version_view
 from .names import is_data_writer, is_maintainer, is_tag_name
 from .times import Time, parse_causal, parse_time, shown_time
 
@@ -33,9 +37,12 @@ def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None,
     if timestamp is None and version is None:
         return look()
     try:
-        return _past_view(files, look, timestamp, version)
-    except MissingObject:
-        return _past_view(files, look, timestamp, version)  # if it was pruned meanwhile, the horizon says so by now
+        try:
+            return _past_view(files, look, timestamp, version)
+        except MissingObject:
+            return _past_view(files, look, timestamp, version)  # if it was pruned meanwhile, the horizon says so by now
+    except HistoryPruned as error:
+        raise _naming_tags(error, files, look()) from None
 
 
 def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
@@ -52,12 +59,46 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
     try:
         return version_view(files, cut, horizon, writers)
     except HistoryPruned as error:
-        if now is None or cut not in [tag.latest.cut for tag in tags_of(now).values() if not tag.latest.dropped]:
+        tags = [] if now is None else [tag for tag in _given(now) if tag.cut == cut]
+        if now is None or not tags:
             raise
-        try:
-            return version_view(files, cut)  # a tag keeps what it needs until it has a checkpoint
-        except (MissingObject, InvalidVersion):
-            raise error from None  # but a clone has nothing of what its tags name
+        return _tagged_view(files, max(tags, key=lambda tag: tag.stamp), now, error)
+
+
+def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned) -> View:
+    """The view of a tag's cut behind the horizon from the transactions, which stay until the tag has a checkpoint."""
+    try:
+        return version_view(files, tag.cut)
+    except (MissingObject, InvalidVersion):
+        if now.horizon is None or not rests_on_what_is_gone(files, tag.cut, now.horizon):
+            raise  # nobody was allowed to delete that
+        raise (error if is_of_source(files, now.cut, tag) else kept_is_gone(files, tag, now.horizon)) from None
+
+
+def _naming_tags(error: HistoryPruned, files: LogFiles, now: View) -> HistoryPruned:
+    """The error with a tag to read instead, where there are any that can be read."""
+    try:
+        tag = next((tag for tag in _given(now) if not is_of_source(files, now.cut, tag)), None)
+    except CorruptionError:
+        tag = None  # a reader is told what was pruned, not what else is wrong
+    if tag is None:
+        return error
+    others = f"Read a time from then on, a version that contains that one, or a tag, such as {tag.name!r}."
+    return HistoryPruned(error.message, next_step=others)
+
+
+@contextmanager
+def without_naming_tags() -> Iterator[None]:
+    """What is pruned is said within without naming tags, for where these do not help."""
+    try:
+        yield
+    except HistoryPruned as error:
+        raise HistoryPruned(error.message, next_step=FROM_THEN_ON) from None
+
+
+def _given(view: View) -> list[TagEntry]:
+    """The tags that name something, by name."""
+    return [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
 
 
 def _refuse_future(files: LogFiles, time: int) -> None:

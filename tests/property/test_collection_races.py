@@ -11,6 +11,7 @@ A second model does the same for reaping. Each rule is then broken in turn, and 
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -20,18 +21,24 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, CommitUnknown, DataCollected, OutcomeUnknown, StaleRead
+from bucketcatalog import Catalog, CommitUnknown, DataCollected, InvalidVersion, OutcomeUnknown, StaleRead
+from bucketcatalog.bulk import BulkEvents
 from bucketcatalog.collection.boundary import Known
 from bucketcatalog.collection.collecting import InProcess, collect
 from bucketcatalog.collection.deleters import Calling
 from bucketcatalog.collection.reaping import reap
+from bucketcatalog.drafts import Draft
+from bucketcatalog.holding import Hold
 from bucketcatalog.log.boundaries import Boundaries
-from bucketcatalog.log.owner import OwnTimeline
+from bucketcatalog.log.owner import DEFAULT_LIMITS, OwnTimeline
+from bucketcatalog.names import writer_id
+from bucketcatalog.restoring import restore
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import DelayedArrival
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.writer import Writer
+from bucketcatalog.writetransaction import Committed, WriteTransaction
 
 MINUTE = 60_000_000
 HOUR = 60 * MINUTE
@@ -187,6 +194,80 @@ def arrive(actor: str) -> Step:
     return step
 
 
+class Stepwise:
+    """Work in a thread of its own that stops where it pauses; what it does until then is one step."""
+
+    def __init__(self, work: Callable[[Callable[[], None]], None]) -> None:
+        self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self._error: BaseException | None = None
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, args=[work], daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Callable[[Callable[[], None]], None]) -> None:
+        self._go.acquire()
+        try:
+            work(self._pause)
+        except BaseException as error:
+            self._error = error
+        self._ended = True
+        self._stopped.release()
+
+    def _pause(self) -> None:
+        self._stopped.release()
+        self._go.acquire()
+
+    def step(self) -> None:
+        """Go on until the next pause, or the end."""
+        if not self._ended:
+            self._go.release()
+            self._stopped.acquire()
+        if self._error is not None:
+            raise self._error
+
+
+class Pausing(Writer):
+    """Pauses before it gives a tag, and before it puts rows."""
+
+    pause: Callable[[], None]
+
+    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
+        if tx.operation != "drop tag":
+            self.pause()
+        return super().commit(tx, draft)
+
+
+def restore_tagged(yard: Yard) -> None:
+    """Go on with a restore to the tag: it looks; it gives its own tag and looks again; it puts the rows and drops its tag."""
+
+    def work(pause: Callable[[], None]) -> None:
+        database = Catalog(yard.store).database("default")
+        with Pausing(database, writer_id("maintainer-3"), yard.clock, DEFAULT_LIMITS) as writer:
+            writer.pause = pause
+            with suppress(DataCollected, StaleRead, InvalidVersion):
+                restore(database, writer, "objects", None, "kept", skip_collected=True)
+
+    if "restore" not in yard.held:
+        yard.held["restore"] = Stepwise(work)
+    yard.now += 1_000_000
+    yard.held["restore"].step()
+
+
+def drop_tag(yard: Yard) -> None:
+    """Somebody drops the tag."""
+    yard.now += 1_000_000
+    with yard.writer("maintainer-2") as writer:
+        writer.drop_tag("kept")
+
+
+def tagged(yard: Yard) -> None:
+    """An object that has ended, of which a tag has a live version, and whose boundary was waited out long ago."""
+    yard.upload("a")
+    with yard.writer("maintainer-2") as writer:
+        writer.tag("kept")
+    yard.commit("w", ("delete", key("a")))
+
+
 def delete(name: str, *, minutes: int = 0) -> Step:
     """End an object, blindly, as another process does; then time passes."""
 
@@ -281,6 +362,15 @@ CASES: dict[str, tuple[Step, list[list[Step]]]] = {
     "put on its way": (begun(slowly), [[commit("n"), arrive("n")]]),
     "put on its way, with time": (begun(slowly), [[commit("n"), passing(5), arrive("n")]]),
     "put and delete of a name": (dead, [[lambda yard: yard.upload("a"), delete("a")]]),
+    "restore to a tag that is dropped before it has its own": (
+        tagged,
+        [[restore_tagged, drop_tag, both(restore_tagged, restore_tagged)]],
+    ),
+    "restore to a tag that is dropped once it has its own": (
+        tagged,
+        [[restore_tagged, restore_tagged, drop_tag, restore_tagged]],
+    ),
+    "restore to a tag that is dropped in the end": (tagged, [[restore_tagged, restore_tagged, both(restore_tagged, drop_tag)]]),
     "bucket created again": (dead_bucket, [[recreate, upload_into_new]]),
 }
 
@@ -369,10 +459,28 @@ def wait_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Known, "is_usable", lambda known, now: known.data > 0)
 
 
+def trust_the_first_tag(patch: pytest.MonkeyPatch) -> None:
+    """A restore to a tag gives no tag of its own."""
+    patch.setattr(Hold, "take", lambda _: None)
+
+
+def look_once(patch: pytest.MonkeyPatch) -> None:
+    """A restore to a tag does not look again whether that is still there."""
+
+    def take(hold: Hold) -> None:
+        if hold.tag is not None and not hold.is_there:
+            hold.writer.tag(hold.name, version=str(hold.tag.cut))
+            hold.is_there = True
+
+    patch.setattr(Hold, "take", take)
+
+
 BROKEN = {
     ignore_boundaries: "restore",
     commit_whenever: "rename begun while it was live",
     wait_for_nobody: "rename begun while it was live",
+    trust_the_first_tag: "restore to a tag that is dropped before it has its own",
+    look_once: "restore to a tag that is dropped before it has its own",
 }
 
 

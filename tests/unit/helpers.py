@@ -6,7 +6,7 @@ import datetime
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.writer import Writer
 from bucketcatalog.writetransaction import Committed
 
@@ -86,6 +87,21 @@ class World:
                 getattr(tx, method)(*arguments, **keywords)
         assert tx.committed is not None
         return tx.committed
+
+
+class Intervening(Wrapped):
+    """A store in which something happens once, right before the first put whose name begins with ``prefix``."""
+
+    def __init__(self, inner: Any, prefix: str, act: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._prefix = prefix
+        self._act: Callable[[], None] | None = act
+
+    def put(self, name: str, data: bytes) -> None:
+        if self._act is not None and name.startswith(self._prefix):
+            act, self._act = self._act, None
+            act()
+        super().put(name, data)
 
 
 def obj(name: str, **more: Any) -> dict[str, Any]:

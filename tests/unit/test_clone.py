@@ -350,8 +350,21 @@ def test_a_clone_whose_source_had_tags_is_pruned_and_says_which_tags_name_nothin
     assert [pruned.tags for pruned in told] == [(own,), (own,), (), ()]
     assert told[2].files == told[3].files != ()
     assert shown(there) == expected and shown(there, version="own") == tagged
-    with pytest.raises(HistoryPruned):
+    assert "error" not in {finding.severity.value for finding in there.catalog().verify()}
+    with pytest.raises(HistoryPruned) as error:
         there.snapshot(version="before")
+    assert "'own'" in error.value.next_step, "the one tag that can be read"
+
+
+def test_what_a_clone_does_not_have_names_no_tag_of_the_source(world: World, target: MemoryStore) -> None:
+    clone(world, target)
+    there = at(world, target)
+    assert {row["name"] for row in rows(there.snapshot(), "tags")} == {"before"}
+    assert "error" not in {finding.severity.value for finding in there.catalog().verify()}
+    for version in ("before", "v@0"):
+        with pytest.raises(HistoryPruned) as error:
+            there.snapshot(version=version)
+        assert "tag" not in error.value.next_step
 
 
 def test_a_tag_of_which_a_file_was_lost_stops_a_prune(world: World) -> None:

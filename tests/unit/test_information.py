@@ -12,6 +12,7 @@ from bucketcatalog.catalog import Catalog
 from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
 from bucketcatalog.information import Information
 from bucketcatalog.log.horizon import floors_of
+from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
 from .helpers import World, bucket, obj, rows, time_at
@@ -100,6 +101,46 @@ def test_segments_that_transactions_refer_to_are_changes(world: World, monkeypat
     every = sum(info.size for info in catalog.store.list(""))
     segments = sum(info.size for info in catalog.store.list("") if info.name.endswith(".seg"))
     assert segments and found.files.changes == found.uncovered_bytes == every and found.files.checkpoints == 0
+
+
+def test_segments_of_checkpoints_that_are_kept_for_tags_are_no_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    with world.writer() as w, world.writer("maintainer-1") as held, world.writer("compactor-1") as compactor:
+        world.commit(w, ("put", "objects", many(0, 3_000)))
+        held.tag("early")
+        world.clock.tick(3_600_000_000)
+        world.commit(w, ("put", "objects", many(0, 3_000)))
+        compactor.checkpoint(scope="all")
+    for _ in range(2):
+        world.clock.tick(2 * 86_400_000_000)
+        pruned = world.catalog().prune("24h", dry_run=False, writer="maintainer-1", clock=world.clock)
+    assert pruned.files and any(info.name.startswith("maintainer-1/default/segments/") for info in world.store.list(""))
+    found = info(world)
+    assert found.files.changes == sizes(world, ".txn")
+    assert found.files.checkpoints == sizes(world, ".ckpt") + sizes(world, ".seg")
+    (kept,) = [i.name for i in world.store.list(f"maintainer-1/default/transactions/{0:020}/") if i.name.endswith(".ckpt")]
+    world.store.put(kept, b"damaged")
+    assert info(world).files.changes > sizes(world, ".txn"), "what a damaged one names nobody can tell"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_bytes_of_objects_are_told_by_kept_sums_without_reading_their_rows(late: bool) -> None:
+    world = World.counting()
+    store = world.store
+    assert isinstance(store, Counting)
+    with world.writer() as w:
+        world.commit(w, ("put", "objects", many(0, 60_000)))
+        w.checkpoint()
+        if late:
+            world.commit(w, ("put", "objects", [obj("000001", content_length=5)]), ("delete", "objects", obj("000002")))
+    store.reset()
+    found = info(world)
+    read = store.bytes_read
+    table = found.table("objects")
+    assert (table.live, found.content_length) == ((59_999, 60_003) if late else (60_000, 60_000))
+    store.reset()
+    assert sum(row["content_length"] for row in rows(world.snapshot(), columns=["content_length"])) == found.content_length
+    assert late or read < store.bytes_read / 3
 
 
 def test_tags_and_the_horizon_of_the_history_are_told(world: World) -> None:

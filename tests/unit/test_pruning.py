@@ -12,6 +12,7 @@ from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPr
 from bucketcatalog.checking.findings import SORTS, Finding
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.pruning import PruneResult
+from bucketcatalog.store.faults import Counting
 from bucketcatalog.writer import Writer
 
 from .helpers import MINUTE, World, bucket, names, obj, rows
@@ -162,6 +163,73 @@ def test_a_tag_keeps_its_version_readable_and_is_freed_when_it_is_dropped(world:
     assert kept[0] in [file.name for file in prune(world).files]
     with pytest.raises(HistoryPruned):
         world.snapshot(version=tagged)
+
+
+@pytest.mark.parametrize("tags", [1, 12])
+def test_the_checkpoints_of_all_tags_are_listed_at_once(monkeypatch: pytest.MonkeyPatch, tags: int) -> None:
+    world = World.counting()
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    monkeypatch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", world.clock)
+    store = world.store
+    assert isinstance(store, Counting)
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        for number in range(tags):
+            put(world, writer, f"x{number}")
+            tagger.tag(f"t{number}")
+        world.clock.tick(HOUR)
+        put(world, writer, "y")
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    assert len(prune(world).tags) == tags
+    world.clock.tick(GRACE)
+    store.reset()
+    assert prune(world).tags == ()
+    first = f"maintainer-2/default/transactions/{0:020}/"
+    assert store.names["list", first] == 1, "however many tags there are"
+
+
+def keepers(result: PruneResult) -> dict[str, int]:
+    return {each.keeper.value: each.files for each in result.kept}
+
+
+def test_a_forced_prune_of_a_young_catalog_says_what_keeps_its_files(world: World) -> None:
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        for name in "xyz":
+            put(world, writer, name)
+            tagger.tag(name)
+    done = prune(world, "0s", grace="0s", force=True)
+    assert (done.files, done.waiting) == ((), ()) and done.needs_checkpoint
+    found = keepers(done)
+    assert found == {"newer": 1, "horizon": 3, "tag": 6, "head": 2, "listed": 5}, "the newest of all is the boundary"
+    assert sum(found.values()) == len(stored(world))
+    assert sum(each.bytes for each in done.kept) == sum(info.size for info in world.store.list(""))
+
+
+@pytest.mark.parametrize(("options", "keeper"), [({"keep": 3}, "keep"), ({"older_than": "30d"}, "age")])
+def test_the_policy_keeps_everything_where_it_lets_no_checkpoint_be_the_horizon(
+    world: World, options: dict[str, Any], keeper: str
+) -> None:
+    old_history(world)
+    checkpoint(world)
+    for dry_run in (True, False):
+        told = prune(world, **options, dry_run=dry_run)
+        assert (told.waiting, told.horizon) == ((), None) and keepers(told) == {keeper: len(stored(world))}
+
+
+def test_what_nobody_has_put_into_a_checkpoint_is_kept_for_that(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+    told = prune(world, dry_run=True)
+    assert told.needs_checkpoint and keepers(told) == {"checkpoint": 1}
+
+
+def test_what_came_after_a_horizon_is_kept_by_the_policy_and_the_rest_by_what_it_is(world: World) -> None:
+    old_history(world)
+    stays = {"horizon": 3, "head": 1, "listed": 2}
+    assert keepers(prune(world)) == {"newer": 7} | stays, "a commit of each writer, the next checkpoint, and what is about them"
+    world.clock.tick(GRACE)
+    done = prune(world)
+    assert done.files and keepers(done) == {"age": 7} | stays and sum(keepers(done).values()) == len(stored(world))
 
 
 def test_writers_go_on_after_a_prune_and_never_use_a_revision_again(world: World) -> None:
@@ -392,6 +460,47 @@ def test_verify_finds_a_damaged_checkpoint_of_a_tag_and_repair_names_it_as_lost(
     assert [(f.code, f.file, f.held) for f in errors] == [("DAMAGED_CHECKPOINT", kept, ())]
     made = world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
     assert made.actions == () and [f.file for f in made.lost] == [kept]
+
+
+def test_a_tags_checkpoint_that_is_gone_is_named_by_its_place_by_readers_and_verify(world: World) -> None:
+    world.store.delete(pruned_with_a_tag(world))
+    place = "maintainer-1/default/transactions/" + "0" * 20
+    with pytest.raises(MissingObject, match=f"{place} .*'early'") as missed:
+        names(world.snapshot(version="early"))
+    assert "copy of the store" in missed.value.next_step and "early --drop" in missed.value.message
+    assert [(f.code, f.file) for f in verified(world) if f.severity.value == "error"] == [("MISSING_CHECKPOINT", place)]
+    made = world.catalog().repair(writer="maintainer-1", clock=world.clock)
+    assert made.actions == () and [f.file for f in made.lost] == [place]
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("early")
+    assert "error" not in {f.severity.value for f in verified(world)}
+
+
+def test_a_tag_without_a_checkpoint_of_its_own_is_no_finding_while_its_transactions_are_there(world: World) -> None:
+    old_history(world)
+    prune(world)
+    with world.writer("maintainer-2") as tagger:
+        tagger.tag("late")
+    with world.writer("a") as writer:
+        put(world, writer, "more")
+    assert verified(world) == []
+
+
+def test_what_was_pruned_names_a_tag_to_read_where_that_helps(world: World) -> None:
+    pruned_with_a_tag(world)
+    for read in (lambda: world.snapshot(version="a@0"), lambda: world.catalog().diff(start="a@0")):
+        with pytest.raises(HistoryPruned) as error:
+            read()
+        assert "'early'" in error.value.next_step
+    for options in ({"start": "a@0"}, {"start": "early"}, {}):
+        with pytest.raises(HistoryPruned) as error:
+            world.catalog().changes(**options)
+        assert "tag" not in error.value.next_step
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("early")
+    with pytest.raises(HistoryPruned) as error:
+        world.snapshot(version="a@0")
+    assert "tag" not in error.value.next_step
 
 
 def test_verify_finds_damaged_segments_of_a_tags_checkpoint(world: World) -> None:

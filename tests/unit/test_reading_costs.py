@@ -154,6 +154,29 @@ def test_superseded_versions_that_lie_over_the_base_are_read_for_tombstones_alon
     assert ended["name"].to_pylist() == sorted(ended["name"].to_pylist())
 
 
+@pytest.mark.parametrize(
+    "again", [range(0, COUNT, 10), range(0, COUNT // 2, 5), range(1, COUNT, 10)], ids=["same", "half", "others"]
+)
+def test_versions_that_a_higher_level_has_ended_are_left_out_and_no_block_is_read_twice(again: range) -> None:
+    clock = Clock()
+    world = World(Counting(MemoryStore(clock=clock)))
+    world.clock = clock
+    expected = [0] * COUNT
+    with world.writer() as writer:
+        for length, numbers in enumerate((range(COUNT), range(0, COUNT, 10), again)):
+            rows = [obj(name(n), content_length=length) for n in numbers]
+            world.commit(writer, ("put", "objects", pa.Table.from_pylist(rows)))
+            writer.checkpoint()
+            expected[numbers.start : numbers.stop : numbers.step] = [length] * len(numbers)
+    snapshot = world.snapshot()
+    levels = snapshot.base("objects").blocks_by_level()
+    assert len(levels) == 3
+    live = sum(place.header.block_class is BlockClass.LIVE for level in levels for place in level)
+    count, found = reads(world, lambda: snapshot.scan("objects").to_arrow())
+    assert found["content_length"].to_pylist() == expected
+    assert count == live
+
+
 class TestRuns:
     @given(st.lists(st.binary(max_size=2), min_size=2, max_size=12), st.binary(max_size=2), st.none() | st.binary(max_size=2))
     @settings(max_examples=300)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -30,25 +29,10 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.writetransaction import Committed
 
-from .helpers import BUCKET, MINUTE, OWNER, SECOND, Clock, World, bucket, names, obj, rows, version
+from .helpers import BUCKET, MINUTE, OWNER, SECOND, Clock, Intervening, World, bucket, names, obj, rows, version
 
 ID = "44444444-4444-4444-8444-44444444444{}"
 MAINTAINER = "maintainer-test"
-
-
-class Intervening(Wrapped):
-    """A store in which something happens once, right before the first put whose name begins with ``prefix``."""
-
-    def __init__(self, inner: Any, prefix: str, act: Callable[[], None]) -> None:
-        super().__init__(inner)
-        self._prefix = prefix
-        self._act: Callable[[], None] | None = act
-
-    def put(self, name: str, data: bytes) -> None:
-        if self._act is not None and name.startswith(self._prefix):
-            act, self._act = self._act, None
-            act()
-        super().put(name, data)
 
 
 def restore(world: World, to: str | int, table: str = "objects", *, dry_run: bool = False, skip: bool = False) -> Restored:

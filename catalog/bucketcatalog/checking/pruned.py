@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from ..codec.checkpoints import Checkpoint
 from ..codec.tags import TagEntry
 from ..cut import Cut, Head
+from ..errors import BucketCatalogError, HistoryPruned, MissingObject
 from ..log.coverage import Covered
+from ..log.files import LogFiles
 from ..log.gathering import Ref
 from ..log.horizon import Horizon
+from ..log.kept import is_of_source
+from ..log.lost import kept_is_gone
 from ..log.tags import states_of
+from ..log.walking import rests_on_what_is_gone, version_view
 from ..names import is_maintainer
 
 
@@ -49,15 +54,28 @@ def refs_of(cut: Cut) -> list[Ref]:
     return [(writer, head) for writer, heads in cut.heads.items() for head in heads]
 
 
-def tagged_cuts(entries: Iterable[TagEntry]) -> set[Cut]:
-    """The cuts that tags name which are not dropped."""
-    return {state.latest.cut for state in states_of(entries).values() if not state.latest.dropped}
+def tagged_cuts(entries: Iterable[TagEntry]) -> dict[Cut, TagEntry]:
+    """The cuts that tags name which are not dropped, each with the latest tag that does."""
+    latest = sorted((state.latest for state in states_of(entries).values()), key=lambda entry: entry.stamp)
+    return {entry.cut: entry for entry in latest if not entry.dropped}
 
 
 def may_be_of_tag(ref: Ref, cuts: Iterable[Cut]) -> bool:
     """Whether who reads one of the cuts meets this checkpoint when no marker leads to it: those that are kept for tags have none."""
     writer, head = ref
     return is_maintainer(writer) and head.revision == 0 and any(head.commit_time <= cut.newest_commit_time for cut in cuts)
+
+
+def gone_of_tag(files: LogFiles, tag: TagEntry, horizon: Horizon, newest: Cut) -> MissingObject | None:
+    """The error that a reader gets of a tag of whose cut no checkpoint is kept; None where it can be read, or there never was one."""
+    try:
+        version_view(files, tag.cut, horizon)
+    except HistoryPruned:
+        if rests_on_what_is_gone(files, tag.cut, horizon) and not is_of_source(files, newest, tag):
+            return kept_is_gone(files, tag, horizon)
+    except BucketCatalogError:
+        pass  # of what it misses there is a finding
+    return None
 
 
 def is_reached(horizon: Horizon, checkpoints: Iterable[Checkpoint]) -> bool:

@@ -6,7 +6,7 @@ what is kept grows with the number of files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -17,8 +17,9 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.descriptors import core_tables
 from ..codec.segmentrefs import SegmentReference
 from ..codec.segments import BlockPlace
+from ..codec.tags import TagEntry
 from ..codec.transactions import event_of
-from ..cut import Head
+from ..cut import Cut, Head
 from ..errors import CorruptionError, UnsupportedFormat
 from ..log.boundaries import newest_of
 from ..log.files import LogFiles
@@ -33,7 +34,7 @@ from .checkpoints import References, check_checkpoint, check_segment, read_check
 from .deep import differences
 from .findings import Finding, unreadable
 from .inventory import Inventory, inventory
-from .pruned import Kept, is_reached, may_be_of_tag, refs_of, tagged_cuts
+from .pruned import Kept, gone_of_tag, is_reached, may_be_of_tag, refs_of, tagged_cuts
 from .timelines import (
     Ref,
     Seen,
@@ -122,16 +123,31 @@ class Walk:
             yield finding
         entries = [entry for t in self.log.values() for entry in t.tags]
         tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
+        unread = []
         for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
             (read,) = read_checkpoints(self.files, [ref])
             if isinstance(read, Finding):
                 yield replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
+                unread.append(ref)
                 del unmarked[ref]
             elif read.cut in tagged:
                 yield from self._take(read, kept=True)
                 del unmarked[ref]
         for info in unmarked.values():
             yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
+        there = {checkpoint.cut for checkpoint in self.checkpoints}
+        others = {cut: tag for cut, tag in tagged.items() if cut not in there}
+        yield from self._find_gone(tag for cut, tag in others.items() if not any(may_be_of_tag(ref, [cut]) for ref in unread))
+
+    def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[Finding]:
+        """Say which of these tags have lost the checkpoint that was kept for them."""
+        if self.horizon is None or not self.horizon.is_readable:
+            return
+        newest = Cut.of((writer, max(below.transactions)) for writer, below in self.found.items() if below.transactions)
+        for tag in tags:
+            if (error := gone_of_tag(self.files, tag, self.horizon, newest)) is not None:
+                place = paths.revision_start(self.horizon.boundary.stamp[1], self.files.database, 0)
+                yield unreadable(error, "CHECKPOINT", place)
 
     def _read_horizons_own(self) -> Iterator[Finding]:
         """What is wrong with the checkpoint that the horizon names, which others may not need, and nobody has to find by a marker."""

@@ -50,7 +50,7 @@ def prune(
         print_facts(_document(result), as_json=True)
         return
     rows = [*_rows(result.files, "deleted" if result.done else "now"), *_rows(result.waiting, "later")]
-    print_rows(rows, ["when", "kind", "bytes", "why", "name"], as_json=False, nothing="Nothing is to be deleted.")
+    print_rows(rows, ["when", "kind", "bytes", "why", "name"], as_json=False, nothing=_nothing(result))
     for line in _sums(result):
         write(line)
     finish()
@@ -60,6 +60,12 @@ def _rows(files: Iterable[Prunable], when: str) -> list[dict[str, Any]]:
     return [{"when": when, "name": f.name, "kind": f.kind.value, "bytes": f.bytes, "why": f.why} for f in files]
 
 
+def _nothing(result: PruneResult) -> str:
+    """That nothing goes, and what keeps all there is."""
+    kept = (f"{number(each.files, 'file')}, {size(each.bytes)}: {each.keeper.why}" for each in result.kept)
+    return "\n".join(["Nothing is to be deleted. What keeps the files:", *kept] if result.kept else ["Nothing is to be deleted."])
+
+
 def _document(result: PruneResult) -> dict[str, Any]:
     times = {name: getattr(result, name) for name in ("horizon_time", "published", "due")}
     return {
@@ -67,6 +73,7 @@ def _document(result: PruneResult) -> dict[str, Any]:
         "horizon": result.horizon,
         **{name: None if time is None else shown_time(time) for name, time in times.items()},
         "needs_checkpoint": result.needs_checkpoint,
+        "kept": [{"by": s.keeper.value, "why": s.keeper.why, "files": s.files, "bytes": s.bytes} for s in result.kept],
         "tags": list(result.tags),
         "unreadable": list(result.unreadable),
         "bytes": result.bytes,

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ..base import TableBase
 from ..contents import Contents
 from ..facts import Facts, Kind
+from ..log.view import View
 from ..merge import Part
 from ..orders import plan_ended
 from ..references import ids, references, stored_column
@@ -43,15 +44,15 @@ class Rules:
     children: Mapping[str, list[Table]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contents: Contents, limits: Mapping[str, int]) -> Rules:
-        """The rules for a cut; reads its parent tables."""
+    def of(cls, contents: Contents, limits: Mapping[str, int], earlier: View | None = None) -> Rules:
+        """The rules for a cut; reads its parent tables. What the tags of an ``earlier`` view keep is kept too."""
         tables = contents.definitions.usable()
         children: dict[str, list[Table]] = {}
         for table in tables:
             if table.parent is not None and table.parent.table in contents.definitions:
                 children.setdefault(table.parent.table, []).append(table)
         owners = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
-        return cls(limits, Pins.of(contents.view), owners, children)
+        return cls(limits, Pins.of(contents.view, earlier), owners, children)
 
     def external(self, facts: Facts, table: Table) -> Mask:
         """Which rows have an external parent."""

@@ -135,7 +135,9 @@ def collect(look: Callable[[], Snapshot], writer: Writer, workers: Workers, grac
         known = known_boundary(snapshot.view)
         done = replace(done, published=boundary)
     if force or known.is_usable(snapshot.view.observed):
-        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data))
+        # A listing is of no one moment: it may show that a tag was dropped, and not the one that whoever restores has given before.
+        earlier, snapshot = snapshot.view, look()
+        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data), earlier)
         done = workers.collect(snapshot, rules, writer, replace(done, boundary=known.data))
     waiting, beyond = workers.waiting(snapshot, limits_of(snapshot, grace, boundary), known.data)
     done = replace(done, waiting=waiting)

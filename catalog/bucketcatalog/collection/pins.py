@@ -33,9 +33,10 @@ class Pins:
     forked: frozenset[tuple[str, int]] = frozenset()
 
     @classmethod
-    def of(cls, view: View) -> Pins:
-        """The tags that the view knows, without those that were dropped."""
-        cuts = dict.fromkeys(tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped)
+    def of(cls, view: View, earlier: View | None = None) -> Pins:
+        """The tags that the view knows, and those that an ``earlier`` one knew, without those that were dropped."""
+        states = [state for known in (view, earlier) if known is not None for state in tags_of(known).values()]
+        cuts = dict.fromkeys(state.latest.cut for state in states if not state.latest.dropped)
         return cls(tuple(cuts), _forked(view))
 
     def live(self, facts: Facts) -> Mask:

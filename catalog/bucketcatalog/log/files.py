@@ -5,8 +5,6 @@ Files are immutable, so what was read once is kept (up to a bound); listings are
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -22,6 +20,7 @@ from ..losses import Losses
 from ..names import is_name
 from ..parallel import in_order
 from ..paths import LogFile
+from ..recent import Recent
 from ..store.base import Store
 
 _KEPT_BYTES = 64 << 20
@@ -44,9 +43,7 @@ class LogFiles:
     def __init__(self, store: Store, database: str) -> None:
         self.store = store
         self.database = database
-        self._kept: OrderedDict[str, Any] = OrderedDict()
-        self._kept_bytes = 0
-        self._keeping = threading.Lock()
+        self._kept: Recent[str, Transaction | Checkpoint] = Recent(_KEPT_BYTES, lambda file: file.size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LogFiles, (self.store, self.database)
@@ -137,18 +134,12 @@ class LogFiles:
 
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""
-        with self._keeping:
-            known = self._kept.pop(name, None)
-            self._kept[name] = value
-            self._kept_bytes += value.size - (known.size if known is not None else 0)
-            while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
-                self._kept_bytes -= self._kept.popitem(last=False)[1].size
+        self._kept.put(name, value)
 
     def _read(self, name: str, holds: str, decode: Callable[[bytes], Any]) -> Any:
-        with self._keeping:
-            if name in self._kept:
-                self._kept.move_to_end(name)
-                return self._kept[name]
+        known = self._kept.get(name)
+        if known is not None:
+            return known
         try:
             data = self.store.get(name)
         except ObjectNotFound:

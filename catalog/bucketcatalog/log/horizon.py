@@ -18,6 +18,9 @@ from ..paths import checkpoint as checkpoint_path
 from ..times import shown_time
 from .files import LogFiles
 
+FROM_THEN_ON = "Read a time from then on, or a version that contains that one."
+"""What always helps who asks for something that lies before the horizon."""
+
 
 def floors_of(checkpoint: Checkpoint, earlier: Mapping[str, int]) -> dict[str, int]:
     """The revisions before which a checkpoint as the horizon allows transactions to be deleted, or an ``earlier`` boundary did.
@@ -79,5 +82,5 @@ class Horizon:
         return HistoryPruned(
             f"{what} lies before {shown_time(self.time)}: the history before then was pruned by {self.boundary.stamp[1]!r}, "
             f"up to the version {self.cut}.",
-            next_step="Read a time from then on, a version that contains that one, or a tag.",
+            next_step=FROM_THEN_ON,
         )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from .. import paths
 from ..clock import uuid7_time
+from ..codec.tags import TagEntry
 from ..errors import BucketCatalogError, HistoryPruned, MissingObject
 from ..store.base import Store
 from .files import LogFiles
@@ -40,3 +41,13 @@ def _may_be_deleted(horizon: Horizon, writer: str, database: str, name: str) -> 
         return uuid7_time(segment) <= horizon.time and segment not in {kept.uuid for kept in horizon.checkpoint.segments}
     file = paths.parse_log_file(paths.transactions_prefix(writer, database), name)
     return file is not None and file.is_transaction and file.revision < horizon.floor(writer)
+
+
+def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObject:
+    """The error for a tag's cut whose transactions were pruned, and of which no checkpoint is there; nothing tells what that was called."""
+    place = paths.revision_start(horizon.boundary.stamp[1], files.database, 0)
+    return MissingObject(
+        f"{place} has no checkpoint of the version that the tag {tag.name!r} names, nor has the first revision of another maintainer: what "
+        f"was kept for the tag is gone. Without it the tag can only be dropped: bucketcatalog tag CATALOG {tag.name} --drop.",
+        next_step="Restore the file from a copy of the store.",
+    )

@@ -9,11 +9,11 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Cut, Head
 from ..errors import InvalidVersion, MissingObject
-from ..names import is_maintainer
 from .coverage import Covered, choose
 from .files import LogFiles
 from .gathering import Gathering, Ref
 from .horizon import Horizon
+from .kept import KeptCheckpoints
 from .view import View, view_of
 
 
@@ -50,23 +50,10 @@ def version_view(
 
 def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> View:
     """The view of a cut behind the horizon, of which a checkpoint was kept."""
-    kept = kept_checkpoint(files, cut)
+    kept = KeptCheckpoints.listed(files).of(cut)
     if kept is None:
         raise horizon.refusal(f"The version {cut}")
     return view_of(files, Gathering(files, Covered(files, [kept], horizon)), observed, cut)
-
-
-def kept_checkpoint(files: LogFiles, cut: Cut) -> Checkpoint | None:
-    """The checkpoint of exactly this cut that a maintainer keeps for a tag, if there is one.
-
-    They lie at a maintainer's first revision, without a marker: who looks for the newest state does not meet them.
-    """
-    for writer in filter(is_maintainer, files.writers()):
-        heads = [head for head in files.checkpoints_at(writer, 0) if head.commit_time <= cut.newest_commit_time]
-        for head in sorted(heads, key=lambda head: -head.commit_time):  # older than the cut only where something in it is voided
-            if (found := files.checkpoint(writer, head)).cut == cut:
-                return found
-    return None
 
 
 def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Checkpoint]:

@@ -29,6 +29,10 @@ def test_a_dry_run_changes_nothing_and_says_how_to_do_it(cli: Cli, catalog: Path
     document = cli("prune", catalog, "--older-than", "7d", "--json").document
     assert (document["done"], document["files"], document["needs_checkpoint"]) == (False, [], True)
     assert files(catalog) == before
+    assert [(kept["by"], kept["files"]) for kept in document["kept"]] == [("checkpoint", len(before))]
+    assert (
+        f"Nothing is to be deleted. What keeps the files:\n{len(before)} files, " in told and document["kept"][0]["why"] in told
+    )
 
 
 def test_yes_publishes_and_a_later_run_deletes(cli: Cli, catalog: Path, past: Past) -> None:

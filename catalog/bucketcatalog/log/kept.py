@@ -1,0 +1,49 @@
+"""What is there for tags behind the horizon: the checkpoints that maintainers keep for them, which a clone has none of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..codec.checkpoints import Checkpoint
+from ..codec.tags import TagEntry
+from ..cut import Cut
+from ..names import is_maintainer
+from .files import LogFiles
+from .gathering import Ref
+
+CLONE = "clone"
+"""The operation of the transaction that makes a database a clone."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCheckpoints:
+    """Where the checkpoints lie that may be kept for tags, listed once; they are read when they are asked for.
+
+    They lie at a maintainer's first revision, without a marker: who looks for the newest state does not meet them.
+    """
+
+    files: LogFiles
+    refs: tuple[Ref, ...]
+
+    @classmethod
+    def listed(cls, files: LogFiles) -> KeptCheckpoints:
+        """Those of all maintainers."""
+        maintainers = filter(is_maintainer, files.writers())
+        return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
+
+    def of(self, cut: Cut) -> Checkpoint | None:
+        """The checkpoint of exactly this cut, if there is one."""
+        refs = [ref for ref in self.refs if ref[1].commit_time <= cut.newest_commit_time]
+        for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):  # older than the cut only where something in it is voided
+            if (found := self.files.checkpoint(*ref)).cut == cut:
+                return found
+        return None
+
+
+def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:
+    """Whether the database is a clone, and the tag one of its source: what that names was not cloned.
+
+    Of a clone's maintainer nothing comes after the transaction that made the clone, so that this is a head of the ``newest`` cut.
+    """
+    heads = [(writer, head) for writer, heads in newest.heads.items() if is_maintainer(writer) for head in heads]
+    return any(files.transaction(*ref).operation == CLONE for ref in heads if ref[1].commit_time > tag.stamp[0])

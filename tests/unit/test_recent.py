@@ -1,0 +1,31 @@
+"""What is kept for a while: the latest, up to so many bytes."""
+
+from __future__ import annotations
+
+from bucketcatalog.recent import Recent
+
+
+def test_what_was_used_longest_ago_goes_first() -> None:
+    kept: Recent[str, bytes] = Recent(10, len)
+    kept.put("a", b"aaaa")
+    kept.put("b", b"bbbb")
+    assert kept.get("a") == b"aaaa"
+    kept.put("c", b"cccc")
+    assert (kept.get("a"), kept.get("b"), kept.get("c")) == (b"aaaa", None, b"cccc")
+
+
+def test_a_value_in_the_place_of_another_counts_alone() -> None:
+    kept: Recent[str, bytes] = Recent(10, len)
+    for _ in range(5):
+        kept.put("a", b"aaaa")
+    kept.put("b", b"bbbbbb")
+    assert (kept.get("a"), kept.get("b")) == (b"aaaa", b"bbbbbb")
+
+
+def test_the_last_one_is_kept_however_large_it_is() -> None:
+    kept: Recent[str, bytes] = Recent(10, len)
+    kept.put("a", b"aaaa")
+    kept.put("b", b"b" * 100)
+    assert (kept.get("a"), kept.get("b")) == (None, b"b" * 100)
+    kept.put("c", b"cc")
+    assert (kept.get("b"), kept.get("c")) == (None, b"cc")
