@@ -23,7 +23,7 @@ from .driver import EngineProcess, NeedsRepair
 from .onlooker import EngineReader
 from .pruning import MAINTAINERS, Pruning
 from .steps import PROCESSES, TABLES, Action, Fault, Leave, Part
-from .stores import View
+from .stores import View, segments_of
 from .world import START
 
 HOUR = 3_600_000_000
@@ -80,11 +80,14 @@ class Repairing(Pruning):
         chance = random.Random(step.chance)
         files = [info.name for info in self._store.list("") if info.name.endswith((".ckpt", ".seg"))]
         whole = {name: self._store.get(name) for name in chance.sample(files, min(len(files), step.files))}
+        concerned = self._concerned({*whole, *self._maintenance.horizon.damaged})
         for name in sorted(whole):
             damage(self._store, name, chance)
             self._say(f"    {name} is damaged")
         self._check_answers(whole)
         planned = Catalog(self._store).repair(database=DATABASE)
+        dropped = {action.subject for action in planned.actions if action.what == "drop"}
+        check("checkpoints that are dropped and are sound", set(), dropped - concerned)
         if planned.lost or any(action.what == "rebuild" for action in planned.actions):
             self._say("    not all can be had without it")
             self._repair_a_copy(step, whole)
@@ -101,6 +104,12 @@ class Repairing(Pruning):
         check("findings after a repair", [], [str(it) for it in findings if step.waits or it.code != "OPEN_FORK"])
         if step.waits:
             check("timelines that nobody joins", set(), {it.writer for it in self._transactions() if self._needs_join(it.writer)})
+
+    def _concerned(self, damaged: set[str]) -> set[str]:
+        """The checkpoints that damage to these files makes unsound: those among them, and those that refer to segments among them."""
+        segments = {name.rpartition("/")[2].removesuffix(".seg") for name in damaged}
+        names = {info.name for info in self._store.list("") if info.name.endswith(".ckpt")} - damaged
+        return damaged | {name for name in names if segments_of(self._store.get(name)) & segments}
 
     def _repair(self, store: Store, who: int, **options: Any) -> Repaired:
         now = self._world.time.now

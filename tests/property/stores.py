@@ -64,6 +64,11 @@ def data_boundary_of(transaction: bytes) -> int:
     return int(log_pb2.Transaction.FromString(transaction).boundary.data)
 
 
+def segments_of(checkpoint: bytes) -> frozenset[str]:
+    """The uuids of the segments that a checkpoint, as it lies in the store, refers to."""
+    return frozenset(str(uuid.UUID(bytes=segment.uuid)) for segment in log_pb2.Checkpoint.FromString(checkpoint).segments)
+
+
 class View(Wrapped):
     """A store as one process sees it, with the history's time. ``arm`` makes one of its next PUTs go wrong."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError, merging, segmenting
+from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError, checkpoint, merging, segmenting
 from bucketcatalog.codec.blocks import BlockClass, BlockHeader
 from bucketcatalog.codec.checkpoints import decode_checkpoint
 from bucketcatalog.codec.seal import RUNS
@@ -29,7 +29,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.writer import Writer
 
-from .helpers import BUCKET, MINUTE, OWNER, World, bucket, names, obj, rows
+from .helpers import BUCKET, MINUTE, OWNER, World, bucket, names, obj, rows, version
 
 HOUR = 60 * MINUTE
 
@@ -464,3 +464,28 @@ def test_a_full_merge_of_anothers_levels_is_written_though_nothing_is_new(world:
         with world.writer("compactor-2") as other:
             assert (other.checkpoint(scope="all", full=True) is not None) is expected
         assert world.snapshot().base("objects").level_rows == [3_300]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_levels_that_are_merged_keep_what_ends_a_version_below_them_or_one_that_comes_late(
+    is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "lowest_merged", lambda levels, new: min(1, len(levels)))
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", obj("kept")))
+    world.commit(world.writer("v"), ("put", "objects", obj("ended")))
+    ended = obj("ended", _version=version(obj("ended"), world.snapshot()))
+    (name,) = [info.name for info in world.store.list("v/") if info.name.endswith(".txn")]
+    data = world.store.get(name)
+    if is_late:
+        world.store.delete(name)
+    end = ("delete", "objects", ended)
+    for number, events in enumerate(([], [end], [])):
+        world.commit(world.writer("w"), ("put", "objects", obj(f"more{number}")), *events)
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        (made,) = world.snapshot().view.checkpoints
+        assert {run.level for segment in made.segments for run in segment.rows_runs} == ({0, 1} if number else {0})
+    if is_late:
+        world.store.put(name, data)
+    assert names(world.snapshot()) == ["kept", "more0", "more1", "more2"]
