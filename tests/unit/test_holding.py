@@ -136,7 +136,9 @@ def test_a_tag_of_a_restore_that_cannot_be_dropped_is_told(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_collection_that_lists_the_drop_of_a_tag_and_not_the_tag_given_before_it_deletes_nothing(yard: Yard, number: int) -> None:
+def test_a_collection_that_lists_the_drop_of_a_tag_and_not_the_tag_given_before_it_deletes_nothing(
+    yard: Yard, number: int
+) -> None:
     """It lists the timeline of whoever restores; then that one gives its tag, and somebody who has not seen it drops the first one."""
     tagged_and_ended(yard)
     with yard.world.writer("maintainer-2") as held:
