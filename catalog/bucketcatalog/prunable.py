@@ -136,7 +136,7 @@ class Stored:
     def checkpoints(self) -> dict[tuple[str, Head], tuple[Checkpoint, ObjectInfo]]:
         """Every checkpoint by where it lies; ``CorruptionError`` where one cannot be read, for then nobody knows what it needs.
 
-        One without a marker, as ``repair`` leaves what is damaged, is needed by nobody, unless a tag may have it.
+        One without a marker, as ``repair`` leaves what is damaged, is needed by nobody but a tag of which no other is kept.
         """
         places = [
             (writer, Head(file.revision, file.uuid), info)
@@ -152,7 +152,7 @@ class Stored:
         try:
             return files.checkpoint(writer, head)
         except CorruptionError:
-            if head in self.markers.get(writer, {}) or self.is_kept(writer, head):
+            if head in self.markers.get(writer, {}):
                 raise
             return None
 

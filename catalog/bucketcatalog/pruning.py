@@ -16,7 +16,7 @@ from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint
 from .cut import Cut
 from .database import Database
-from .errors import InvalidVersion, MissingObject
+from .errors import BucketCatalogError, InvalidVersion, MissingObject
 from .log.coverage import Covered
 from .log.files import LogFiles
 from .log.horizon import Horizon, floors_of
@@ -186,7 +186,7 @@ class Pruning:
         if not behind:
             return ()
         kept = KeptCheckpoints.listed(self._files)
-        lacking = [cut for cut in behind if kept.of(cut) is None]
+        lacking = [cut for cut in behind if not self._is_kept(kept, cut, view)]
         self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
         lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:
@@ -194,6 +194,17 @@ class Pruning:
                 prepared = prepare_kept(self._files, self._writer.id, cut, view.horizon)
                 publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
         return tuple(map(str, lacking))
+
+    def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: View) -> bool:
+        """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read."""
+        try:
+            return kept.of(cut) is not None
+        except BucketCatalogError as damaged:
+            try:
+                view_to_keep(self._files, cut, view.horizon)
+            except BucketCatalogError:
+                raise damaged from None
+            return False
 
     def _is_lost(self, cut: Cut, view: View) -> bool:
         """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""

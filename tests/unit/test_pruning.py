@@ -400,6 +400,49 @@ def test_a_damaged_checkpoint_that_repair_has_dropped_stops_no_prune(world: Worl
     assert names(world.snapshot()) == ["x", "y"]
 
 
+def test_a_damaged_checkpoint_of_a_maintainer_that_no_tag_has_stops_no_prune(world: World) -> None:
+    kept = pruned_with_a_tag(world)
+    checkpoint(world, "maintainer-3")
+    (beside,) = [name for name in stored(world, ".ckpt") if name.startswith("maintainer-3/")]
+    damage(world, beside)
+    world.clock.tick(HOUR)
+    world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    world.clock.tick(HOUR)
+    assert prune(world, "0s", grace="0s", force=True).done and {kept, beside} <= {*stored(world)}
+    assert names(world.snapshot(version="early")) == ["x"]
+
+
+def test_a_damaged_checkpoint_of_a_tag_stops_who_reads_that_tag_and_prunes_and_nobody_else(world: World) -> None:
+    kept = pruned_with_a_tag(world)
+    with world.writer("maintainer-2") as tagger:
+        tagger.tag("late")
+    world.clock.tick(HOUR)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).files
+    (of_late,) = [name for name in stored(world, ".ckpt") if name.startswith("maintainer-1/") and name != kept]
+    damage(world, of_late)
+    assert names(world.snapshot(version="early")) == ["x"]
+    with pytest.raises(CorruptionError, match=of_late):
+        names(world.snapshot(version="late"))
+    with world.writer("a") as writer:
+        put(world, writer, "more")
+    there = stored(world, ".seg")
+    with pytest.raises(CorruptionError, match=of_late):
+        prune(world, "0s", grace="0s", force=True)
+    assert {*there} <= {*stored(world, ".seg")}
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("late")
+    assert prune(world, "0s", grace="0s", force=True).done
+    assert names(world.snapshot(version="early")) == ["x"]
+
+
 def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_where_the_horizons_own_is_lost(
     world: World,
 ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..codec.checkpoints import Checkpoint
 from ..codec.tags import TagEntry
 from ..cut import Cut
+from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ..names import is_maintainer
 from .files import LogFiles
 from .gathering import Ref
@@ -32,11 +33,17 @@ class KeptCheckpoints:
         return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
     def of(self, cut: Cut) -> Checkpoint | None:
-        """The checkpoint of exactly this cut, if there is one."""
+        """The checkpoint of exactly this cut, if there is one; an error where one that cannot be read may be it."""
         refs = [ref for ref in self.refs if ref[1].commit_time <= cut.newest_commit_time]
+        unread: BucketCatalogError | None = None
         for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):  # older than the cut only where something in it is voided
-            if (found := self.files.checkpoint(*ref)).cut == cut:
-                return found
+            try:
+                if (found := self.files.checkpoint(*ref)).cut == cut:
+                    return found
+            except (CorruptionError, UnsupportedFormat) as error:
+                unread = unread or error
+        if unread is not None:
+            raise unread
         return None
 
 
