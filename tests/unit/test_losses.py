@@ -281,19 +281,6 @@ def test_a_branch_of_a_process_that_did_not_look_is_kept_and_joined(world: World
     assert names(world.snapshot(strict=True)) == [*expected, "z"] and found(world) == ["ACCEPTED_LOSS"]
 
 
-def test_a_stray_behind_a_checkpoint_is_joined_as_ever_though_the_lost_one_lies_before_it(world: World) -> None:
-    damage(world, "w@1")
-    accept(world, "w@1")
-    world.clock.tick(HOUR)
-    with world.writer("w") as w:
-        assert w.checkpoint() is not None
-    for number, writer in enumerate([world.writer("w"), world.writer("w")]):
-        world.commit(writer, ("put", "objects", obj(f"stray {number}")))
-    with world.writer("w") as w:
-        assert world.commit(w, ("put", "objects", obj("z"))).revision == 5
-    assert names(world.snapshot(strict=True)) == ["lost", "more", "other", "stray 0", "stray 1", "z"]
-
-
 def test_changes_and_the_log_go_past_it(world: World) -> None:
     damage(world, "w@2")
     accept(world, "w@2")
