@@ -29,7 +29,6 @@ from .names import MAINTAINER_PREFIX
 from .paths import uuid_bytes, uuid_text
 from .publishing import CheckpointResult, publish
 from .store.persist import persistently
-from .tables import Table
 from .tagging import Decided, Tag, given, taken_back
 from .times import Time
 from .versions import Version
@@ -252,17 +251,13 @@ class Writer:
             assert committed is not None
             return committed
 
-    def accept(self, losses: Iterable[Void], tables: Iterable[Table]) -> Committed:
-        """Say that transactions of this timeline cannot be read, and count as absent from here on; its files have to know that already.
-
-        The ``tables`` are defined again, since nobody knows which of them only those did.
-        """
+    def accept(self, losses: Iterable[Void]) -> Committed:
+        """Say that transactions of this timeline cannot be read, and count as absent from here on. Its files have to know that already."""
         with self._turn:
             self._open_timeline()
-            tx, draft = WriteTransaction(self, "accept loss", {}, None), self.draft()
+            tx = WriteTransaction(self, "accept loss", {}, None)
             tx.losses = tuple(losses)
-            draft.tables |= {table.name: table for table in tables}
-            committed = self.commit(tx, draft)
+            committed = self.commit(tx, self.draft())
             assert committed is not None
             return committed
 

@@ -59,48 +59,6 @@ def test_whatever_is_damaged_but_transactions_loses_nothing(history: History, ch
         assert [str(finding) for finding in findings if finding.severity is not Severity.INFO] == []
 
 
-@settings(ANY_SPEED, max_examples=HISTORIES)
-@given(history=histories(), chance=st.randoms(use_true_random=False))
-def test_what_is_lost_stays_lost_whatever_becomes_of_its_file(history: History, chance: random.Random) -> None:
-    """Once the loss of a transaction is accepted every answer is the same, whether its file is damaged, gone or put back."""
-    time = Time()
-    store = MemoryStore(clock=time.now)
-    run(history, store, time)
-    with still_clocks(time), quiet():
-        names = [info.name for info in store.list("") if info.name.endswith(".txn")]
-        if not names:
-            return
-        file = chance.choice(names)
-        whole, (writer, database, _, revision, _) = store.get(file), file.split("/")
-        damage(store, file, chance)
-        time.pass_by(3_600_000_000)
-        lost, options = f"{writer}@{int(revision)}", {"database": database, "clock": time.now}
-        planned = Catalog(store).repair(**options)
-        if not any(f"--accept-loss {lost} " in finding.message for finding in planned.lost):
-            return
-        forked = [action.subject for action in planned.actions if action.what == "join"]
-        made = Catalog(store).repair(accept_loss=[lost], join=forked, dry_run=False, **options)
-        assert all(action.done for action in made.actions if action.what in ("accept", "join"))
-        time.pass_by(3_600_000_000)
-        forked = [action.subject for action in Catalog(store).repair(**options).actions if action.what == "join"]
-        Catalog(store).repair(join=forked, dry_run=False, **options)  # of branches that the lost one might have joined
-        expected = everything(Catalog(store).snapshot(database=database, strict=True))
-        for becomes in (None, whole, whole[:-1]):
-            copy = MemoryStore(clock=time.now)
-            for info in store.list(""):
-                copy.put(info.name, store.get(info.name))
-            if becomes is None:
-                copy.delete(file)
-            else:
-                copy.put(file, becomes)
-            for maker in (None, writer, "compactor-9"):
-                if maker is not None:
-                    time.pass_by(1_000_000)
-                    with Catalog(copy).writer(maker, database=database, clock=time.now) as held:
-                        held.checkpoint(scope="own" if maker == writer else "all")
-                agree(copy, database, expected)
-
-
 def answer(store: Store, database: str, damaged: list[str]) -> object:
     """What a reader that stops at damage gets."""
     try:
@@ -116,10 +74,3 @@ def everything(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
         columns = [*snapshot.scan(table).schema.names, "_version"]
         shown[table] = snapshot.scan(table, columns=columns).to_arrow().to_pylist()
     return shown
-
-
-def agree(store: Store, database: str, expected: dict[str, list[dict[str, Any]]]) -> None:
-    """Assert that everybody is told this, and that ``verify`` has no more to say than that something is lost."""
-    assert everything(Catalog(store).snapshot(database=database, strict=True)) == expected
-    findings = Catalog(store).verify(database=database, deep=True)
-    assert [str(f) for f in findings if f.severity is not Severity.INFO and f.code != "ACCEPTED_LOSS"] == []

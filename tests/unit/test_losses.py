@@ -15,7 +15,7 @@ from bucketcatalog.repairing.run import Repair
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Writer
 
-from .helpers import MINUTE, World, messages, names, obj, proto, rows
+from .helpers import MINUTE, World, names, obj, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 HOUR = 60 * MINUTE
@@ -182,41 +182,6 @@ def test_a_loss_in_the_midst_of_a_timeline_is_accepted_whether_its_file_is_damag
     assert names(world.snapshot(version="w@5")) == ["after own", "lost", "own"]
     assert names(world.snapshot()) == ["after all", "after own", "all", "lost", "more", "other", "own"]
     assert found(world) == ["ACCEPTED_LOSS"]
-
-
-@pytest.mark.parametrize("lost", ["w@2", "w@0"])
-def test_one_that_is_gone_and_that_others_have_read_is_accepted_at_either_end_of_a_timeline(world: World, lost: str) -> None:
-    with world.writer("v") as v:
-        v._database.look()
-        world.commit(v, ("put", "objects", obj("after")))
-    world.clock.tick(HOUR)
-    damage(world, lost, "missing")
-    with pytest.raises(CorruptionError, match=f"w/default/transactions/{int(lost[2:]):020}/.* is gone"):
-        world.snapshot()
-    accept(world, lost)
-    expected = ["a", "after", "b", "more", "other"] if lost == "w@2" else ["after", "b", "lost", "more", "other"]
-    assert names(world.snapshot()) == expected and found(world) == ["ACCEPTED_LOSS"]
-    for scope in ("own", "all"):
-        with world.writer("w") as w:
-            world.commit(w, ("put", "objects", obj(f"z {scope}")))
-            assert w.checkpoint(scope=scope) is not None
-    assert world.snapshot().cut.newest_revision("w") == 6
-    assert names(world.snapshot(strict=True)) == [*expected, "z all", "z own"] and found(world) == ["ACCEPTED_LOSS"]
-
-
-def test_tables_that_only_the_lost_ones_defined_are_defined_again() -> None:
-    world = World()
-    catalog = world.catalog()
-    body = 'message Thing { option (table) = {name: "t.thing" key: "k"}; string k = 1; }'
-    catalog.register(messages(proto(body))["Thing"])
-    with world.writer("w", catalog=catalog) as w:
-        world.commit(w, ("put", "t.thing", {"k": "lost"}))
-        world.commit(w, ("put", "t.thing", {"k": "kept"}))
-    world.clock.tick(HOUR)
-    damage(world, "w@0")
-    options: dict[str, Any] = {"accept_loss": ["w@0"], "writer": "maintainer-1", "clock": world.clock, "dry_run": False}
-    assert [action.done for action in catalog.repair(**options).actions] == [True]
-    assert [row["k"] for row in rows(world.snapshot(), "t.thing")] == ["kept"] and found(world) == ["ACCEPTED_LOSS"]
 
 
 def test_those_of_one_timeline_are_accepted_together(world: World) -> None:

@@ -24,7 +24,7 @@ from ..errors import CorruptionError, UnsupportedFormat
 from ..log.boundaries import newest_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
-from ..log.voids import stand_in, voids_of
+from ..log.voids import voids_of
 from ..losses import revision
 from ..parallel import in_order
 from ..replay.tail import inline_actions
@@ -45,7 +45,6 @@ from .timelines import (
     check_references,
     read_timelines,
     references,
-    seen,
 )
 
 Tell = Callable[[str], None]
@@ -80,7 +79,7 @@ class Walk:
         yield from check_links(self.files, self.log, self.voided)
         yield from check_forks(self.log, self.files)
         yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
-        definitions = self.definitions()
+        definitions = self._definitions()
         for name in sorted(definitions):
             if (why := definitions.contradiction(name)) is not None:
                 yield Finding("CONTRADICTING_TABLE", name, why)
@@ -102,8 +101,6 @@ class Walk:
         for read in read_checkpoints(self.files, marked):
             yield from [read] if isinstance(read, Finding) else self._take(read)
         self.voided = voids_of(self.log.values(), self.checkpoints)
-        lost = {ref: void for ref, void in self.voided.items() if void.is_loss and ref in self.log}
-        self.log |= {ref: seen(stand_in(void, self.files.database)) for ref, void in lost.items()}
         published = [t.boundary for t in self.log.values() if t.boundary is not None]
         newest = newest_of([*published, *(boundary for c in self.checkpoints for boundary in c.boundaries)])
         self.horizon = Horizon(newest.history, self.files) if newest.history is not None else None
@@ -212,8 +209,7 @@ class Walk:
                 named |= dict.fromkeys([(writer, head) for head in coverage.recent | coverage.branches], name)
         return named
 
-    def definitions(self) -> Definitions:
-        """The tables of the core, and those that anything that can be read defines."""
+    def _definitions(self) -> Definitions:
         given = [definition for t in self.log.values() for definition in t.definitions]
         given += [definition for checkpoint in self.checkpoints for definition in checkpoint.definitions]
         return Definitions(core_tables().values(), given)

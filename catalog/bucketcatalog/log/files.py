@@ -113,22 +113,21 @@ class LogFiles:
             self.fetched(refs)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
-        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file; of a damaged one what stands in, if accepted.
+        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file; what stands in for it where its loss was accepted.
 
-        That counts in cuts that contain the acceptance; whoever makes a view of a cut looks whether it does. Of one that is gone nobody is
-        asked here, since most that are gone were pruned.
+        That counts in cuts that contain the acceptance; whoever makes a view of a cut looks whether it does.
         """
         try:
             return self._transaction(writer, head)
-        except MissingObject:
-            raise
-        except CorruptionError:
-            loss = self._loss_of(writer, head)
+        except CorruptionError as error:
+            if isinstance(error, MissingObject) and next(self.transactions(writer), head) >= head:
+                raise  # as what was pruned is: nothing before it is left
+            loss = self.loss_of(writer, head)
             if loss is None:
                 raise
             return stand_in(loss, self.database)
 
-    def _loss_of(self, writer: str, head: Head) -> Void | None:
+    def loss_of(self, writer: str, head: Head) -> Void | None:
         """The loss of a transaction that cannot be read, as a later one of its timeline has accepted it; None where none has."""
         for later in self.transactions(writer, head.revision + 1):
             with suppress(CorruptionError, UnsupportedFormat):

@@ -15,7 +15,7 @@ from ..errors import MissingObject
 from ..paths import LogFile
 from .coverage import Covered
 from .files import LogFiles
-from .voids import outrun, stand_in, voids_of
+from .voids import outrun, voids_of
 
 Ref = tuple[str, Head]
 
@@ -50,7 +50,6 @@ class Gathering:
             self.covered.know(writer, heads, first)
             wanted += [(writer, head) for head in heads if self._wanted(head)]
         self.fetch(ref for ref in wanted if not self.covered.holds(*ref))
-        self._stand_in(self.found)
 
     def fetch(self, refs: Iterable[Ref]) -> None:
         """Fetch transactions by name, whether or not they are covered."""
@@ -66,7 +65,6 @@ class Gathering:
         """
         done: set[Ref] = set()
         while missing := self._missing(done):
-            self._stand_in(missing)
             try:
                 self.fetch(missing)
             except MissingObject as error:
@@ -83,11 +81,6 @@ class Gathering:
         for checkpoint in self.covered.checkpoints if self._closed_reads else ():
             refs |= {(writer, head) for writer, heads in checkpoint.reads.heads.items() for head in heads}
         return sorted(ref for ref in refs if ref not in self.found and not self.covered.holds(*ref))
-
-    def _stand_in(self, refs: Iterable[Ref]) -> None:
-        """Let those of them that are lost, as what was found says, count as that says, whatever lies there now."""
-        lost = {loss.ref: loss for t in self.found.values() for loss in t.losses}
-        self.found |= {ref: stand_in(lost[ref], self.files.database) for ref in lost.keys() & set(refs)}
 
     def voids(self) -> dict[Ref, Void]:
         """What is voided by what was found, and by what the checkpoints cover; of one timeline alone, what its own transactions tell."""

@@ -19,7 +19,6 @@ from ..names import COMPACTOR_PREFIX
 from ..store.persist import for_seconds, put_persistently
 from .files import LogFiles
 from .looking import horizon_of
-from .voids import stand_in
 
 MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
 MAX_CLOCK_SKEW = 60 * 1_000_000
@@ -128,10 +127,11 @@ class OwnTimeline:
         if _is_plain(listed):
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
-        lost = {loss.ref[1]: loss for t in every.values() for loss in t.losses}
-        every |= {head: stand_in(loss, self.files.database) for head, loss in lost.items() if head.revision >= self._list_from}
         followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
-        gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
+        missing = (head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
+        losses = {head: self.files.loss_of(self.writer, head) for head in missing}
+        followed |= {Head(link.revision, link.uuid) for loss in losses.values() if loss for link in loss.follows or ()}
+        gone = sorted(head for head, loss in losses.items() if loss is None)
         if gone:
             name = paths.transaction(self.writer, self.files.database, gone[0].revision, gone[0].uuid)
             raise MissingObject(

@@ -64,7 +64,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     voided = gathering.voids()
     _refuse_unaccepted(gathering, voided)
     _check_links(gathering, voided)
-    found = [emptied(t) if ref in voided else t for ref, t in gathering.found.items()]
+    found = [emptied(t, voided[ref]) if ref in voided else t for ref, t in gathering.found.items()]
     tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]

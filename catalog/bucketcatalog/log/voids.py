@@ -43,13 +43,9 @@ def voids_of(transactions: Iterable[Carrier], checkpoints: Iterable[Checkpoint])
     for t in transactions:
         found += t.voids if t.writer.startswith(MAINTAINER_PREFIX) else ()
         found += [loss for loss in t.losses if loss.writer == t.writer]
-    return {void.ref: void for void in sorted(found, key=_in_order)}
-
-
-def _in_order(void: Void) -> tuple[object, ...]:
-    """By name; of several with one name a loss is last, and of several losses always the same."""
-    follows = tuple((link.revision, link.uuid, link.digest) for link in void.follows or ())
-    return void.writer, void.link.revision, void.link.uuid, void.is_loss, void.link.digest, follows
+    return {
+        void.ref: void for void in sorted(found, key=lambda void: (void.writer, void.link.revision, void.link.uuid, void.is_loss))
+    }
 
 
 def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
@@ -84,8 +80,10 @@ def stand_in(loss: Void, database: str) -> Transaction:
     )
 
 
-def emptied(transaction: Transaction) -> Transaction:
+def emptied(transaction: Transaction, void: Void) -> Transaction:
     """A voided transaction as readers take it: its links, and its definitions of tables, which its writer does not repeat."""
+    if void.is_loss:
+        return stand_in(void, transaction.database)
     return replace(transaction, actions=(), blocks=(), segments=(), tags=(), application=None, voided=True)
 
 

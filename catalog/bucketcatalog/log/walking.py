@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Transaction, Void
+from ..codec.transactions import Transaction
 from ..cut import Cut, Head
 from ..errors import InvalidVersion, MissingObject
 from .coverage import Covered, choose
@@ -16,7 +15,6 @@ from .gathering import Gathering, Ref
 from .horizon import Horizon
 from .kept import KeptCheckpoints
 from .view import View, view_of
-from .voids import stand_in
 
 
 def version_view(
@@ -77,17 +75,17 @@ def _walk(gathering: Gathering, cut: Cut) -> list[Checkpoint]:
     tops = {(writer, head) for c in checkpoints for writer, heads in c.cut.heads.items() for head in heads}
     named = {(writer, head) for writer, heads in cut.heads.items() for head in heads}
     reached: set[Ref] = set()
-    lost: dict[Ref, Void] = {}
-    for ref, follow in _descending(named):
+    pending = list(named)
+    while pending:
+        ref = pending.pop()
         if ref in gathering.found or ref in reached:
             continue
         if ref in tops or gathering.covered.holds(*ref):
             reached.add(ref)
             continue
-        given = stand_in(lost[ref], gathering.files.database) if ref in lost else None
-        gathering.found[ref] = transaction = given or _named_transaction(gathering.files, ref, named)
-        lost |= {loss.ref: loss for loss in transaction.losses}
-        follow(transaction)
+        transaction = _named_transaction(gathering.files, ref, named)
+        gathering.found[ref] = transaction
+        pending += [(ref[0], Head(link.revision, link.uuid)) for link in transaction.parents]
     return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
 
 
@@ -103,20 +101,6 @@ def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) ->
     refs = [(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads]
     others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint], covered.horizon)
     return all(ref in reached or others.holds(*ref) for ref in refs)
-
-
-def _descending(refs: Iterable[Ref]) -> Iterator[tuple[Ref, Callable[[Transaction], None]]]:
-    """References by falling revision, and a way to add what a transaction follows: who has accepted a loss comes before it."""
-    pending = [(-head.revision, head.uuid, writer) for writer, head in refs]
-    heapq.heapify(pending)
-
-    def follow(transaction: Transaction) -> None:
-        for link in transaction.parents:
-            heapq.heappush(pending, (-link.revision, link.uuid, transaction.writer))
-
-    while pending:
-        revision, uuid, writer = heapq.heappop(pending)
-        yield (writer, Head(-revision, uuid)), follow
 
 
 def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transaction:
@@ -170,18 +154,18 @@ def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
 def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
     """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
     found: dict[Ref, Transaction] = {}
-    lost: dict[Ref, Void] = {}
     done: set[Ref] = set()
-    for ref, follow in _descending((writer, head) for writer, heads in cut.heads.items() for head in heads):
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    while pending:
+        ref = pending.pop()
         if ref in done or stops_at(ref):
             continue
         done.add(ref)
         try:
-            found[ref] = stand_in(lost[ref], files.database) if ref in lost else files.transaction(*ref)
+            found[ref] = files.transaction(*ref)
         except MissingObject:
             if horizon is None or ref[1].revision >= horizon.floor(ref[0]):
                 raise
             continue
-        lost |= {loss.ref: loss for loss in found[ref].losses}
-        follow(found[ref])
+        pending += [(ref[0], Head(link.revision, link.uuid)) for link in found[ref].parents]
     return sorted(found.values(), key=lambda transaction: transaction.stamp)

@@ -6,12 +6,11 @@ in every version of that timeline from then on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .. import paths
 from ..checking.walk import Walk
-from ..codec.descriptors import core_tables
 from ..codec.transactions import Link, Void
 from ..cut import Head
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
@@ -20,7 +19,6 @@ from ..log.looking import newest_view
 from ..log.salvage import SalvagingFiles
 from ..log.view import DEFAULT_LATENESS_BOUND
 from ..names import is_maintainer
-from ..tables import Table
 from ..times import parse_causal
 
 Ref = tuple[str, Head]
@@ -131,8 +129,7 @@ def _in_the_way(
 def too_young(walk: Walk, writer: str) -> str:
     """Why nobody may follow all of a timeline yet, if so: a commit of another process may still be under way."""
     now = walk.files.store.now_us()
-    heads = walk.found[writer].transactions if writer in walk.found else ()
-    newest = max((head.commit_time for head in heads if head.commit_time <= now), default=0)
+    newest = max((head.commit_time for head in walk.found[writer].transactions if head.commit_time <= now), default=0)
     wait = (newest + DEFAULT_LATENESS_BOUND - now) // 1_000_000
     return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""
 
@@ -143,11 +140,3 @@ def by_writer(found: Iterable[Unreadable]) -> dict[str, tuple[Void, ...]]:
     for each in found:
         losses[each.loss.writer] = (*losses.get(each.loss.writer, ()), each.loss)
     return losses
-
-
-def known_tables(walk: Walk, registered: Mapping[str, Table]) -> list[Table]:
-    """Every table as it was last defined, whoever did, or as the caller has made it known: lost transactions may have defined it too."""
-    definitions = walk.definitions()
-    newest = {definition.table.name: definition.table for definition in definitions.given}
-    tables = {**registered, **core_tables(), **newest}
-    return [table for name, table in sorted(tables.items()) if name not in definitions or definitions.contradiction(name) is None]

@@ -15,7 +15,7 @@ from ..checking.checkpoints import References
 from ..checking.findings import Finding, Severity
 from ..checking.walk import Walk
 from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Link, Transaction, Void
+from ..codec.transactions import Link, Void
 from ..cut import Head
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
 from ..fetch import read_index
@@ -24,7 +24,6 @@ from ..log.files import ChosenFiles
 from ..log.looking import newest_view
 from ..log.owner import MAX_CLOCK_SKEW
 from ..log.view import View
-from ..log.voids import stand_in
 from ..store.base import Store
 from ..times import parse_causal
 from .accepting import Unreadable, by_writer, too_young, unreadable, weigh
@@ -47,15 +46,9 @@ class FilesWithout(ChosenFiles):
         self._broken = broken
         self._losses = {loss.ref: loss for loss in losses}
 
-    def transactions(self, writer: str, from_revision: int = 0) -> Iterator[Head]:
-        """The transactions on the writer's timeline from a revision on, and those that are lost, though they may be gone."""
-        lost = {head for w, head in self._losses if w == writer and head.revision >= from_revision}
-        return iter(sorted({*super().transactions(writer, from_revision), *lost}))
-
-    def transaction(self, writer: str, head: Head) -> Transaction:
-        """The transaction, or what stands in for one that is lost."""
-        loss = self._losses.get((writer, head))
-        return super().transaction(writer, head) if loss is None else stand_in(loss, self.database)
+    def loss_of(self, writer: str, head: Head) -> Void | None:
+        """The loss of a transaction, as it is to be accepted or was."""
+        return self._losses.get((writer, head)) or super().loss_of(writer, head)
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""

@@ -18,7 +18,6 @@ from ..log.owner import Limits
 from ..store.base import Store
 from ..tables import Table
 from ..writer import Writer
-from .accepting import known_tables
 from .plan import Action, FilesWithout, Named, Plan, decide
 
 
@@ -49,11 +48,11 @@ class Repairer:
             findings += differences(walk.files, walk.checkpoints)
         plan = decide(walk, findings, named)
         if not dry_run:
-            self._do(plan, walk, tell)
+            self._do(plan, tell)
         done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
         return Repair(name, done, plan.lost)
 
-    def _do(self, plan: Plan, walk: Walk, tell: Tell) -> None:
+    def _do(self, plan: Plan, tell: Tell) -> None:
         if plan.voids:
             tell("voiding")
             with self._open(plan, self.writer) as maintainer:
@@ -61,7 +60,7 @@ class Repairer:
         for writer, losses in plan.losses.items():
             tell(f"accepting what {writer} has lost")
             with self._open(plan, writer, joins=True) as owner:
-                owner.accept(losses, known_tables(walk, self.registered))
+                owner.accept(losses)
         for writer in (writer for writer in plan.joins if writer not in plan.losses):
             tell(f"joining the branches of {writer}")
             with self._open(plan, writer, joins=True) as forked:
