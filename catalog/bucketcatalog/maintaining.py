@@ -22,7 +22,6 @@ from .log.owner import DEFAULT_LIMITS
 from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, tag_name, writer_id
 from .opening import Opened
 from .pruning import PruneResult, Pruning
-from .repairing.plan import Named
 from .repairing.run import Repair, Repairer
 from .restoring import Restored, plan_restore, restore
 from .retention import Retention
@@ -227,7 +226,6 @@ class Maintained(Opened):
         database: str | None = None,
         join: Collection[str] = (),
         void: Collection[str] = (),
-        accept_loss: Collection[str] = (),
         deep: bool = False,
         writer: str | None = None,
         dry_run: bool = True,
@@ -237,15 +235,14 @@ class Maintained(Opened):
         """Mend what is wrong with a database as far as what is left allows, and say what is lost; nothing is written in a ``dry_run``.
 
         Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
-        timelines of the writers in ``join`` are joined; the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
-        voided; and those that ``accept_loss`` names, which readers need and cannot read, are done without from then on, whatever is put
-        back. It is done by a maintainer, by default this machine's, but for what is said of a timeline by its own writer.
+        timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
+        voided. It is done by a maintainer, by default this machine's.
         """
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             self._require(name, there)
         repairer = Repairer(self.store, self._registered, _maintainers_name(writer), clock, DEFAULT_LIMITS)
-        return repairer.repair(name, Named(join, void, accept_loss), deep=deep, dry_run=dry_run, tell=tell)
+        return repairer.repair(name, join=join, void=void, deep=deep, dry_run=dry_run, tell=tell)
 
     def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""

@@ -251,16 +251,6 @@ class Writer:
             assert committed is not None
             return committed
 
-    def accept(self, losses: Iterable[Void]) -> Committed:
-        """Say that transactions of this timeline cannot be read, and count as absent from here on. Its files have to know that already."""
-        with self._turn:
-            self._open_timeline()
-            tx = WriteTransaction(self, "accept loss", {}, None)
-            tx.losses = tuple(losses)
-            committed = self.commit(tx, self.draft())
-            assert committed is not None
-            return committed
-
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
 

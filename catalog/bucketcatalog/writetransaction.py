@@ -56,7 +56,6 @@ class WriteTransaction:
         self.application = application
         self.tag: TagEntry | None = None
         self.voids: tuple[Void, ...] = ()
-        self.losses: tuple[Void, ...] = ()
         self.boundary: Boundary | None = None
         self._writer = writer
         self._draft: Draft | None = None
@@ -140,7 +139,6 @@ def placed(
         segments=segments,
         tags=() if tx.tag is None else (replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp),),
         voids=tx.voids,
-        losses=tx.losses,
         boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
     )
 

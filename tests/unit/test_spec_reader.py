@@ -228,29 +228,6 @@ def test_a_checkpoint_and_its_tail_say_what_the_engine_says(script: Script, tmp_
     assert reader.from_checkpoints(ref).live("objects") == reader.from_transactions().live("objects")
 
 
-@pytest.mark.parametrize("put_back", [False, True])
-def test_a_lost_transaction_counts_nowhere(script: Script, tmp_path: Path, put_back: bool) -> None:
-    world = script.world
-    script.commit("node-2", ("put", "objects", [obj("gone"), obj("n/001", etag="gone")]), ("delete", "objects", obj("n/002")))
-    name = max(info.name for info in world.store.list("node-2/") if info.name.endswith(".txn"))
-    whole = world.store.get(name)
-    world.store.put(name, whole[:-1])
-    world.clock.tick(10 * MINUTE)
-    lost = f"node-2@{int(name.split('/')[3])}"
-    made = world.catalog().repair(writer="maintainer-1", clock=world.clock, accept_loss=[lost], dry_run=False)
-    assert [action.done for action in made.actions] == [True]
-    script.writers["node-2"] = world.writer("node-2")
-    with world.writer("compactor-1") as compactor:
-        compactor.checkpoint(scope="all")
-    script.go_on()
-    if put_back:
-        world.store.put(name, whole)
-    reader = SpecReader(copied(world, tmp_path))
-    snapshot = Catalog(tmp_path).snapshot()
-    assert compare(reader.from_transactions(), snapshot) > 150 and "gone" not in names(snapshot)
-    assert compare(reader.from_checkpoints(checkpoint_of(reader, "compactor-1")), snapshot) > 150
-
-
 def test_the_orders_of_a_checkpoint_are_those_of_its_lowest_level(script: Script, tmp_path: Path) -> None:
     script.go_on()
     with script.world.writer("compactor-1") as compactor:

@@ -48,7 +48,6 @@ SORTS: Mapping[str, Sort] = {
     "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
-    "ACCEPTED_LOSS": Sort(_WARNING, "Commit again what it held, if somebody knows."),
     "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),
     "FUTURE_TRANSACTION": Sort(
         _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."

@@ -6,7 +6,7 @@ Of each transaction only what others refer to is kept, so that memory grows with
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from ..codec.boundaries import Boundary
@@ -43,7 +43,6 @@ class Seen:
     definitions: tuple[Definition, ...]
     segments: tuple[SegmentReference, ...]
     voids: tuple[Void, ...]
-    losses: tuple[Void, ...]
     boundary: Boundary | None
     tags: tuple[TagEntry, ...]
 
@@ -67,7 +66,6 @@ def seen(t: Transaction) -> Seen:
         definitions=definitions,
         segments=t.segments,
         voids=t.voids,
-        losses=t.losses,
         boundary=t.boundary,
         tags=t.tags,
     )
@@ -92,17 +90,9 @@ def _name(files: LogFiles, ref: Ref) -> str:
     return transaction_path(ref[0], files.database, ref[1].revision, ref[1].uuid)
 
 
-def check_losses(files: LogFiles, voided: Mapping[Ref, Void], kept: Kept) -> Iterator[Finding]:
-    """Transactions whose loss was accepted, whatever lies there now; once they may be pruned there is nothing to say of them."""
-    for ref in (ref for ref, void in voided.items() if void.is_loss and kept.has(*ref)):
-        text = "It could not be read, and its loss was accepted: its events count nowhere, also if the file is put back."
-        yield Finding("ACCEPTED_LOSS", _name(files, ref), text, (revision(*_place(ref)),))
-
-
-def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Mapping[Ref, Void]) -> Iterator[Finding]:
+def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
     """Transactions whose parents are other ones than they say, or that do not come after what they follow and have read."""
-    lost = {ref for ref, void in voided.items() if void.is_loss}
-    for ref, t in ((ref, t) for ref, t in log.items() if ref not in lost):
+    for ref, t in log.items():
         name = _name(files, ref)
         expected = max((link.revision for link in t.parents), default=-1) + 1
         if t.head.revision != expected:
@@ -110,7 +100,7 @@ def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Mapping[Ref, V
             yield Finding("BROKEN_CHAIN", name, text, (revision(*_place(ref)),))
         for link in t.parents:
             parent = log.get((t.writer, _head(link)))
-            if parent is not None and parent.ref not in lost and parent.digest != link.digest:
+            if parent is not None and parent.digest != link.digest:
                 text = f"It is not the transaction that revision {t.head.revision} was written after: its digest differs."
                 yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(*_place(parent.ref)),))
         built_on = [(t.writer, _head(link)) for link in t.parents]
@@ -192,7 +182,7 @@ def _next(revisions: list[int], after: int) -> int | None:
 
 
 def check_clocks(
-    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Container[Ref], kept: Kept
+    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
 ) -> Iterator[Finding]:
     """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
 

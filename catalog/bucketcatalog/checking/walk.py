@@ -18,7 +18,7 @@ from ..codec.descriptors import core_tables
 from ..codec.segmentrefs import SegmentReference
 from ..codec.segments import BlockPlace
 from ..codec.tags import TagEntry
-from ..codec.transactions import Void, event_of
+from ..codec.transactions import event_of
 from ..cut import Cut, Head
 from ..errors import CorruptionError, UnsupportedFormat
 from ..log.boundaries import newest_of
@@ -41,7 +41,6 @@ from .timelines import (
     check_clocks,
     check_forks,
     check_links,
-    check_losses,
     check_references,
     read_timelines,
     references,
@@ -59,7 +58,7 @@ class Walk:
         self.log: dict[Ref, Seen] = {}
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
-        self.voided: dict[Ref, Void] = {}
+        self.voided: frozenset[Ref] = frozenset()
         self.horizon: Horizon | None = None
         self._tell = tell
 
@@ -72,10 +71,8 @@ class Walk:
             for name in below.strange:
                 yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
         yield from self._read_log()
-        kept, lost = self._kept(), {ref for ref, void in self.voided.items() if void.is_loss}
-        named = references(self.log, self.files) | self._named_by_checkpoints()
-        yield from check_losses(self.files, self.voided, kept)
-        yield from check_references(self.files, self.found, {ref: by for ref, by in named.items() if ref not in lost}, kept)
+        named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_forks(self.log, self.files)
         yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
@@ -100,7 +97,7 @@ class Walk:
         marked = [(writer, head) for writer, below in sorted(self.found.items()) for head in sorted(below.markers)]
         for read in read_checkpoints(self.files, marked):
             yield from [read] if isinstance(read, Finding) else self._take(read)
-        self.voided = voids_of(self.log.values(), self.checkpoints)
+        self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
         published = [t.boundary for t in self.log.values() if t.boundary is not None]
         newest = newest_of([*published, *(boundary for c in self.checkpoints for boundary in c.boundaries)])
         self.horizon = Horizon(newest.history, self.files) if newest.history is not None else None

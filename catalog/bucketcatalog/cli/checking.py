@@ -83,10 +83,6 @@ def repair(
         list[str] | None,
         typer.Option("--void", metavar="W@N", help="Treat this commit from the future as if it were not there; repeat it."),
     ] = None,
-    accept_loss: Annotated[
-        list[str] | None,
-        typer.Option("--accept-loss", metavar="W@N", help="Do without this commit, which nobody can read, for good; repeat it."),
-    ] = None,
     deep: Annotated[
         bool, typer.Option("--deep", help="Compare what each checkpoint says with what its transactions say first.")
     ] = False,
@@ -103,14 +99,7 @@ def repair(
     opened = open_catalog(catalog, storage_option)
     with progress_line("repairing") as tell:
         made = opened.repair(
-            database=database,
-            join=join or (),
-            void=void or (),
-            accept_loss=accept_loss or (),
-            deep=deep,
-            writer=writer,
-            dry_run=not yes,
-            tell=tell,
+            database=database, join=join or (), void=void or (), deep=deep, writer=writer, dry_run=not yes, tell=tell
         )
     if as_json:
         lost = [_facts(finding) for finding in made.lost]

@@ -15,10 +15,10 @@ from ..v1 import log_pb2
 from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
-from .seal import BOUNDARY, FORMAT_VERSION, LOSSES, VOIDS, check_format, digest, seal, unseal
+from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segmentrefs import SegmentReference, known_segments, segment_message
 from .tags import TagEntry, tag_message, tag_of
-from .transactions import Link, Void, loss_message, loss_of, void_message, void_of
+from .transactions import Link, Void, void_message, void_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """The sealed bytes of a checkpoint."""
     message = log_pb2.Checkpoint(
         format_version=FORMAT_VERSION,
-        required_features=sorted(checkpoint.features | _features(checkpoint)),
+        required_features=sorted(
+            checkpoint.features | ({BOUNDARY} if checkpoint.boundaries else set()) | ({VOIDS} if checkpoint.voids else set())
+        ),
         writer=checkpoint.writer,
         database=checkpoint.database,
         revision=checkpoint.revision,
@@ -106,7 +108,6 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         segments=[segment_message(reference) for reference in checkpoint.segments],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
         voids=map(void_message, checkpoint.voids),
-        losses=(loss_message(void) for void in checkpoint.voids if void.is_loss),
         boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
@@ -121,17 +122,6 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
             writer=result.writer, id=result.id, version=result.version, commit_time=result.commit_time, transaction=link
         )
     return seal(message.SerializeToString(deterministic=True))
-
-
-def _features(checkpoint: Checkpoint) -> set[str]:
-    """What a reader has to know of because of what the checkpoint has."""
-    needed = {BOUNDARY: checkpoint.boundaries, VOIDS: checkpoint.voids, LOSSES: [v for v in checkpoint.voids if v.is_loss]}
-    return {feature for feature, there in needed.items() if there}
-
-
-def _voids(message: log_pb2.Checkpoint) -> tuple[Void, ...]:
-    losses = {loss.ref: loss for loss in map(loss_of, message.losses)}
-    return tuple(losses.get(void.ref, void) for void in map(void_of, message.voids))
 
 
 def _coverage_message(writer: str, coverage: Coverage) -> log_pb2.TimelineCoverage:
@@ -176,7 +166,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
         tags=tuple(map(tag_of, message.tags)),
-        voids=_voids(message),
+        voids=tuple(map(void_of, message.voids)),
         boundaries=tuple(map(boundary_of, message.boundaries)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,

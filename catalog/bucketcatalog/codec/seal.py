@@ -21,11 +21,9 @@ RUNS = "runs"
 """Rows of one key may lie in several runs, and have to be folded together."""
 VOIDS = "voids"
 """Some transactions are to be treated as absent."""
-LOSSES = "losses"
-"""Some transactions cannot be read, and are to be treated as absent."""
 BOUNDARY = "boundary"
 """Something may have been deleted: cuts that do not contain the horizon are not readable."""
-KNOWN_FEATURES = frozenset({RUNS, BOUNDARY, VOIDS, LOSSES})
+KNOWN_FEATURES = frozenset({RUNS, BOUNDARY, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

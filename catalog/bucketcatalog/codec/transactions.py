@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -18,7 +18,7 @@ from .boundaries import Boundary, boundary_message, boundary_of
 from .cuts import cut_message, cut_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
-from .seal import BOUNDARY, FORMAT_VERSION, LOSSES, VOIDS, check_format, digest, seal, unseal
+from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segmentrefs import SegmentReference, known_segments, segment_message
 from .segments import BlockPlace
 from .tags import TagEntry, tag_message, tag_of
@@ -45,21 +45,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """Names a transaction of any timeline that readers treat as absent; one that could not be read ``follows`` what is said here."""
+    """Names a transaction of any timeline that readers treat as absent."""
 
     writer: str
     link: Link
-    follows: tuple[Link, ...] | None = None
 
     @property
     def ref(self) -> tuple[str, Head]:
         """Whose transaction it is, and where it stands."""
         return self.writer, Head(self.link.revision, self.link.uuid)
-
-    @property
-    def is_loss(self) -> bool:
-        """Whether it is void because it could not be read: then its file says nothing, whatever is put back in its place."""
-        return self.follows is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,6 @@ class Transaction:
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
     ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
     ``lost`` stands in for a file that could not be read, and has only its name; one that is ``voided`` has no events for readers.
-    ``losses`` are what its timeline has lost, as it says; one that is lost and ``accepted`` stands in as a later one has said so.
     """
 
     writer: str
@@ -98,12 +91,10 @@ class Transaction:
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
     voids: tuple[Void, ...] = ()
-    losses: tuple[Void, ...] = ()
     boundary: Boundary | None = None
     digest: bytes = b""
     size: int = 0
     lost: bool = False
-    accepted: bool = False
     voided: bool = False
 
     @property
@@ -163,7 +154,7 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     """The sealed bytes of a transaction with these events."""
     message = log_pb2.Transaction(
         format_version=FORMAT_VERSION,
-        required_features=[*([VOIDS] if transaction.voids else []), *([LOSSES] if transaction.losses else [])],
+        required_features=[VOIDS] if transaction.voids else [],
         writer=transaction.writer,
         database=transaction.database,
         revision=transaction.revision,
@@ -189,7 +180,6 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
     message.voids.extend(map(void_message, transaction.voids))
-    message.losses.extend(map(loss_message, transaction.losses))
     if transaction.boundary is not None:
         message.required_features.append(BOUNDARY)
         message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
@@ -205,17 +195,6 @@ def void_message(void: Void) -> Any:
 def void_of(message: Any) -> Void:
     """The void that a message holds."""
     return Void(message.writer, Link(message.revision, message.uuid, message.digest))
-
-
-def loss_message(loss: Void) -> Any:
-    """The loss as a message."""
-    follows = [void_message(Void(loss.writer, link)) for link in loss.follows or ()]
-    return log_pb2.Loss(transaction=void_message(loss), follows=follows)
-
-
-def loss_of(message: Any) -> Void:
-    """The loss that a message holds."""
-    return replace(void_of(message.transaction), follows=tuple(void_of(link).link for link in message.follows))
 
 
 def decode_transaction(data: bytes, name: str) -> Transaction:
@@ -248,7 +227,6 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         segments=known_segments(message.segments, name),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags),
         voids=tuple(map(void_of, message.voids)),
-        losses=tuple(map(loss_of, message.losses)),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
         digest=digest(data),
         size=len(data),

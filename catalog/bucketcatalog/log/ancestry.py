@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..codec.transactions import Void
 from ..cut import Cut, Head
 from ..errors import MissingObject
 from .files import LogFiles
@@ -23,16 +22,11 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
     reads = Cut()
     done: set[Head] = set()
     pending = [head]
-    lost: dict[Head, Void] = {}
     while pending:
-        at = max(pending)  # whoever has accepted a loss comes after it
-        pending.remove(at)
+        at = pending.pop()
         if at in done:
             continue
         done.add(at)
-        if at in lost:
-            pending += [Head(link.revision, link.uuid) for link in lost[at].follows or ()]
-            continue
         known = by_revision.get(at.revision)
         checkpoint = files.usable_checkpoint(writer, known) if known is not None else None
         if checkpoint is not None and checkpoint.cut.of_writer(writer) == (at,):
@@ -45,7 +39,6 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
                 raise
             continue
         reads = reads.joined(transaction.reads)
-        lost |= {loss.ref[1]: loss for loss in transaction.losses}
         pending += [Head(link.revision, link.uuid) for link in transaction.parents]
     others = Cut({name: heads for name, heads in reads.heads.items() if name != writer})
     return Cut.of([(writer, head)]).joined(without_ancestors(files, others))

@@ -46,14 +46,13 @@ def _known(covered: Covered, view: View, writer: str) -> set[Head]:
 
 
 def _branches(known: set[Head], view: View, writer: str) -> set[Head]:
-    """Those that cannot be told by being alone at their revision: there are several, or others may have been deleted, or it is lost."""
+    """Those that cannot be told by being alone at their revision: there are several, or others may have been deleted."""
     count = Counter(head.revision for head in known)
     floor = view.horizon.floor(writer) if view.horizon is not None else 0
     earlier = {head for c in view.checkpoints if writer in c.coverage for head in c.coverage[writer].branches}
     earlier |= {head for c in view.checkpoints for head in c.cut.of_writer(writer) if head.revision < floor}
     late = {t.head for t in view.tail if t.writer == writer and t.revision < floor}
-    lost = {head for head in known if (void := view.voids.get((writer, head))) is not None and void.is_loss}
-    return {head for head in known if count[head.revision] > 1} | earlier | late | lost
+    return {head for head in known if count[head.revision] > 1} | earlier | late
 
 
 def _transactions(covered: Covered, view: View, writer: str) -> int:

@@ -13,16 +13,15 @@ from typing import Any, TypeVar
 from .. import paths
 from ..clock import uuid7_time
 from ..codec.checkpoints import Checkpoint, decode_checkpoint
-from ..codec.transactions import Transaction, Void, decode_transaction
+from ..codec.transactions import Transaction, decode_transaction
 from ..cut import Head
-from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
+from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
 from ..losses import Losses
 from ..names import is_name
 from ..parallel import in_order
 from ..paths import LogFile
 from ..recent import Recent
 from ..store.base import Store
-from .voids import stand_in
 
 _KEPT_BYTES = 64 << 20
 _FEW = 4
@@ -113,30 +112,7 @@ class LogFiles:
             self.fetched(refs)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
-        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file; what stands in for it where its loss was accepted.
-
-        That counts in cuts that contain the acceptance; whoever makes a view of a cut looks whether it does.
-        """
-        try:
-            return self._transaction(writer, head)
-        except CorruptionError as error:
-            if isinstance(error, MissingObject) and next(self.transactions(writer), head) >= head:
-                raise  # as what was pruned is: nothing before it is left
-            loss = self.loss_of(writer, head)
-            if loss is None:
-                raise
-            return stand_in(loss, self.database)
-
-    def loss_of(self, writer: str, head: Head) -> Void | None:
-        """The loss of a transaction that cannot be read, as a later one of its timeline has accepted it; None where none has."""
-        for later in self.transactions(writer, head.revision + 1):
-            with suppress(CorruptionError, UnsupportedFormat):
-                for loss in self._transaction(writer, later).losses:
-                    if loss.ref == (writer, head):
-                        return loss
-        return None
-
-    def _transaction(self, writer: str, head: Head) -> Transaction:
+        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""
         name = paths.transaction(writer, self.database, head.revision, head.uuid)
         found: Transaction = self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
         return found

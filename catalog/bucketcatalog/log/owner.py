@@ -128,10 +128,7 @@ class OwnTimeline:
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
-        missing = (head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
-        losses = {head: self.files.loss_of(self.writer, head) for head in missing}
-        followed |= {Head(link.revision, link.uuid) for loss in losses.values() if loss for link in loss.follows or ()}
-        gone = sorted(head for head, loss in losses.items() if loss is None)
+        gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
         if gone:
             name = paths.transaction(self.writer, self.files.database, gone[0].revision, gone[0].uuid)
             raise MissingObject(

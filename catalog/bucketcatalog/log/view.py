@@ -9,7 +9,7 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction, Void
 from ..cut import Cut, Head
 from .files import LogFiles
-from .gathering import Gathering, Ref
+from .gathering import Gathering
 from .horizon import Horizon
 from .voids import emptied
 
@@ -61,10 +61,9 @@ class View:
 
 def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | None = None) -> View:
     """The view of what was gathered, of exactly ``cut`` where one is given; ``CorruptionError`` where links do not fit."""
+    _check_links(gathering)
     voided = gathering.voids()
-    _refuse_unaccepted(gathering, voided)
-    _check_links(gathering, voided)
-    found = [emptied(t, voided[ref]) if ref in voided else t for ref, t in gathering.found.items()]
+    found = [emptied(t) if ref in voided else t for ref, t in gathering.found.items()]
     tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
@@ -82,22 +81,11 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     )
 
 
-def _refuse_unaccepted(gathering: Gathering, voided: Mapping[Ref, Void]) -> None:
-    """``CorruptionError`` for a transaction that cannot be read where its loss was accepted by one that is not in the cut."""
-    for ref, transaction in list(gathering.found.items()):
-        if transaction.accepted and ref not in voided:
-            why = "cannot be read; its loss was accepted, by a later transaction than this version or time has."
-            gathering.found[ref] = gathering.files.refuse(transaction, why)
-
-
-def _check_links(gathering: Gathering, voided: Mapping[Ref, Void]) -> None:
-    """``CorruptionError`` where a transaction is not the one that its child was written after; of one that is lost nobody asks."""
+def _check_links(gathering: Gathering) -> None:
+    """``CorruptionError`` where a transaction is not the one that its child was written after."""
     for (writer, _), transaction in list(gathering.found.items()):
         for link in () if transaction.lost else transaction.parents:
-            ref = writer, Head(link.revision, link.uuid)
-            if ref in voided and voided[ref].is_loss:
-                continue
-            parent = gathering.found.get(ref)
+            parent = gathering.found.get((writer, Head(link.revision, link.uuid)))
             if parent is not None and not parent.lost and parent.digest != link.digest:
                 why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
                 gathering.found[writer, parent.head] = gathering.files.refuse(parent, why)

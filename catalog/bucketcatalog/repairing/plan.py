@@ -7,7 +7,7 @@ is voided, only where the caller says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .. import paths
@@ -23,11 +23,10 @@ from ..log.coverage import Covered
 from ..log.files import ChosenFiles
 from ..log.looking import newest_view
 from ..log.owner import MAX_CLOCK_SKEW
-from ..log.view import View
+from ..log.view import DEFAULT_LATENESS_BOUND, View
 from ..store.base import Store
 from ..times import parse_causal
-from .accepting import Unreadable, by_writer, too_young, unreadable, weigh
-from .rebuild import Rebuilt, rebuilt
+from .rebuild import rebuilt
 
 Ref = tuple[str, Head]
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
@@ -36,19 +35,11 @@ _OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN"
 
 
 class FilesWithout(ChosenFiles):
-    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own.
+    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
 
-    What is in ``losses`` counts as accepted, before that was committed.
-    """
-
-    def __init__(self, store: Store, database: str, broken: Collection[bytes], losses: Iterable[Void] = ()) -> None:
+    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
         super().__init__(store, database, lambda ref: ref[1].uuid not in broken)
         self._broken = broken
-        self._losses = {loss.ref: loss for loss in losses}
-
-    def loss_of(self, writer: str, head: Head) -> Void | None:
-        """The loss of a transaction, as it is to be accepted or was."""
-        return self._losses.get((writer, head)) or super().loss_of(writer, head)
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
@@ -66,7 +57,7 @@ class FilesWithout(ChosenFiles):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do to a file or timeline: void, accept, join, drop, checkpoint or rebuild; and why. An ``obstacle`` says why not."""
+    """One thing to do to a file or timeline: void, join, drop, checkpoint or rebuild; and why. An ``obstacle`` says why not."""
 
     what: str
     subject: str
@@ -80,14 +71,12 @@ class Plan:
     """What to do about a database, and what is ``lost`` whatever is done.
 
     ``broken`` are the checkpoints that are done without, ``dropped`` those of them whose markers go. ``instead`` is
-    what the new checkpoint is made from where one is lost that nothing but its segments can replace. ``losses`` are, by writer, what is
-    done without from now on.
+    what the new checkpoint is made from where one is lost that nothing but its segments can replace.
     """
 
     database: str
     voids: tuple[Void, ...]
     joins: tuple[str, ...]
-    losses: Mapping[str, tuple[Void, ...]]
     broken: frozenset[bytes]
     dropped: tuple[Ref, ...]
     instead: tuple[Checkpoint, ...]
@@ -95,21 +84,12 @@ class Plan:
     lost: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What the caller has named: writers whose timelines are to be joined, and commits to be voided or done without."""
-
-    join: Collection[str] = ()
-    void: Collection[str] = ()
-    accept_loss: Collection[str] = ()
-
-
-def decide(walk: Walk, findings: Sequence[Finding], named: Named) -> Plan:
-    """The plan for a database over which a walk has found this; ``InvalidOption`` where nothing is to be done of what is named."""
+def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], void: Collection[str]) -> Plan:
+    """The plan for a database over which a walk has found this; ``InvalidOption`` where nothing is to be joined or voided of that name."""
     ahead = _ahead(walk)
-    chosen = _chosen(ahead, named.void)
+    chosen = _chosen(ahead, void)
     forked = sorted({f.file.split("/")[0] for f in findings if f.code == "OPEN_FORK"})
-    for writer in named.join:
+    for writer in join:
         if writer not in forked:
             raise InvalidOption(
                 f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
@@ -120,45 +100,32 @@ def decide(walk: Walk, findings: Sequence[Finding], named: Named) -> Plan:
     again = rebuilt(without, walk) if obstacle else None
     if again is not None:
         view, obstacle = newest_view(without, everything=True, using=again.parts), ""
-    stopping = unreadable(walk, {head.uuid for _, head in broken}) if view is None else []
-    weighed = weigh(walk, stopping, named.accept_loss, forked=set(forked) - set(named.join))
+    actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join)]
+    for (writer, head), why in sorted(broken.items()):
+        if not obstacle and not _is_marked(walk, (writer, head)):
+            continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
+        name = paths.checkpoint(writer, walk.files.database, head.revision, head.uuid)
+        actions.append(Action("drop", name, why, obstacle or _newer(findings, name)))
     dropped = tuple(
         ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
     )
-    return Plan(
-        database=walk.files.database,
-        voids=tuple(chosen),
-        joins=tuple(w for w in forked if w in named.join and not too_young(walk, w)),
-        losses=by_writer(each for each in weighed if not each.obstacle),
-        broken=frozenset(head.uuid for _, head in broken),
-        dropped=dropped,
-        instead=() if again is None else again.parts,
-        actions=(
-            *_void_actions(ahead, chosen),
-            *(Action("accept", each.name, f"{each.file}: it counts as absent from now on.", each.obstacle) for each in weighed),
-            *_join_actions(walk, forked, named.join),
-            *_drop_actions(walk, findings, broken, obstacle),
-            *_writing_actions(walk, again, dropped),
-        ),
-        lost=tuple(_remarked(_lost(walk, findings, view, {_name(walk, ref) for ref in dropped}), stopping, walk)),
-    )
-
-
-def _drop_actions(walk: Walk, findings: Sequence[Finding], broken: Mapping[Ref, str], obstacle: str) -> Iterator[Action]:
-    for ref, why in sorted(broken.items()):
-        if not obstacle and not _is_marked(walk, ref):
-            continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
-        yield Action("drop", _name(walk, ref), why, obstacle or _newer(findings, _name(walk, ref)))
-
-
-def _writing_actions(walk: Walk, again: Rebuilt | None, dropped: Collection[Ref]) -> Iterator[Action]:
     if again is not None:
         why = (
             f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, without its tags and results."
         )
-        yield Action("rebuild", paths.uuid_text(again.uuid), why)
+        actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
     elif dropped:
-        yield Action("checkpoint", walk.files.database, "What they covered is written again from what is left.")
+        actions.append(Action("checkpoint", walk.files.database, "What they covered is written again from what is left."))
+    return Plan(
+        database=walk.files.database,
+        voids=tuple(chosen),
+        joins=tuple(w for w in forked if w in join and not _too_young(walk, w)),
+        broken=frozenset(head.uuid for _, head in broken),
+        dropped=dropped,
+        instead=() if again is None else again.parts,
+        actions=tuple(actions),
+        lost=tuple(_lost(walk, findings, view, {_name(walk, ref) for ref in dropped})),
+    )
 
 
 def _name(walk: Walk, ref: Ref) -> str:
@@ -200,8 +167,16 @@ def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str]) -> I
     for writer in forked:
         obstacle = f"Say --join {writer}, once no process writes under that id, with the right to write as it."
         if writer in join:
-            obstacle = too_young(walk, writer)
+            obstacle = _too_young(walk, writer)
         yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
+
+
+def _too_young(walk: Walk, writer: str) -> str:
+    """Why a timeline cannot be joined yet, if so: a commit of another process may still be under way."""
+    now = walk.files.store.now_us()
+    newest = max((h.commit_time for w, h in walk.log if w == writer and h.commit_time <= now), default=0)
+    wait = (newest + DEFAULT_LATENESS_BOUND - now) // 1_000_000
+    return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""
 
 
 def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str]:
@@ -272,17 +247,6 @@ def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: C
                 finding, message=f"{finding.message} A checkpoint covers it: its rows are there, its history is lost."
             )
         yield finding
-
-
-def _remarked(lost: Iterable[Finding], stopping: Iterable[Unreadable], walk: Walk) -> Iterator[Finding]:
-    """The same, where readers stop at a transaction with what can be done about it."""
-    remarks = {
-        paths.transaction(each.loss.writer, walk.files.database, each.loss.link.revision, each.loss.link.uuid): each.remark
-        for each in stopping
-    }
-    for finding in lost:
-        more = f" {remarks[finding.file]}" if finding.file in remarks and finding.code in _OF_TRANSACTIONS else ""
-        yield replace(finding, message=f"{finding.message}{more}")
 
 
 def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:

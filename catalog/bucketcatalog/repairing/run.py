@@ -5,7 +5,7 @@ Each step leaves a catalog whose answers are right, and a repair that is broken 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from .. import paths
@@ -18,7 +18,7 @@ from ..log.owner import Limits
 from ..store.base import Store
 from ..tables import Table
 from ..writer import Writer
-from .plan import Action, FilesWithout, Named, Plan, decide
+from .plan import Action, FilesWithout, Plan, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Repairer:
     clock: Callable[[], int]
     limits: Limits
 
-    def repair(self, name: str, named: Named, *, deep: bool, dry_run: bool, tell: Tell) -> Repair:
+    def repair(self, name: str, *, join: Collection[str], void: Collection[str], deep: bool, dry_run: bool, tell: Tell) -> Repair:
         """Look at everything of a database, decide, and unless it is a ``dry_run`` do it."""
         walk = Walk(LogFiles(self.store, name), tell)
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints)
-        plan = decide(walk, findings, named)
+        plan = decide(walk, findings, join=join, void=void)
         if not dry_run:
             self._do(plan, tell)
         done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
@@ -57,11 +57,7 @@ class Repairer:
             tell("voiding")
             with self._open(plan, self.writer) as maintainer:
                 maintainer.void(plan.voids)
-        for writer, losses in plan.losses.items():
-            tell(f"accepting what {writer} has lost")
-            with self._open(plan, writer, joins=True) as owner:
-                owner.accept(losses)
-        for writer in (writer for writer in plan.joins if writer not in plan.losses):
+        for writer in plan.joins:
             tell(f"joining the branches of {writer}")
             with self._open(plan, writer, joins=True) as forked:
                 forked.join()
@@ -75,5 +71,5 @@ class Repairer:
     def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
         """A writer in the database that meets none of the broken checkpoints."""
         database = Database(self.store, plan.database, dict(self.registered))
-        database.files = FilesWithout(self.store, plan.database, plan.broken, plan.losses.get(writer, ()))
+        database.files = FilesWithout(self.store, plan.database, plan.broken)
         return Writer(database, writer, self.clock, self.limits, joins=joins)

@@ -50,7 +50,7 @@ BLOCK_CLASS_STUBS: BlockClass
 BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "losses", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -70,7 +70,6 @@ class Transaction(_message.Message):
     VOIDS_FIELD_NUMBER: _ClassVar[int]
     BOUNDARY_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
-    LOSSES_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -91,17 +90,8 @@ class Transaction(_message.Message):
     voids: _containers.RepeatedCompositeFieldContainer[TransactionLink]
     boundary: Boundary
     tags: _containers.RepeatedCompositeFieldContainer[Tag]
-    losses: _containers.RepeatedCompositeFieldContainer[Loss]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[Loss, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
-
-class Loss(_message.Message):
-    __slots__ = ("transaction", "follows")
-    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWS_FIELD_NUMBER: _ClassVar[int]
-    transaction: TransactionLink
-    follows: _containers.RepeatedCompositeFieldContainer[TransactionLink]
-    def __init__(self, transaction: _Optional[_Union[TransactionLink, _Mapping]] = ..., follows: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TransactionLink(_message.Message):
     __slots__ = ("writer", "revision", "uuid", "digest")
@@ -214,7 +204,7 @@ class Head(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "losses", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -235,7 +225,6 @@ class Checkpoint(_message.Message):
     READS_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
     BOUNDARIES_FIELD_NUMBER: _ClassVar[int]
-    LOSSES_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -257,9 +246,8 @@ class Checkpoint(_message.Message):
     reads: Cut
     retired: _containers.RepeatedScalarFieldContainer[str]
     boundaries: _containers.RepeatedCompositeFieldContainer[Boundary]
-    losses: _containers.RepeatedCompositeFieldContainer[Loss]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[Loss, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
     __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent")

@@ -12,11 +12,11 @@ from .answer import Answer, tag_entries
 from .coverage import covers
 from .cuts import Ref, reads_of
 from .facts import VERSION, Fact, facts_of_actions, facts_of_block
-from .sealing import is_whole, unsealed
+from .sealing import unsealed
 from .segments import END, ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, order_table
 from .stamps import stamp_of, uuid_time
 from .tables import Table, encoded_key, merged, table_of
-from .voids import emptied, losses_of, stand_in, voided_by
+from .voids import emptied, voided_by
 
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _LOG = re.compile(rf"([A-Za-z0-9_-][A-Za-z0-9._-]*)/([A-Za-z0-9_-][A-Za-z0-9._-]*)/transactions/(\d{{20}})/({_UUID})\.(txn|ckpt)")
@@ -30,20 +30,11 @@ class SpecReader:
         self.database = database
         self.transactions: dict[Ref, Any] = {}
         self.checkpoints: dict[Ref, Any] = {}
-        unread: set[Ref] = set()
         for path in sorted(root.rglob("*")):
             match = _LOG.fullmatch(path.relative_to(root).as_posix())
-            if match is not None and match[5] == "txn" and not is_whole(path.read_bytes()):
-                unread.add((match[1], int(match[3]), UUID(match[4]).bytes))
-            elif match is not None and match[2] == database:
+            if match is not None and match[2] == database:
                 kind, into = ("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
                 into[match[1], int(match[3]), UUID(match[4]).bytes] = self._log_file(path, kind, match)
-
-        self.lost = losses_of(self.transactions)
-        self.unread = {ref: stand_in(self.lost[ref]) for ref in unread}  # whatever is not lost must be readable
-        for transaction in self.transactions.values():
-            self._check_parents(transaction)
-        self.transactions |= self.unread
 
     def _log_file(self, path: Path, kind: str, match: re.Match[str]) -> Any:
         parsed = unsealed(path.read_bytes(), kind)
@@ -51,6 +42,7 @@ class SpecReader:
         assert parsed.uuid == UUID(match[4]).bytes
         if kind == "Transaction":
             assert uuid_time(parsed.uuid) == parsed.commit_time
+            self._check_parents(parsed)
         else:
             voided = {link.uuid for link in parsed.voids}
             heads = [head for writer in parsed.cut.writers for head in writer.heads if head.uuid not in voided]
@@ -62,8 +54,7 @@ class SpecReader:
     def _check_parents(self, transaction: Any) -> None:
         for link in transaction.parents:
             name = f"{transaction.writer}/{self.database}/transactions/{link.revision:020}/{UUID(bytes=link.uuid)}.txn"
-            if (transaction.writer, link.revision, link.uuid) not in self.lost:
-                assert (self.root / name).read_bytes()[-32:] == link.digest
+            assert (self.root / name).read_bytes()[-32:] == link.digest
 
     def from_transactions(self, until: int | None = None) -> Answer:
         """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
@@ -72,7 +63,7 @@ class SpecReader:
         for ref, transaction in wanted.items():
             for other in reads_of(ref, transaction):
                 assert other in wanted or other in voided  # closed under parents and reads
-        said = self._said(wanted, voided)
+        said = [emptied(transaction) if ref in voided else transaction for ref, transaction in wanted.items()]
         return Answer(*self._facts(said, []), tag_entries(said, []))
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
@@ -93,15 +84,8 @@ class SpecReader:
         voided = voided_by(tail.values(), checkpoints)
         for checkpoint in checkpoints:  # one that does not know of a void must not be used
             assert all(ref in voided_by([], [checkpoint]) for ref in voided if covers(checkpoint, ref, self.transactions))
-        said = self._said(tail, voided)
+        said = [emptied(transaction) if ref in voided else transaction for ref, transaction in tail.items()]
         return Answer(*self._facts(said, checkpoints, classes), tag_entries(said, checkpoints))
-
-    def _said(self, found: dict[Ref, Any], voided: set[Ref]) -> list[Any]:
-        """Transactions of a cut as they count there (spec/voids.md, spec/losses.md)."""
-        assert not (self.unread.keys() & found.keys()) - voided  # their loss was accepted by what is not in the cut
-        left = {ref: t for ref, t in found.items() if ref not in voided}
-        left |= {ref: emptied(t) for ref, t in found.items() if ref in voided and ref not in self.lost}
-        return list(left.values())
 
     def _facts(
         self, tail: Iterable[Any], checkpoints: Iterable[Any], classes: frozenset[int] | None = None

@@ -42,18 +42,14 @@ def extension(name: str) -> Any:
     return pool().FindExtensionByName(f"bucketcatalog.v1.{name}")
 
 
-def is_whole(data: bytes) -> bool:
-    """Whether the checksum of sealed bytes is right."""
-    body, tag, checksum = data[:-35], data[-35:-32], data[-32:]
-    return tag == b"\xfa\x7f\x20" and hashlib.sha256(body).digest() == checksum
-
-
 def unsealed(data: bytes, kind: str) -> Any:
     """A sealed message, its checksum checked before anything else (spec/sealing.md)."""
-    assert is_whole(data)
+    body, tag, checksum = data[:-35], data[-35:-32], data[-32:]
+    assert tag == b"\xfa\x7f\x20"
+    assert hashlib.sha256(body).digest() == checksum
     parsed = message(kind).FromString(data)
     assert parsed.format_version == 1
-    known = {"Checkpoint": {"runs", "boundary", "voids", "losses"}, "Transaction": {"boundary", "voids", "losses"}}
+    known = {"Checkpoint": {"runs", "boundary", "voids"}, "Transaction": {"boundary", "voids"}}
     assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 

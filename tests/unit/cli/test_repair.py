@@ -9,7 +9,6 @@ import pytest
 
 from bucketcatalog import Catalog
 
-from ..helpers import World, bucket
 from .conftest import Cli, Past
 
 
@@ -53,28 +52,6 @@ def test_what_is_lost_is_listed(cli: Cli, catalog: Path) -> None:
     assert line.startswith("lost: error DAMAGED_TRANSACTION ") and damaged.name in line and "revision 0 of" in line
 
 
-def test_a_loss_is_accepted_where_it_is_named(cli: Cli, tmp_path: Path) -> None:
-    world = World()  # long ago
-    with world.writer("w") as writer:
-        for name in ("a", "b"):
-            world.commit(writer, ("put", "buckets", bucket(name)))
-    for info in world.store.list(""):
-        path = tmp_path / info.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(world.store.get(info.name)[: -20 if "/00000000000000000001/" in info.name else None])
-    (line,) = cli("repair", tmp_path, "--yes").out.splitlines()
-    assert line.startswith("lost: error DAMAGED_TRANSACTION w/") and "--accept-loss w@1" in line
-    assert cli("ls", tmp_path).code == 1
-    accept, lost = cli("repair", tmp_path, "--accept-loss", "w@1").out.splitlines()
-    assert accept.startswith("accept w@1: ") and "Would be done with --yes." in accept and lost.startswith("lost: ")
-    made = cli("repair", tmp_path, "--accept-loss", "w@1", "--yes", "--json").document
-    assert [(a["what"], a["subject"], a["done"]) for a in made["actions"]] == [("accept", "w@1", True)]
-    assert [row["name"] for row in cli("ls", tmp_path, "--json").lines] == ["a"]
-    verified = cli("verify", tmp_path, "--deep")
-    assert verified.code == 0 and "warning ACCEPTED_LOSS" in verified.out
-    assert cli("repair", tmp_path, "--yes").out == "Nothing is wrong.\n"
-
-
-@pytest.mark.parametrize("wrong", [["--join", "x"], ["--void", "x@1"], ["--accept-loss", "x@1"], ["--writer", "x"]])
+@pytest.mark.parametrize("wrong", [["--join", "x"], ["--void", "x@1"], ["--writer", "x"]])
 def test_what_cannot_be_is_wrong_usage(cli: Cli, catalog: Path, wrong: list[str]) -> None:
     assert cli("repair", catalog, *wrong).code == 2
