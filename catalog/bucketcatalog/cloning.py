@@ -21,7 +21,7 @@ from .codec.segments import Origin
 from .contents import Contents
 from .cut import Cut, Head
 from .database import Database
-from .errors import InvalidOption, ObjectNotFound, TagExists, TargetNotEmpty
+from .errors import HistoryPruned, InvalidOption, MissingObject, ObjectNotFound, TagExists, TargetNotEmpty
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
 from .log.files import LogFiles
@@ -98,6 +98,8 @@ def clone(
     cut = found.cut if is_now and _is_still(source, name, found) else snapshot.cut
     if found.cut is not None and found.cut != cut:
         raise _other_clone(target, source.name, found.cut)
+    if not found.is_complete:
+        _refuse_kept_alone(source.files, snapshot.view)
     maintainer.tag(name, version=str(cut), replace=True)
     told = Cloned(target.url, source.name, str(cut), name)
     if found.checkpoint is not None and found.is_complete:
@@ -114,6 +116,20 @@ def _refuse_within(source: Store, target: Store) -> None:
             f"{target.url} lies within the catalog {source.url}, where every folder is a writer's.",
             next_step="Clone to a place outside of it.",
         )
+
+
+def _refuse_kept_alone(files: LogFiles, view: View) -> None:
+    """``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on from the newest transactions."""
+    heads = [(writer, head) for writer, heads in view.cut.heads.items() for head in heads]
+    try:
+        files.fetched(heads)
+    except MissingObject:
+        if view.horizon is None or all(head.revision >= view.horizon.floor(writer) for writer, head in heads):
+            raise
+        raise HistoryPruned(
+            f"A checkpoint of the version {view.cut} is kept for a tag, but the transactions that a clone goes on from were pruned.",
+            next_step=f"Clone a version from {view.horizon.cut} on, or export the tables of this one.",
+        ) from None
 
 
 def _address(store: Store) -> str:

@@ -7,12 +7,13 @@ reads on leaves out all rows of its key range, and says so.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from .codec.segmentrefs import SegmentReference
 from .codec.segments import BlockPlace
-from .errors import BucketCatalogError
+from .errors import BucketCatalogError, CatalogWarning
 from .keydecoding import shown_key
 from .keys import KeyRange
 from .tables import Table
@@ -106,11 +107,14 @@ class Losses:
             return loss
 
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
-        """Note that the index of a segment could not be read: the key ranges of its runs are left out of every answer."""
-        if self.add(file, error, held_in_segment(reference)) is not None:
-            with self._adding:
-                for run in reference.rows_runs:
-                    self._withheld.setdefault(run.table, []).append(KeyRange(run.first_key, run.last_key + b"\x00"))
+        """Note, with a warning, that the index of a segment could not be read: the key ranges of its runs are left out of every answer."""
+        loss = self.add(file, error, held_in_segment(reference))
+        if loss is None:
+            return
+        with self._adding:
+            for run in reference.rows_runs:
+                self._withheld.setdefault(run.table, []).append(KeyRange(run.first_key, run.last_key + b"\x00"))
+        warnings.warn(str(loss), CatalogWarning, stacklevel=3)
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
         """The parts of the ranges that answers about a table can be given for."""

@@ -8,11 +8,22 @@ from uuid import UUID
 
 import pytest
 
-from bucketcatalog import Catalog, CheckpointTooLate, CorruptionError, HistoryPruned, InvalidOption, MissingObject, TagExists
+from bucketcatalog import (
+    Catalog,
+    CatalogWarning,
+    CheckpointTooLate,
+    CorruptionError,
+    HistoryPruned,
+    InvalidOption,
+    MissingObject,
+    TagExists,
+)
 from bucketcatalog.checking.findings import SORTS, Finding
+from bucketcatalog.cloning import clone
 from bucketcatalog.merging import Merged, MergeTask, run_task
 from bucketcatalog.pruning import PruneResult
 from bucketcatalog.store.faults import Counting
+from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Writer
 
 from .helpers import MINUTE, World, bucket, names, obj, rows
@@ -441,6 +452,29 @@ def test_a_damaged_checkpoint_of_a_tag_stops_who_reads_that_tag_and_prunes_and_n
         tagger.drop_tag("late")
     assert prune(world, "0s", grace="0s", force=True).done
     assert names(world.snapshot(version="early")) == ["x"]
+
+
+def test_who_reads_on_is_warned_of_a_segment_that_is_gone(world: World) -> None:
+    pruned_with_a_tag(world)
+    own = [name for name in stored(world, ".seg") if name.startswith("compactor-1/")]
+    for name in own:
+        world.store.delete(name)
+    snapshot = world.catalog().snapshot(ignore_corruption=True)
+    with pytest.warns(CatalogWarning) as warned:
+        assert names(snapshot) == []
+    assert [str(w.message) for w in warned if own[0] in str(w.message) and "Left out: 2 rows of objects" in str(w.message)] != []
+
+
+def test_a_tag_whose_transactions_were_pruned_is_not_cloned_and_nothing_is_written(world: World) -> None:
+    pruned_with_a_tag(world)
+    target, source = MemoryStore(clock=world.clock), world.catalog().database("default")
+    there = stored(world)
+    with world.writer("maintainer-2") as held:
+        with pytest.raises(HistoryPruned, match="kept for a tag"):
+            clone(source, held, target, None, "early", now=world.clock)
+        assert (stored(world), list(target.list(""))) == (there, [])
+        clone(source, held, target, None, None, now=world.clock)
+    assert names(Catalog(target).snapshot()) == ["x", "y"]
 
 
 def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_where_the_horizons_own_is_lost(

@@ -11,6 +11,7 @@ import typer
 from ..checking.findings import Finding, Severity
 from ..errors import CorruptionError
 from ..losses import Held
+from ..repairing.run import Repair
 from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from .output import finish, number, print_facts, to_json, visible, write
 from .progress import progress_line
@@ -104,15 +105,19 @@ def repair(
     if as_json:
         lost = [_facts(finding) for finding in made.lost]
         print_facts({"database": made.database, "actions": [asdict(a) for a in made.actions], "lost": lost}, as_json=True)
-        return
+    else:
+        _print_repaired(made)
+    finish()
+
+
+def _print_repaired(made: Repair) -> None:
     for action in made.actions:
-        outcome = action.obstacle or ("Done." if action.done else "Would be done with --yes.")
+        outcome = f"Not done: {action.obstacle}" if action.obstacle else "Done." if action.done else "Would be done with --yes."
         write(visible(f"{action.what} {action.subject}: {action.why} {outcome}"))
     for finding in made.lost:
         write(visible(f"lost: {finding}"))
     if not made.actions and not made.lost:
         write("Nothing is wrong.")
-    finish()
 
 
 COMMANDS = {"verify": verify, "repair": repair}

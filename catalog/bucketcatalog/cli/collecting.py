@@ -16,7 +16,7 @@ from ..collection.templates import Place
 from ..errors import StoreError
 from ..times import parse_age, shown_time
 from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
-from .output import Row, finish, number, print_facts, print_rows, visible, write
+from .output import Row, finish, number, print_facts, print_rows, write
 from .progress import progress_line
 
 OlderThan = Annotated[str, typer.Option("--older-than", metavar="AGE", help="Only what is older, such as 90m, 24h or 7d.")]
@@ -130,8 +130,10 @@ def collected_facts(done: Collected) -> dict[str, Any]:
 
 def _say(section: str, facts: dict[str, Any], *, as_json: bool) -> None:
     if not as_json:
-        write(visible(section))
+        write(section)
     print_facts({"section": section, **facts} if as_json else facts, as_json=as_json)
+    if not as_json and facts["dry_run"]:
+        write("This is what would be done with --yes.")
     finish()
 
 

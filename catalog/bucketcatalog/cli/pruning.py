@@ -96,7 +96,7 @@ def _sums(result: PruneResult) -> Iterable[str]:
     if result.unreadable:
         yield f"What {', '.join(result.unreadable)} named is not there; drop such tags with bucketcatalog tag CATALOG NAME --drop."
     if result.needs_checkpoint:
-        yield f"A checkpoint of every writer's cut {did}written, which can be the next horizon once it is old enough."
+        yield f"A checkpoint of every writer's cut {did}written, which can be the horizon once it is old enough, by an age of 0 s at once."
     if result.horizon is not None and result.horizon_time is not None:
         yield f"History stays from {shown_time(result.horizon_time)} on: {visible(result.horizon)}"
     if not result.done:
