@@ -12,7 +12,10 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """Values by key, of at most ``most`` bytes together as ``size`` counts them, and always the last one put. Threads may share it."""
+    """Values by key, of at most ``most`` bytes together as ``size`` counts them, and always the last one put.
+
+    Threads may share it; a pickle is empty, for what is needed elsewhere is read there.
+    """
 
     def __init__(self, most: int, size: Callable[[Value], int]) -> None:
         self._most = most
@@ -20,6 +23,9 @@ class Recent(Generic[Key, Value]):
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Recent[Key, Value]], tuple[int, Callable[[Value], int]]]:
+        return type(self), (self._most, self._size)
 
     def get(self, key: Key) -> Value | None:
         """The value, or None where it is not kept (any more)."""

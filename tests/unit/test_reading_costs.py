@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -57,6 +58,12 @@ def test_a_listing_of_groups_reads_each_block_once(world: World) -> None:
     count, page = reads(world, lambda: snapshot.list("objects", **LOOK, delimiter="/", limit=5_000))
     assert list(page.groups) == [f"d{n:04}/" for n in range(COUNT // 10)]
     assert (count, len(page.rows), page.next_marker) == (4, 0, None)
+
+
+def test_a_snapshot_that_was_looked_into_travels(world: World) -> None:
+    snapshot = world.snapshot()
+    found = snapshot.get("objects", **LOOK, name=name(5))
+    assert found is not None and pickle.loads(pickle.dumps(snapshot)).get("objects", **LOOK, name=name(5)) == found
 
 
 def test_pages_of_groups_are_the_pages_of_all_groups(world: World) -> None:

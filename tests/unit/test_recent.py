@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from bucketcatalog.recent import Recent
 
 
@@ -29,3 +31,13 @@ def test_the_last_one_is_kept_however_large_it_is() -> None:
     assert (kept.get("a"), kept.get("b")) == (None, b"b" * 100)
     kept.put("c", b"cc")
     assert (kept.get("b"), kept.get("c")) == (None, b"cc")
+
+
+def test_a_pickle_is_empty_and_keeps_as_much() -> None:
+    kept: Recent[str, bytes] = Recent(10, len)
+    kept.put("a", b"aaaa")
+    again = pickle.loads(pickle.dumps(kept))
+    assert again.get("a") is None
+    for key in "bcd":
+        again.put(key, b"aaaa")
+    assert [again.get(key) for key in "bcd"] == [None, b"aaaa", b"aaaa"]
