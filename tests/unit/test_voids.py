@@ -214,12 +214,13 @@ def test_an_older_release_refuses_what_is_voided(world: World, monkeypatch: pyte
         world.snapshot()
 
 
-def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> None:
+def with_voided(count: int) -> World:
+    """A commit of now, and so many of one writer from the future, all of them voided."""
     world = World()
     with world.writer("w") as writer:
         world.commit(writer, ("put", "objects", obj("base")))
         world.clock.tick(24 * HOUR)
-        for n in range(3):
+        for n in range(count):
             world.commit(writer, ("put", "objects", obj(f"future{n}")))
         world.clock.tick(-24 * HOUR)
     files = LogFiles(world.store, "default")
@@ -227,6 +228,11 @@ def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> Non
     world.clock.tick()
     with world.writer("maintainer-1") as maintainer:
         maintainer.void([Void("w", Link(t.revision, t.uuid, t.digest)) for t in ahead])
+    return world
+
+
+def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> None:
+    world = with_voided(3)
     with world.writer("w") as writer:
         world.commit(writer, ("put", "objects", obj("now")))
         assert writer.checkpoint() is not None
@@ -237,18 +243,7 @@ def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> Non
 
 @pytest.mark.parametrize("how", ["pruned", "cloned"])
 def test_a_writer_goes_on_behind_voided_transactions_of_which_the_earlier_is_gone(how: str) -> None:
-    world = World()
-    with world.writer("w") as writer:
-        world.commit(writer, ("put", "objects", obj("base")))
-        world.clock.tick(24 * HOUR)
-        for n in range(2):
-            world.commit(writer, ("put", "objects", obj(f"future{n}")))
-        world.clock.tick(-24 * HOUR)
-    files = LogFiles(world.store, "default")
-    ahead = [files.transaction("w", head) for head in files.transactions("w", 1)]
-    world.clock.tick()
-    with world.writer("maintainer-1") as maintainer:
-        maintainer.void([Void("w", Link(t.revision, t.uuid, t.digest)) for t in ahead])
+    world = with_voided(2)
     if how == "pruned":
         world.clock.tick(48 * HOUR)
         world.catalog().prune("0s", grace="0s", dry_run=False, force=True, writer="maintainer-1", clock=world.clock)
