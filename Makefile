@@ -9,7 +9,7 @@ INSTALLED := .venv/.installed
 SERVER := $(if $(filter 1,$(BUCKETCATALOG_SKIP_S3)),,minio-server)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-property test-s3 test-spark lint format typecheck bench minio minio-stop minio-server pyspark-4.1 proto \
+.PHONY: help setup demo test explore test-unit test-property test-s3 test-spark lint format typecheck bench minio minio-stop minio-server pyspark-4.1 proto \
 	proto-release clean
 
 help: ## list the targets, one line each
@@ -27,6 +27,9 @@ demo: setup ## the main job on real input, start to end
 
 test: setup $(SERVER) pyspark-4.1 ## every check and test; the last line counts them
 	@$(RUN) scripts/check
+
+explore: setup ## the generated histories with random seeds, for as long as one likes (MINUTES=30, ONLY=everything)
+	@$(RUN) python -m tests.explore $(if $(MINUTES),--minutes $(MINUTES)) $(foreach name,$(ONLY),--only $(name))
 
 test-unit: setup ## the tests that take seconds
 	@$(RUN) scripts/check unit

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, seed, settings
+
+from tests.chance import seed_of
 
 LANES = Path(__file__).parent
 
-# The machine is shared with other work, so time says nothing about a single example; in CI the examples are the same each time.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "default")
+# The machine is shared with other work, so time says nothing about a single example; and the examples are the same on every machine.
+settings.register_profile("everywhere", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("everywhere")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with its lane; a test outside of the lanes would run in none."""
+    """Mark every test with its lane, where a test outside of the lanes would run in none; and give it its seed."""
     for item in items:
         folder = item.path.relative_to(LANES).parts[0]
         lane = {"docs": "unit"}.get(folder, folder)
         if lane not in ("unit", "property", "s3", "spark"):
             raise pytest.UsageError(f"{item.path} is in none of tests/unit, tests/docs, tests/property, tests/s3, tests/spark")
         item.add_marker(lane)
+        if is_hypothesis_test(test := getattr(item, "function", None)):
+            seed(seed_of(item.nodeid))(test)

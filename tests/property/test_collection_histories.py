@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from bucketcatalog import Catalog, DataCollected
 from bucketcatalog.collection.collecting import Collected
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import ANY_SPEED, SEARCHES, count, seed_of
 
 SECOND, HOUR = 1_000_000, 3_600_000_000
 GRACE = 24 * HOUR
@@ -62,6 +63,9 @@ class Histories(RuleBasedStateMachine):
         self.data: set[tuple[str, str]] = set()
         self.tags: dict[str, set[str]] = {}
         self.buckets: dict[str, int | None] = {}
+
+    def teardown(self) -> None:
+        count("collection")
 
     @initialize()
     def begin(self) -> None:
@@ -207,5 +211,8 @@ class Histories(RuleBasedStateMachine):
             assert self.shown(f"deleted_{table}") == sorted(v.place[1:] for v in ended)
 
 
-TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+def test_what_is_collected_is_what_the_model_allows() -> None:
+    search = seed(seed_of("collection"))(Histories)
+    run_state_machine_as_test(
+        search, settings=settings(ANY_SPEED, max_examples=SEARCHES["collection"].cases, stateful_step_count=30)
+    )

@@ -1,15 +1,11 @@
-"""Random histories, then damage: whatever reads on is right as far as it goes, and a repair leaves nothing that ``verify`` warns of.
-
-``BUCKETCATALOG_DAMAGED_HISTORIES`` says how many are tried.
-"""
+"""Random histories, then damage: whatever reads on is right as far as it goes, and a repair leaves nothing that ``verify`` warns of."""
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, CorruptionError
@@ -17,18 +13,17 @@ from bucketcatalog.checking.findings import Severity
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import searching
 
 from .driver import quiet
 from .histories import histories
 from .repairing import damage
 from .steps import History
-from .test_histories import ANY_SPEED, run, still_clocks
+from .test_histories import run, still_clocks
 from .world import Time
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_DAMAGED_HISTORIES", "25"))
 
-
-@settings(ANY_SPEED, max_examples=HISTORIES)
+@searching("damage")
 @given(history=histories(), chance=st.randoms(use_true_random=False))
 def test_whatever_is_damaged_but_transactions_loses_nothing(history: History, chance: random.Random) -> None:
     """By default an answer is right or an error; who reads on past checkpoints has everything, and so has everybody after a repair."""

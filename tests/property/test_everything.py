@@ -1,35 +1,28 @@
-"""Random histories of everything at once: whatever maintainers do and wherever they die, answers are the model's, or refused.
-
-``BUCKETCATALOG_EVERYTHING`` says how many.
-"""
+"""Random histories of everything at once: whatever maintainers do and wherever they die, answers are the model's, or refused."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, seed, settings
+from hypothesis import given
 
 from bucketcatalog import bulk
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import SEARCHES, searching
 
 from .driver import quiet
 from .everything import Everything, everything
 from .steps import History
-from .test_histories import ANY_SPEED, narrated, still_clocks
+from .test_histories import narrated, still_clocks
 from .world import Time
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_EVERYTHING", "160"))
-SHARES = 4
-"""So many tests share the histories, for as many processes; in every other one restores write segments."""
 
-
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", range(SEARCHES["everything"].shares))
 def test_answers_never_change_except_behind_the_horizon(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every other share restores write segments."""
     if share % 2:
         monkeypatch.setattr(bulk, "INLINE_BYTES", 0)
 
-    @settings(ANY_SPEED, max_examples=max(1, HISTORIES // SHARES))
+    @searching("everything", share)
     @given(everything())
     def search(history: History) -> None:
         time = Time()
@@ -37,6 +30,4 @@ def test_answers_never_change_except_behind_the_horizon(share: int, monkeypatch:
         with narrated(machine.trace), still_clocks(time), quiet():
             machine.run()
 
-    if settings().derandomize:  # or every share would try the same ones
-        search = seed(share)(search)
     search()

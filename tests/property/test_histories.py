@@ -1,42 +1,29 @@
 """Random histories on the memory store and on disk: the engine says what the model says, whatever happened.
 
-``BUCKETCATALOG_HISTORIES`` and ``BUCKETCATALOG_DISK_HISTORIES`` say how many; where one fails, the shortest that does is printed as
-its steps and as what happened in each.
+Where one fails, the shortest that does is printed as its steps and as what happened in each.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import given, note
 
 from bucketcatalog import clock
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import SEARCHES, searching
 
 from .driver import quiet
 from .histories import histories
 from .machine import Machine
 from .steps import History
 from .world import Time
-
-MEMORY_HISTORIES = int(os.environ.get("BUCKETCATALOG_HISTORIES", "320"))
-DISK_HISTORIES = int(os.environ.get("BUCKETCATALOG_DISK_HISTORIES", "24"))
-SHARES = 8
-"""So many tests share the histories in memory, for as many processes."""
-
-ANY_SPEED = settings(
-    deadline=None,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-    phases=[Phase.reuse, Phase.generate, Phase.shrink],
-)
 
 
 @contextmanager
@@ -68,20 +55,18 @@ def run(history: History, store: Store, time: Time) -> None:
         machine.run()
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", range(SEARCHES["histories"].shares))
 def test_histories_in_memory_end_as_the_model_says(share: int) -> None:
-    @settings(ANY_SPEED, max_examples=max(1, MEMORY_HISTORIES // SHARES))
+    @searching("histories", share)
     @given(histories())
     def search(history: History) -> None:
         time = Time()
         run(history, MemoryStore(clock=time.now), time)
 
-    if settings().derandomize:  # or every share would try the same ones
-        search = seed(share)(search)
     search()
 
 
-@settings(ANY_SPEED, max_examples=DISK_HISTORIES)
+@searching("disk")
 @given(histories())
 def test_histories_on_disk_end_as_the_model_says(history: History) -> None:
     with tempfile.TemporaryDirectory() as folder:

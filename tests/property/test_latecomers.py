@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import searching
 
 from .driver import quiet
 from .histories import AT_TIME, AT_VERSION, BETWEEN, KEPT, STATED_ACTION
 from .latecomers import WRITERS, Latecomers
 from .steps import Checkpoint, Commit, Compare, Deliver, Fault, Leave, Read, Step, Wait
-from .test_histories import ANY_SPEED, narrated, still_clocks
+from .test_histories import narrated, still_clocks
 from .world import Time
-
-HISTORIES = int(os.environ.get("BUCKETCATALOG_LATE_HISTORIES", "100"))
 
 _MINUTE = 60_000_000
 _WHO = st.sampled_from(("alpha",) * 3 + ("beta",) * 2 + ("gamma",))
@@ -39,7 +36,7 @@ _STEPS: tuple[st.SearchStrategy[Step], ...] = (
 LATE_STEP = st.integers(0, len(_STEPS) - 1).flatmap(lambda number: _STEPS[number])
 
 
-@settings(ANY_SPEED, max_examples=HISTORIES)
+@searching("late")
 @given(st.lists(LATE_STEP, min_size=20, max_size=30))
 def test_what_arrives_too_late_is_seen_from_the_next_checkpoint_on(steps: list[Step]) -> None:
     time = Time()

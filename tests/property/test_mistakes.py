@@ -11,13 +11,14 @@ from hypothesis import Phase, given, settings
 
 from bucketcatalog.errors import InvalidRows
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import ANY_SPEED
 
 from . import comparing, differences, drafting, model, timelines
 from .histories import histories
 from .model import Event, Op, Stamp, State
 from .pages import ListRequest, Page
 from .steps import History
-from .test_histories import ANY_SPEED, run
+from .test_histories import run
 from .timelines import Cut, Process, Timelines
 from .world import Time
 

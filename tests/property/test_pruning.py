@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import HistoryPruned
 from bucketcatalog.store.memory import MemoryStore
+from tests.chance import searching
 
 from .driver import quiet
 from .everything import PRUNE
@@ -17,11 +16,9 @@ from .latecomers import Latecomers
 from .onlooker import EngineReader
 from .pruning import Maintenance, Prune, PruningComparer
 from .steps import Part, Step, Wait
-from .test_histories import ANY_SPEED, narrated, still_clocks
+from .test_histories import narrated, still_clocks
 from .test_latecomers import LATE_STEP
 from .world import Time
-
-HISTORIES = int(os.environ.get("BUCKETCATALOG_PRUNE_HISTORIES", "80"))
 
 
 class PruningLatecomers(Latecomers):
@@ -52,7 +49,7 @@ class PruningLatecomers(Latecomers):
             reader.snapshot(timestamp=time)
 
 
-@settings(ANY_SPEED, max_examples=HISTORIES)
+@searching("pruning")
 @given(st.lists(st.one_of(*(LATE_STEP,) * 8, PRUNE, PRUNE, st.just(Wait(4_000_000_000))), min_size=24, max_size=34))
 def test_what_arrives_after_its_time_was_pruned_is_seen_from_the_next_checkpoint_on(steps: list[Step]) -> None:
     time = Time()

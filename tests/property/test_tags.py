@@ -5,12 +5,11 @@ The model knows every entry that was committed and which of them have arrived, a
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, InvalidVersion, NotFound, TagExists
@@ -18,14 +17,13 @@ from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.tagging import Tag
 from bucketcatalog.writer import Writer
+from tests.chance import searching
 
 from .driver import quiet
 from .steps import Fault
 from .stores import View
-from .test_histories import ANY_SPEED, still_clocks
+from .test_histories import still_clocks
 from .world import BUCKETS, OWNER, Time
-
-HISTORIES = int(os.environ.get("BUCKETCATALOG_TAG_HISTORIES", "150"))
 
 _MINUTE = 60_000_000
 _LATEST_ARRIVAL = 4 * _MINUTE
@@ -328,7 +326,7 @@ class Tagging:
         assert found == sorted(self._by_version[version])
 
 
-@settings(ANY_SPEED, max_examples=HISTORIES)
+@searching("tags")
 @given(st.lists(st.sampled_from((0, -30_000_000, 30_000_000)), min_size=5, max_size=5), st.lists(_STEP, min_size=10, max_size=30))
 def test_tags_are_what_the_entries_that_have_arrived_make_them(clocks: list[int], steps: list[Step]) -> None:
     time = Time()

@@ -1,0 +1,92 @@
+"""Where generated inputs come from: one set of seeds for each release, or random ones for ``make explore``.
+
+``make test`` is the same run everywhere, so what it says of a change it says to everybody; with each release its cases are others. Chance
+searches in ``make explore``, which sets ``BUCKETCATALOG_SEED`` for each batch and has it counted, by ``BUCKETCATALOG_COUNTS``, what ran.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, seed, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+RELEASE: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+ANY_SPEED = settings(
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    phases=[Phase.reuse, Phase.generate, Phase.shrink],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Generated cases of one kind: so many in ``make test`` and in a batch of ``make explore``, in so many tests for as many processes.
+
+    Where they need a ``server``, ``make explore`` leaves them out unless it is asked for them.
+    """
+
+    test: str
+    cases: int
+    shares: int = 1
+    server: bool = False
+
+
+SEARCHES = {
+    "everything": Search("tests/property/test_everything.py", 160, 4),
+    "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 320, 8),
+    "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 24),
+    "late": Search("tests/property/test_latecomers.py", 100),
+    "pruning": Search("tests/property/test_pruning.py", 80),
+    "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 150),
+    "damage": Search("tests/property/test_damage.py", 25),
+    "collection": Search("tests/property/test_collection_histories.py", 20),
+    "s3": Search("tests/s3/test_histories_s3.py", 24, 8, server=True),
+}
+"""What ``make explore`` searches in, by name."""
+
+
+def seed_of(name: str) -> int:
+    """The seed of the cases called ``name``: of this release, or of the batch."""
+    drawn = os.environ.get("BUCKETCATALOG_SEED", RELEASE)
+    return int.from_bytes(hashlib.sha256(f"{drawn} {name}".encode()).digest()[:16])
+
+
+def searching(name: str, share: int = 0) -> Callable[[Test], Test]:
+    """What makes a test with ``@given`` one of the tests that share the cases of a search."""
+    search = SEARCHES[name]
+
+    def decorate(test: Test) -> Test:
+        inner = test.hypothesis  # type: ignore[attr-defined]
+        inner.inner_test = _counted(name, inner.inner_test)
+        found: Test = settings(ANY_SPEED, max_examples=-(-search.cases // search.shares))(seed(seed_of(f"{name} {share}"))(test))
+        return found
+
+    return decorate
+
+
+def count(name: str) -> None:
+    """Note that one case of a search has ended well, for whoever explores."""
+    if "BUCKETCATALOG_COUNTS" in os.environ:
+        with Path(os.environ["BUCKETCATALOG_COUNTS"]).open("a") as counts:
+            counts.write(f"{name}\n")
+
+
+def _counted(name: str, test: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def run(*args: Any, **options: Any) -> None:
+        test(*args, **options)
+        count(name)
+
+    return run
