@@ -32,6 +32,8 @@ from .proxy import Fault, Proxy, Request
 
 ROOT = "lake/inventory"
 MEGABYTE = 1 << 20
+PATIENT, AT_ONCE = "600", 60
+"""For how many seconds a store would try again, and in how many it must not have begun to, also where the machine is busy."""
 
 
 class OnMinio(StoreContract):
@@ -277,12 +279,12 @@ class TestTls:
     def test_without_it_the_server_is_refused_at_once_and_by_name(self, tls: tuple[Server, str]) -> None:
         server, url = tls
         for options in ({}, {"verify": "true"}):
-            store = S3Store(url, {**server.storage_options, **options})
+            store = S3Store(url, {**server.storage_options, "retry_timeout": PATIENT, **options})
             for call in (lambda store=store: store.get("a"), lambda store=store: store.put("a", b"x")):
                 began = time.monotonic()
                 with pytest.raises(AccessDenied, match=r"CERTIFICATE_VERIFY_FAILED.*Next: .*option verify"):
                     call()
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < AT_ONCE
 
     @pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
     def test_verify_false_trusts_anybody(self, tls: tuple[Server, str]) -> None:
@@ -417,12 +419,12 @@ CALLS: dict[str, Callable[[S3Store], Any]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_bucket_that_is_missing_is_named_at_once(call: str, storage_options: dict[str, str]) -> None:
-    store = S3Store("s3://no-such-bucket/inventory", storage_options)
+    store = S3Store("s3://no-such-bucket/inventory", {**storage_options, "retry_timeout": PATIENT})
     began = time.monotonic()
     with pytest.raises(StoreNotFound, match="s3://no-such-bucket/inventory") as caught:
         CALLS[call](store)
     assert caught.value.code == "STORE_NOT_FOUND"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < AT_ONCE
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -434,7 +436,7 @@ def test_a_server_that_is_not_there_is_asked_again_for_a_while_and_then_named(
     with pytest.raises((StoreUnreachable, OutcomeUnknown), match=r"127\.0\.0\.1:1/"):
         CALLS[call](store)
     asked_once = call == "put"  # who puts has a deadline of its own
-    assert asked_once or 0.3 <= time.monotonic() - began < 5
+    assert asked_once or 0.3 <= time.monotonic() - began < 25  # by default it would be 30
 
 
 def test_a_put_that_finds_no_server_did_not_happen(bucket: str, storage_options: dict[str, str]) -> None:

@@ -421,8 +421,8 @@ def test_trying_again_ends_at_the_deadline(bench: Bench, fault: Fault | Refusal)
         began = time.monotonic()
         with pytest.raises(errors):
             call()
-        # Its last attempt begins before the deadline, after a pause that is no longer than what has passed.
-        assert 0.9 < time.monotonic() - began < 4.5
+        # Its last attempt begins before the deadline, after a pause that is no longer than what has passed; by default it would be 30 s.
+        assert 0.9 < time.monotonic() - began < 25
 
 
 def test_a_put_that_arrives_when_its_writer_has_given_up_is_found_by_the_next(bench: Bench) -> None:
