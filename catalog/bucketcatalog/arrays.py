@@ -54,6 +54,18 @@ def _nulls(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
 
 
+def comparable(values: pa.Array) -> pa.Array:
+    """Values as conditions compare them: of numbers with a fraction integers in the same order, any other values as they are.
+
+    Both zeros are one number. Whatever is no number is one value, and comes after every number.
+    """
+    if not pa.types.is_floating(values.type):
+        return values
+    wide = pc.add(one_chunk(values).cast(pa.float64()), 0.0)  # the sum of the two zeros is the one without a sign
+    bits = pc.if_else(pc.is_nan(wide), pa.scalar(np.nan), wide).view(pa.int64())
+    return pc.if_else(pc.less(bits, 0), pc.bit_wise_xor(bits, np.iinfo(np.int64).max), bits)
+
+
 def same_values(left: pa.Array, right: pa.Array) -> Mask:
     """Where two arrays of one type and length hold the same value: null equals null, NaN equals NaN, lists and maps entry by entry."""
     missing, absent = np.asarray(left.is_null()), np.asarray(right.is_null())

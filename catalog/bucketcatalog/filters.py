@@ -1,7 +1,8 @@
 """What a reader asks for, as key ranges to read and a mask over what was read.
 
 ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. Conditions on the leading key columns become
-key ranges; all conditions are checked on the rows as well.
+key ranges; all conditions are checked on the rows as well. None, alone or in a list, is the rows without a value, as people see them; as an
+end of a range it is no end. Both zeros are equal, and whatever is no number equals itself and is larger than every number.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import comparable
 from .errors import InvalidOption
 from .keys import EVERYTHING, KeyRange, encode_keys, prefix_range
 from .surface import storage_value, surface_array
@@ -163,7 +165,7 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
     """A value that a column is compared with in storage form, or ``InvalidOption``."""
     try:
         return storage_value(column, value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidOption(
             f"The condition on column {column.name!r} of table {table.name!r} does not fit: {error}.",
             next_step=f"Compare it with a {column.type.value}, a list of these, prefix(...) or between(...).",
@@ -205,14 +207,15 @@ def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
         elif isinstance(condition, Between):
             if column.type not in _ORDERED:
                 raise InvalidOption(f"The values of column {name!r} have no order.", next_step="Compare it with values.")
-            stored[name] = _bounds(condition, [_stored_bound(table, column, end) for end in (condition.low, condition.high)])
+            stored[name] = _bounds(condition, _stored_values(table, column, condition))
         else:
-            stored[name] = [stored_condition(table, column, value) for value in _listed(condition)]
+            stored[name] = [value for value in _stored_values(table, column, condition) if value is not None]
     return stored
 
 
-def _stored_bound(table: Table, column: Column, end: Any) -> Any:
-    return None if end is None else stored_condition(table, column, end)
+def _stored_values(table: Table, column: Column, condition: Any) -> list[Any]:
+    """What a condition names in storage form: None stays None."""
+    return [None if value is None else stored_condition(table, column, value) for value in _compared(condition)]
 
 
 def _bounds(condition: Between, ends: Sequence[Any]) -> Between:
@@ -240,19 +243,18 @@ def _compared(condition: Any) -> list[Any]:
 
 
 def allowed_values(table: Table, where: Where, schema: pa.Schema) -> dict[str, pa.Array]:
-    """The surface values that conditions name, by column, of a range its ends: converted once, for however many rows are checked."""
+    """The values that conditions name, by column, of a range its ends: made ``comparable`` once, for however many rows are checked."""
     allowed = {}
     for name, condition in where.items():
         if condition is None or isinstance(condition, Prefix):
             continue
         column = table.by_name.get(name)
-        wanted = _compared(condition)
         if column is None:
-            allowed[name] = pa.array(wanted, schema.field(name).type)
+            found = pa.array(_compared(condition), schema.field(name).type)
         else:
-            convert = _stored_bound if isinstance(condition, Between) else stored_condition
-            stored = pa.array([convert(table, column, value) for value in wanted], column.storage_type)
-            allowed[name] = surface_array(column, stored)
+            stored = pa.array(_stored_values(table, column, condition), column.storage_type)
+            found = surface_array(replace(column, implicit=False), stored)  # None is no value here, and no zero
+        allowed[name] = comparable(found)
     return allowed
 
 
@@ -269,10 +271,10 @@ def _mask(values: pa.ChunkedArray, condition: Any, allowed: pa.Array | None) -> 
     if isinstance(condition, Prefix):
         text = condition.text.encode() if isinstance(condition.text, str) else condition.text
         return pc.fill_null(pc.starts_with(values.cast(pa.binary()), pattern=text), False)
+    assert allowed is not None
     if isinstance(condition, Between):
-        assert allowed is not None
-        return _within(values, condition, allowed[0], allowed[1])
-    return pc.is_in(values, value_set=allowed)
+        return _within(comparable(values), condition, allowed[0], allowed[1])
+    return pc.is_in(comparable(values), value_set=allowed)
 
 
 def _within(values: pa.ChunkedArray, condition: Between, low: pa.Scalar, high: pa.Scalar) -> pa.ChunkedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from bucketcatalog import Catalog, InvalidOption, between
 from bucketcatalog.filters import Where, check, key_ranges
 from bucketcatalog.keys import encode_key
+from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.tables import Table
 
-from .helpers import START, World, messages, obj, time_at
+from .helpers import BUCKET, OWNER, START, World, messages, obj, time_at
 
 TABLE = """
 syntax = "proto3";
@@ -55,8 +57,14 @@ def table() -> Table:
 def allows(condition: Any, value: Any) -> bool:
     if isinstance(condition, list):
         return value in condition
-    low = condition.low is None or (value > condition.low if condition.above else value >= condition.low)
-    return bool(low and (condition.high is None or (value < condition.high if condition.below else value <= condition.high)))
+    value, low, high = rank(value), rank(condition.low), rank(condition.high)
+    above = condition.low is None or (value > low if condition.above else value >= low)
+    return bool(above and (condition.high is None or (value < high if condition.below else value <= high)))
+
+
+def rank(value: Any) -> Any:
+    """What a number is ordered by: whatever is no number comes after all that are."""
+    return (math.isnan(value), 0.0 if math.isnan(value) else value) if isinstance(value, float) else value
 
 
 @st.composite
@@ -102,7 +110,11 @@ def test_rows_in_a_range_of_any_column_are_found(inclusive: str) -> None:
         world.commit(writer, ("put", "lab.readings", rows))
         for _ in range(2):
             everything = world.snapshot().scan("lab.readings").to_arrow().to_pylist()
-            ends: dict[str, list[Any]] = {**VALUES, "share": [-1.5, 0.25, 0.5], "at": [time_at(START + n) for n in (3, 7, 40)]}
+            ends: dict[str, list[Any]] = {
+                **VALUES,
+                "share": [-1.5, 0.25, 0.5, math.nan],
+                "at": [time_at(START + n) for n in (3, 7, 40)],
+            }
             for name, values in ends.items():
                 for low in [None, values[1], values[2]]:
                     for high in [None, values[1], values[-1]]:
@@ -161,3 +173,134 @@ def test_lists_in_tables_about_the_catalog_have_no_order() -> None:
         world.commit(writer, ("put", "objects", obj("a")))
     with pytest.raises(InvalidOption, match=r"'key'.*no order"):
         world.snapshot().scan("tables", where={"key": between(["a"], None)})
+
+
+UNSAID = """
+syntax = "proto3";
+import "bucketcatalog/v1/options.proto";
+message Plain {
+  option (bucketcatalog.v1.table) = { name: "lab.plain" key: "k" };
+  int32 k = 1;
+  int32 number = 2;
+  string text = 3;
+  bytes raw = 4;
+  double share = 5;
+  int64 at = 6 [(bucketcatalog.v1.column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}];
+  bytes id = 7 [(bucketcatalog.v1.column) = {type: LOGICAL_TYPE_UUID}];
+}
+"""
+SAID: dict[str, list[Any]] = {
+    "number": [-10, -9, 7],
+    "text": ["a", "x", "z"],
+    "raw": [b"\x00", b"a", b"b"],
+    "share": [-2.5, -0.5, 3.5],
+    "at": [time_at(-5), time_at(-1), time_at(5)],
+    "id": [str(UUID(int=n)) for n in (1, 2, 3)],
+}
+ZEROS = {"number": 0, "text": "", "raw": b"", "share": 0.0, "at": time_at(0), "id": str(UUID(int=0))}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Snapshot:
+    """A table whose columns have no presence: a row that says nothing of them, and three that do."""
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(UNSAID)["Plain"])
+    rows = [{"k": 0}, *({"k": n + 1, **{name: values[n] for name, values in SAID.items()}} for n in range(3))]
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "lab.plain", rows))
+    return world.snapshot()
+
+
+def keys_found(snapshot: Snapshot, where: Where, table: str = "lab.plain") -> list[int]:
+    return snapshot.scan(table, columns=["k"], where=where).to_arrow()["k"].to_pylist()
+
+
+@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("inclusive", INCLUSIVE)
+def test_an_open_end_is_open_on_a_column_without_presence_too(plain: Snapshot, name: str, inclusive: str) -> None:
+    values = [ZEROS[name], *SAID[name]]
+    for end in values:
+        for condition in (
+            between(end, None, inclusive=inclusive),
+            between(None, end, inclusive=inclusive),
+            between(inclusive=inclusive),
+        ):
+            expected = [k for k, value in enumerate(values) if allows(condition, value)]
+            assert keys_found(plain, {name: condition}) == expected, condition
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_no_row_is_without_a_value_of_a_column_without_presence(plain: Snapshot, name: str) -> None:
+    assert keys_found(plain, {name: None}) == []
+    assert keys_found(plain, {name: [None]}) == []
+    assert keys_found(plain, {name: [None, SAID[name][1]]}) == [2]
+    assert keys_found(plain, {name: ZEROS[name]}) == [0]
+
+
+def test_none_in_a_list_means_the_rows_without_a_value() -> None:
+    world = World()
+    with world.writer() as writer:
+        rows = [obj("a", content_length=1), obj("b"), obj("c", content_length=3)]
+        world.commit(writer, ("put", "objects", rows), ("delete", "objects", obj("c")))
+        first = world.commit(writer, ("put", "objects", obj("c", content_length=3)))
+        snapshot = world.snapshot()
+        for where, expected in (
+            ({"content_length": [None, 3]}, ["b", "c"]),
+            ({"content_length": [None]}, ["b"]),
+            ({"content_length": []}, []),
+            ({"name": [None, "a"]}, ["a"]),
+            ({"name": [None]}, []),
+            ({"owner": OWNER, "bucket_id": [BUCKET, None], "name": ["b", None]}, ["b"]),
+            ({"_revision": [None, 1]}, ["c"]),
+        ):
+            assert snapshot.scan("objects", columns=["name"], where=where).to_arrow()["name"].to_pylist() == expected, where
+        assert snapshot.scan("log", where={"revision": [None, first.revision]}).to_arrow().num_rows == 1
+        assert snapshot.scan("deleted_objects", where={"deleted_at": [None]}).to_arrow().num_rows == 0
+
+
+FLOATS = """
+syntax = "proto3";
+import "bucketcatalog/v1/options.proto";
+message Number {
+  option (bucketcatalog.v1.table) = { name: "lab.numbers" key: "k" };
+  int32 k = 1;
+  optional KIND said = 2;
+  KIND unsaid = 3;
+}
+"""
+LARGEST = (2 - 2**-23) * 2.0**127
+NUMBERS = [-math.inf, -LARGEST, -1.5, -(2.0**-149), -0.0, 0.0, 2.0**-149, 1.0, LARGEST, math.inf, math.nan, -math.nan]
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("name", ["said", "unsaid"])
+def test_zeros_are_equal_and_what_is_no_number_equals_itself_and_comes_last_however_one_asks(kind: str, name: str) -> None:
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(FLOATS.replace("KIND", kind))["Number"])
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "lab.numbers", [{"k": n, "said": v, "unsaid": v} for n, v in enumerate(NUMBERS)]))
+        for _ in range(2):
+            snapshot = world.snapshot()
+            for one in NUMBERS:
+                equal = [k for k, value in enumerate(NUMBERS) if rank(value) == rank(one)]
+                assert keys_found(snapshot, {name: one}, "lab.numbers") == equal, one
+                assert keys_found(snapshot, {name: [one, one]}, "lab.numbers") == equal, one
+                for other in [None, *NUMBERS]:
+                    for inclusive in INCLUSIVE:
+                        condition = between(one, other, inclusive=inclusive)
+                        expected = [k for k, value in enumerate(NUMBERS) if allows(condition, value)]
+                        assert keys_found(snapshot, {name: condition}, "lab.numbers") == expected, condition
+            writer.checkpoint()
+
+
+@pytest.mark.parametrize("condition", [10**400, [0.5, 10**400], between(10**400), between(None, -(10**400))])
+def test_a_number_too_large_to_compare_with_is_refused_by_name(condition: Any) -> None:
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(FLOATS.replace("KIND", "double"))["Number"])
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "lab.numbers", {"k": 1}))
+    with pytest.raises(InvalidOption, match=r"'said'.*does not fit"):
+        world.snapshot().scan("lab.numbers", where={"said": condition})
