@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 Mask = npt.NDArray[np.bool_]
 Convert = Callable[[pa.Array], pa.Array]
+_BITS = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
 
 
 def one_chunk(values: Any) -> pa.Array:
@@ -67,7 +68,10 @@ def comparable(values: pa.Array) -> pa.Array:
 
 
 def same_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Where two arrays of one type and length hold the same value: null equals null, NaN equals NaN, lists and maps entry by entry."""
+    """Where two arrays of one type and length hold the same value, bit for bit: null equals null, lists and maps entry by entry.
+
+    So the two zeros are not the same, and what is no number is the same only with the same bits.
+    """
     missing, absent = np.asarray(left.is_null()), np.asarray(right.is_null())
     both = ~missing & ~absent
     if pa.types.is_struct(left.type):
@@ -79,11 +83,24 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
     elif pa.types.is_map(left.type):
         alike = _same_entries(left, right, both, (left.keys, right.keys), (left.items, right.items))
     else:
-        alike = np.asarray(pc.fill_null(pc.equal(left, right), False))
-        if pa.types.is_floating(left.type):
-            alike |= np.asarray(pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
+        alike = np.asarray(pc.fill_null(pc.equal(_bits(left), _bits(right)), False))
     same: Mask = np.where(both, alike, missing & absent)
     return same
+
+
+def identical(left: pa.Array, right: pa.Array) -> bool:
+    """Whether two arrays are of one type and length and hold the same values, bit for bit."""
+    if not _has_fractions(left.type):
+        return bool(left.equals(right))
+    return left.type == right.type and len(left) == len(right) and bool(same_values(left, right).all())
+
+
+def _has_fractions(kind: pa.DataType) -> bool:
+    return kind in _BITS or any(_has_fractions(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    return values.view(_BITS[values.type]) if values.type in _BITS else values
 
 
 def _same_entries(left: Any, right: Any, both: Mask, *below: tuple[pa.Array, pa.Array]) -> Mask:

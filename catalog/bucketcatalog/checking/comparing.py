@@ -1,16 +1,14 @@
-"""Two states of the same keys compared, whatever order their lists of transactions have."""
+"""Two states of the same keys compared bit for bit, whatever order their lists of transactions have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import one_chunk
+from ..arrays import one_chunk, same_values
 from ..facts import FACT_COLUMNS, Facts, Kind
 from ..keys import encode_keys
 from ..tables import Table
@@ -30,7 +28,7 @@ def differing_keys(one: Facts, other: Facts, table: Table) -> pa.Array:
     same = right.take(one_chunk(at.drop_null()))
     differs = np.zeros(len(both), dtype=bool)
     for name in both.column_names:
-        _mark(one_chunk(both.column(name)), _column(same, name, both.schema.field(name).type), differs)
+        differs |= ~same_values(one_chunk(both.column(name)), _column(same, name, both.schema.field(name).type))
     for name in set(same.column_names) - set(both.column_names):
         differs |= np.asarray(one_chunk(same.column(name)).is_valid())
     found = pa.chunked_array(
@@ -67,27 +65,3 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
     ]
     names = pc.binary_join_element_wise(keys, *(pc.fill_null(part, b"") for part in parts), b"\x00")
     return pa.table({"key": keys, "name": names, **columns})
-
-
-def _mark(one: pa.Array, other: pa.Array, differs: npt.NDArray[np.bool_]) -> None:
-    """Note the rows in which two columns differ."""
-    if pa.types.is_floating(one.type) and one.type == other.type:
-        width = {2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}[one.type.bit_width // 8]
-        one, other = one.view(width), other.view(width)  # whatever is no number equals itself
-    for row in _unequal(one, other, 0, len(one)):
-        differs[row] = True
-
-
-def _unequal(one: pa.Array, other: pa.Array, start: int, stop: int) -> Iterator[int]:
-    """The rows in which two arrays of any type differ, found by halving."""
-    pending = [(start, stop)]
-    while pending:
-        first, last = pending.pop()
-        if first == last or one.slice(first, last - first).equals(other.slice(first, last - first)):
-            continue
-        if last - first == 1:
-            if repr(one[first].as_py()) != repr(other[first].as_py()):
-                yield first
-            continue
-        middle = (first + last) // 2
-        pending += [(first, middle), (middle, last)]

@@ -1,7 +1,7 @@
 """The columns of a block between rows and bytes: an Arrow IPC stream that leaves out what need not be said.
 
-Row columns keep their field numbers as names; columns that say nothing are left out, and so is a column that equals another one
-throughout (an object's ``modified``, as a rule, equals its ``created``).
+Row columns keep their field numbers as names; columns that say nothing are left out, and so is a column that equals another one,
+bit for bit, throughout (an object's ``modified``, as a rule, equals its ``created``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
-from ..arrays import one_chunk
+from ..arrays import identical, one_chunk
 from ..errors import UnsupportedFormat
 from ..facts import FACT_COLUMNS
 from ..tables import Table
@@ -30,7 +30,7 @@ def distinct_columns(rows: pa.Table, table: Table) -> tuple[pa.Table, SameColumn
         values = one_chunk(rows.column(name))
         if values.null_count == len(values) and name not in table.fixed_columns:
             continue
-        twin = next((other for other, seen in kept.items() if seen.type == values.type and seen.equals(values)), None)
+        twin = next((other for other, seen in kept.items() if identical(seen, values)), None)
         if twin is None or name in table.fixed_columns:
             kept[name] = values
         else:

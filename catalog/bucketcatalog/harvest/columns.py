@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from ..arrays import same_values
 
 
 def with_unsaid(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
@@ -20,13 +23,8 @@ def with_unsaid(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequenc
 
 def differing(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """Which rows differ in one of the columns."""
-    found = pa.repeat(pa.scalar(False), len(entries))
+    found = np.zeros(len(entries), dtype=bool)
     for name in columns:
-        found = pc.or_(found, _differ(entries.column(name), known.column(name)))
-    return found
-
-
-def _differ(mine: pa.Array, theirs: pa.Array) -> pa.Array:
-    if pa.types.is_nested(mine.type):
-        return pa.array([one != other for one, other in zip(mine.to_pylist(), theirs.to_pylist(), strict=True)], pa.bool_())
-    return pc.coalesce(pc.not_equal(mine, theirs.cast(mine.type)), pc.xor(mine.is_null(), theirs.is_null()))
+        mine, theirs = entries.column(name), known.column(name)
+        found |= ~same_values(mine, theirs if pa.types.is_nested(mine.type) else theirs.cast(mine.type))
+    return pa.array(found)
