@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 
 Mask = npt.NDArray[np.bool_]
 Convert = Callable[[pa.Array], pa.Array]
+EXACT = pa.decimal128(38, 0)
+"""What sums of integers are: no number of rows that there can be makes it overflow."""
 _BITS = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
+
+
+def exact_sum(values: Any) -> int:
+    """The sum of integers, which no number of them makes wrong; nulls count nothing."""
+    return int(pc.sum(values.cast(EXACT), min_count=0).as_py())
 
 
 def one_chunk(values: Any) -> pa.Array:

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-import pyarrow.compute as pc
-
+from .arrays import exact_sum
 from .codec.blocks import TOMBSTONES, BlockClass
 from .codec.checkpoints import Checkpoint
 from .errors import CorruptionError, UnsupportedFormat
@@ -227,7 +226,7 @@ class _Counted:
         count = 0
         for batch in self._snapshot.scan(scanned, columns=[_LENGTH if sums else table.key[-1]]).to_batches():
             count += len(batch)
-            self.length += pc.sum(batch.column(0), min_count=0).as_py() if sums else 0
+            self.length += exact_sum(batch.column(0)) if sums else 0
             self._rows += len(batch)
             self._progress(self._rows)
         return count

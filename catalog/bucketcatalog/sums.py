@@ -4,7 +4,10 @@ A lowest level holds each live row once, so the sums over its rows are kept besi
 told by the difference that it makes: the rows of the same keys are taken away as the base has them, and added as they are now. So a sum
 costs the groups there are and what has changed since the lowest level was written; without kept sums it costs the rows.
 
-Sums are 64-bit integers. An increment of a counter by many writers would lose some (DESIGN.md, section 2b); a sum over rows loses none.
+Sums are exact: decimals of 38 digits, more than 2^62 rows of the largest integers need. In blocks they are two 64-bit integers, which every
+reader has, and the upper one is left out where it is 0 throughout, as it nearly always is.
+
+An increment of a counter by many writers would lose some (DESIGN.md, section 2b); a sum over rows loses none.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import hexadecimal, one_chunk
+from .arrays import EXACT, exact_sum, hexadecimal, one_chunk
 from .base import TableBase
 from .codec.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_blocks
 from .codec.segmentrefs import beside
@@ -36,12 +39,13 @@ SUMS = pa.schema(
         pa.field("table", pa.string(), False),
         pa.field("name", pa.string(), False),
         pa.field("group", pa.map_(pa.string(), pa.string()), False),
-        pa.field("value", pa.int64(), False),
+        pa.field("value", EXACT, False),
     ]
 )
+_UPPER = Column(536_870_908, "upper", DataType.INT64)
 _ROWS = Column(536_870_910, "rows", DataType.INT64)
 _VALUE = Column(536_870_911, "value", DataType.INT64)
-"""What a group's row holds beside its key, under the last numbers that a field can have."""
+"""What a group's row holds beside its key, under the last numbers that a field can have; its sum is the value and 2^64 times the upper."""
 _REGROUPED = 1 << 18
 
 
@@ -59,7 +63,7 @@ def sums_of(base: TableBase) -> pa.Table:
 
 def kept_totals(base: TableBase) -> dict[str | None, int]:
     """What the declared sums that are kept beside the rows add up to, by the column that they sum; None has how many rows there are."""
-    return {total.column: pc.sum(each.sums()[_VALUE.field_name], min_count=0).as_py() for total, each in _from_kept(base).items()}
+    return {total.column: exact_sum(each.sums()[_VALUE.field_name]) for total, each in _from_kept(base).items()}
 
 
 def _from_kept(base: TableBase) -> dict[Sum, _Summing]:
@@ -97,7 +101,7 @@ class KeptSums:
             rows = each.sums()
             if len(rows):
                 shape = _shape(each.table, each.total)
-                ordered = rows.take(pc.sort_indices(encode_keys(shape, rows)))
+                ordered = _halved(rows.take(pc.sort_indices(encode_keys(shape, rows))))
                 side = Side(each.table.name, Purpose.SUMS, run_name(each.table, each.total))
                 for block in encode_blocks(Facts(NO_TRANSACTIONS, ordered), shape, BlockClass.LIVE):
                     yield replace(block, hashes=None, side=side)
@@ -123,8 +127,6 @@ class _Summing:
 
     def sums(self) -> pa.Table:
         """One row for each group that has live rows."""
-        if not self._parts:
-            return _shape(self.table, self.total).storage_schema.empty_table()
         found = _summed(self._parts, self.table, self.total)
         return found.filter(pc.greater(found[_ROWS.field_name], 0))
 
@@ -136,8 +138,8 @@ def can_be_kept(table: Table, total: Sum) -> bool:
 
 @cache
 def _shape(table: Table, total: Sum) -> Table:
-    """The table that a sum's groups make."""
-    columns = (*(table.by_name[name] for name in total.group), _ROWS, _VALUE)
+    """The table that a sum's groups make in blocks."""
+    columns = (*(table.by_name[name] for name in total.group), _UPPER, _ROWS, _VALUE)
     return Table(beside(table.name, run_name(table, total)), columns, total.group)
 
 
@@ -157,10 +159,9 @@ def _kept(base: TableBase, total: Sum) -> pa.Table | None:
     shape = _shape(base.table, total)
     runs = base.beside(Purpose.SUMS, run_name(base.table, total))
     parts = [read_block(base.blocks.store, place, shape).rows for run in runs for place in run.places]
-    rows = pa.concat_tables(parts) if parts else None
-    if rows is None or pc.sum(rows[_ROWS.field_name]).as_py() != base.lowest_rows({BlockClass.LIVE}):
+    if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != base.lowest_rows({BlockClass.LIVE}):
         return None
-    return rows
+    return pa.concat_tables([_whole(rows) for rows in parts])
 
 
 def differs(base: TableBase, total: Sum) -> bool:
@@ -198,24 +199,47 @@ def _counted(live: Facts, table: Table, total: Sum, sign: int) -> pa.Table:
     """For each row its group, and what it counts for."""
     groups = {table.by_name[name].field_name: _stored(live, table.by_name[name]) for name in total.group}
     ones = pa.repeat(pa.scalar(sign, pa.int64()), len(live))
-    values = ones
+    values = ones.cast(EXACT)
     if total.column is not None:
-        numbers = pc.cast(_stored(live, table.by_name[total.column]), pa.int64())
-        values = pc.multiply(pc.fill_null(numbers, 0), sign)
+        numbers = pc.fill_null(_stored(live, table.by_name[total.column]), 0).cast(EXACT)
+        values = numbers if sign > 0 else pc.negate(numbers)
     return pa.table({**groups, _ROWS.field_name: ones, _VALUE.field_name: values})
 
 
 def _stored(live: Facts, column: Column) -> Any:
-    """A column of the rows, null where they have none."""
+    """A column of the rows, null where they have none, and its zero where that is what this means."""
     known = column.field_name in live.rows.column_names
-    return live.rows[column.field_name] if known else pa.nulls(len(live), column.storage_type)
+    values = one_chunk(live.rows[column.field_name]) if known else pa.nulls(len(live), column.storage_type)
+    return pc.fill_null(values, column.zero) if column.implicit else values
+
+
+def _halved(rows: pa.Table) -> pa.Table:
+    """Sums as blocks hold them; the upper half is null where it is 0."""
+    exact = one_chunk(rows[_VALUE.field_name])
+    words = np.frombuffer(exact.buffers()[1], dtype="<i8").reshape(-1, 2)[exact.offset : exact.offset + len(exact)]
+    upper = words[:, 1] + (words[:, 0] < 0)
+    place = rows.schema.get_field_index(_VALUE.field_name)
+    whole = rows.set_column(place, _VALUE.field_name, pa.array(words[:, 0]))
+    return whole.append_column(_UPPER.field_name, pa.array(upper, mask=upper == 0))
+
+
+def _whole(rows: pa.Table) -> pa.Table:
+    """Sums that blocks hold, as one number each."""
+    lower = np.asarray(one_chunk(rows[_VALUE.field_name]))
+    there = _UPPER.field_name in rows.column_names
+    upper = (np.asarray(pc.fill_null(one_chunk(rows[_UPPER.field_name]), 0)) if there else 0) - (lower < 0)
+    words = np.ascontiguousarray(np.stack([lower, upper], axis=1).astype("<i8"))
+    exact = pa.Array.from_buffers(EXACT, len(lower), [None, pa.py_buffer(words)])
+    return rows.set_column(rows.schema.get_field_index(_VALUE.field_name), _VALUE.field_name, exact)
 
 
 def _summed(parts: Iterable[pa.Table], table: Table, total: Sum) -> pa.Table:
     """One row for each group."""
-    names = [table.by_name[name].field_name for name in total.group]
-    counts = [_ROWS.field_name, _VALUE.field_name]
-    joined = pa.concat_tables(list(parts), promote_options="permissive")
+    groups = [table.by_name[name] for name in total.group]
+    counts = {_ROWS.field_name: pa.int64(), _VALUE.field_name: EXACT}
+    nothing = pa.schema([*((column.field_name, column.storage_type) for column in groups), *counts.items()]).empty_table()
+    joined = pa.concat_tables([nothing, *(part.select(nothing.column_names) for part in parts)], promote_options="permissive")
+    names = [column.field_name for column in groups]
     grouped = joined.group_by(names).aggregate([(name, "sum") for name in counts])
     return grouped.rename_columns([*names, *counts])
 

@@ -26,14 +26,6 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _INT_BITS = {DataType.INT32: (32, True), DataType.INT64: (64, True), DataType.UINT32: (32, False), DataType.UINT64: (64, False)}
-_ZERO: dict[DataType, Any] = {
-    DataType.STRING: "",
-    DataType.JSON: "",
-    DataType.CUT: "",
-    DataType.BYTES: b"",
-    DataType.UUID: bytes(16),
-    DataType.BOOL: False,
-}
 
 
 def micros(value: datetime.datetime) -> int:
@@ -198,7 +190,7 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
 def surface_array(column: Column, values: pa.Array) -> pa.Array:
     """A storage column as people see it."""
     if column.implicit and values.null_count:
-        values = pc.fill_null(values, _ZERO.get(column.type, 0))
+        values = pc.fill_null(values, column.zero)
     if values.type == column.surface_type:
         return values
     if column.shape is Shape.LIST:

@@ -69,6 +69,14 @@ _STORAGE = {
     DataType.DOUBLE: pa.float64(),
     DataType.ENUM: pa.int32(),
 }
+_ZERO: dict[DataType, object] = {
+    DataType.STRING: "",
+    DataType.JSON: "",
+    DataType.CUT: "",
+    DataType.BYTES: b"",
+    DataType.UUID: bytes(16),
+    DataType.BOOL: False,
+}
 KEY_TYPES = frozenset(_STORAGE) - {DataType.FLOAT, DataType.DOUBLE, DataType.BOOL, DataType.ENUM, DataType.JSON, DataType.CUT}
 
 
@@ -97,6 +105,11 @@ class Column:
     def field_name(self) -> str:
         """The column's name in storage: its field number in decimal."""
         return str(self.number)
+
+    @property
+    def zero(self) -> object:
+        """What a field without presence holds that is unset, or not on the wire, in storage form."""
+        return _ZERO.get(self.type, 0)
 
     @cached_property
     def storage_type(self) -> pa.DataType:

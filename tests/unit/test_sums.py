@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, between
+from bucketcatalog.cli import run
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.faults import Counting
 
@@ -135,3 +138,131 @@ def test_sums_of_several_writers_checkpoints_count_each_row_once(world: World) -
             world.commit(writer, ("put", "objects", [obj(f"n{n:03}", content_length=1) for n in range(2_000)]))
             writer.checkpoint()
     assert sums(world.snapshot()) == {("objects", OWNER, BUCKET): 1_000 * 2, ("bytes", OWNER, BUCKET): 2_000}
+
+
+EXTREME = """
+syntax = "proto3";
+import "bucketcatalog/v1/options.proto";
+message Extreme {
+  option (bucketcatalog.v1.table) = {
+    name: "lab.extremes" key: "room" key: "at"
+    SUMS
+  };
+  string room = 1;
+  uint32 at = 2;
+  COLUMNS
+}
+"""
+INTEGERS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(1 << 31), -1, 0, 1, (1 << 31) - 1)),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(1 << 63), -1, 0, 1, (1 << 63) - 1)),
+    **dict.fromkeys(("uint32", "fixed32"), (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)),
+    **dict.fromkeys(("uint64", "fixed64"), (0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)),
+}
+
+
+def extremes(store: World) -> Catalog:
+    """A catalog with a table that sums every kind of integer, with and without presence, by room and over all."""
+    kinds = [(f"{presence}{kind}", f"{presence} {kind}") for kind in INTEGERS for presence in ("", "optional")]
+    columns = [f"{kind} c_{name} = {number};" for number, (name, kind) in enumerate(kinds, start=3)]
+    sums = [
+        f'sums: {{name: "{name}" field: "c_{name}"}} sums: {{name: "room {name}" field: "c_{name}" group: "room"}}'
+        for name, _ in kinds
+    ]
+    found = Catalog(store.store)
+    found.register(messages(EXTREME.replace("COLUMNS", "\n".join(columns)).replace("SUMS", "\n".join(sums)))["Extreme"])
+    return found
+
+
+def expected_sums(kept: list[dict[str, Any]]) -> dict[tuple[str, ...], int]:
+    found: dict[tuple[str, ...], int] = defaultdict(int)
+    for row in kept:
+        for name in (name for kind in INTEGERS for name in (kind, f"optional{kind}")):
+            value = row.get(f"c_{name}") or 0
+            found[(name,)] += value
+            found[(f"room {name}", row["room"])] += value
+    return dict(found)
+
+
+def test_sums_of_any_integers_are_exact_whatever_they_add_up_to(world: World) -> None:
+    with world.writer(catalog=extremes(world)) as writer:
+        kept: dict[tuple[str, int], dict[str, Any]] = {}
+        for at in range(40):
+            values = {
+                f"c_{p}{kind}": of[(at + step) % 5] for step, p in enumerate(("", "optional")) for kind, of in INTEGERS.items()
+            }
+            kept["ab"[at % 2], at] = {"room": "ab"[at % 2], "at": at, **values}
+        for at in range(40, 60):  # what only grows, and what only shrinks
+            kept["c", at] = {
+                "room": "c",
+                "at": at,
+                **{f"c_{p}{kind}": of[-1] for p in ("", "optional") for kind, of in INTEGERS.items()},
+            }
+            kept["d", at] = {
+                "room": "d",
+                "at": at,
+                **{f"c_{p}{kind}": of[0] for p in ("", "optional") for kind, of in INTEGERS.items()},
+            }
+        world.commit(writer, ("put", "lab.extremes", list(kept.values())))
+        for at in (0, 41, 43):
+            expected = expected_sums(list(kept.values()))
+            assert any(abs(value) >= 1 << 64 for value in expected.values())
+            assert sums(world.snapshot(), "lab.extremes") == expected
+            writer.checkpoint()
+            assert sums(world.snapshot(), "lab.extremes") == expected
+            over = {"room": "c", "at": at + 1, "c_uint64": (1 << 64) - 2, "c_optionalint64": -(1 << 63)}
+            gone = next(key for key in kept if key[1] == at)
+            del kept[gone]
+            kept["c", at + 1] = over
+            gone_row = {"room": gone[0], "at": gone[1]}
+            world.commit(writer, ("delete", "lab.extremes", gone_row), ("put", "lab.extremes", over))
+        assert sums(world.snapshot(), "lab.extremes") == expected_sums(list(kept.values()))
+    assert [f for f in world.catalog().verify(deep=True) if f.severity.value == "error"] == []
+
+
+def test_a_database_with_a_sum_beyond_64_bits_is_maintained_and_copied(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    catalog.register(messages(EXTREME.replace("COLUMNS", "uint64 n = 3;").replace("SUMS", SUMS))["Extreme"])
+    with catalog.writer("w") as writer:
+        for at in range(3):
+            with writer.transaction() as tx:
+                tx.put("lab.extremes", {"room": "a", "at": at, "n": (1 << 64) - 1})
+        writer.checkpoint()
+    catalog.prune("0s", grace="0s", dry_run=False, force=True)
+    catalog.clone(tmp_path / "copy")
+    for url in (tmp_path / "lake", tmp_path / "copy"):
+        found = Catalog(url).snapshot()
+        assert sums(found, "lab.extremes") == {("n", "a"): 3 * ((1 << 64) - 1)}
+        assert found.scan("sums", where={"value": between(1 << 65)}).to_arrow().num_rows == 1
+        assert [f for f in Catalog(url).verify(deep=True) if f.severity.value == "error"] == []
+
+
+SUMS = 'sums: {name: "n" field: "n" group: "room"}'
+
+
+def test_commands_show_a_sum_as_the_exact_integer(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with Catalog(tmp_path).writer("w") as writer, writer.transaction() as tx:
+        tx.put("objects", [obj(f"n{n}", content_length=(1 << 63) - 1) for n in range(3)])
+    total = str(3 * ((1 << 63) - 1)).encode()
+    for command in (["sums", str(tmp_path), "--json"], ["sums", str(tmp_path)], ["info", str(tmp_path), "--json"]):
+        assert run(command) == 0
+        assert total in capsysbinary.readouterr().out
+
+
+def test_a_group_without_presence_is_one_group_whether_its_zero_is_said_or_not(world: World) -> None:
+    catalog = Catalog(world.store)
+    catalog.register(messages(TABLE)["Reading"])
+    with world.writer(catalog=catalog) as writer:
+        said = pa.table({"room": [b"a"], "at": pa.array([1], pa.uint32()), "count": pa.array([5], pa.int32()), "kind": [""]})
+        world.commit(writer, ("put", "lab.readings", said))
+        world.commit(writer, ("put", "lab.readings", {"room": b"a", "at": 2, "count": 6}))
+        found = world.snapshot().scan("sums", where={"name": "per kind"}).to_arrow()["value"].to_pylist()
+        assert found == [11]
+
+
+def test_bytes_of_objects_beyond_64_bits_are_told_exactly(world: World) -> None:
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"n{n}", content_length=(1 << 63) - 1) for n in range(3)]))
+        for _ in range(2):
+            assert world.catalog().info().content_length == 3 * ((1 << 63) - 1)
+            writer.checkpoint()

@@ -1,16 +1,19 @@
 """The one place that prints results: tables and facts for people, JSON for programs.
 
 For people, characters that a terminal could act on, and backslashes, are shown as escapes. In JSON every string is exact; bytes are
-hexadecimal digits, times ISO 8601 in UTC to the microsecond, maps objects.
+hexadecimal digits, times ISO 8601 in UTC to the microsecond, maps objects, sums integers of any size; infinities and what is no number are
+strings, as protobuf has them.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
 
@@ -23,6 +26,7 @@ _FIRST_PAGE = 1_000
 _WIDEST = 60
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\\": r"\\"}
+_NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 Row = Mapping[str, Any]
 
 
@@ -54,6 +58,10 @@ def plain(value: Any, kind: pa.DataType | None = None) -> Any:
         return iso(value)
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
+    if isinstance(value, Decimal):
+        return int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return _NO_NUMBERS[str(value)]
     if kind is not None and pa.types.is_map(kind) and value is not None:
         return {str(key): plain(item, kind.item_type) for key, item in value}
     if isinstance(value, Mapping):

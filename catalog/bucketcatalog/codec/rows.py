@@ -69,17 +69,8 @@ def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
             f"{name} holds a row of table {table.name!r} that cannot be read.", next_step="Restore the file from a copy."
         ) from None
     for column in table.key_columns:
-        row.setdefault(column.field_name, _zero(column))
+        row.setdefault(column.field_name, column.zero)
     return row
-
-
-def _zero(column: Column) -> Any:
-    """The value of a field without presence that is not on the wire."""
-    if column.type is DataType.UUID:
-        return bytes(16)
-    if column.type is DataType.STRING:
-        return ""
-    return b"" if column.type is DataType.BYTES else 0
 
 
 def _read(message: Message, columns: Mapping[int, Column]) -> StorageRow:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import pyarrow.compute as pc
-
 from .. import clock
+from ..arrays import exact_sum
 from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, SourceNotFound
 from ..names import host_writer, writer_id
@@ -229,7 +228,7 @@ def _nothing_there(source: Source) -> SourceNotFound:
 
 def _counted(state: Harvested, step: Step, failures: Failures) -> Harvested:
     put = 0 if step.put is None else len(step.put)
-    size = 0 if step.put is None else pc.sum(step.put.column("content_length"), min_count=0).as_py()
+    size = 0 if step.put is None else exact_sum(step.put.column("content_length"))
     return replace(
         state,
         entries=state.entries + put + step.updated + step.unchanged,

@@ -35,10 +35,14 @@ def test_values_are_plain_in_json() -> None:
             "map": pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string())),
             "list": pa.array([["a", "b"]], pa.list_(pa.string())),
             "null": pa.nulls(1),
+            "sum": pa.array([-(1 << 80)], pa.decimal128(38, 0)),
+            "no numbers": pa.array([[float("nan"), float("inf"), float("-inf"), -0.0]]),
         }
     )
     (row,) = rows_of([table])
-    assert row == {"time": "1970-01-01T00:00:00.000000Z", "bytes": "00ff", "map": {"k": "v"}, "list": ["a", "b"], "null": None}
+    expected = {"time": "1970-01-01T00:00:00.000000Z", "bytes": "00ff", "map": {"k": "v"}, "list": ["a", "b"], "null": None}
+    assert row == {**expected, "sum": -(1 << 80), "no numbers": ["NaN", "Infinity", "-Infinity", 0.0]}
+    assert f'"sum":{-(1 << 80)},"no numbers":["NaN","Infinity","-Infinity",-0.0]' in to_json(row)
     assert plain(datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)) == "0001-01-01T00:00:00.000000Z"
 
 
