@@ -12,6 +12,7 @@ _DEFAULT_TYPES = {
     Default.INCARNATION: DataType.UUID,
 }
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
+_LARGEST = {DataType.INT32: (1 << 31) - 1, DataType.UINT32: (1 << 32) - 1}
 _NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
 _BESIDE = "#"
 
@@ -85,3 +86,17 @@ def _of_column(column: Column) -> Iterator[str]:
     wanted = _DEFAULT_TYPES.get(column.default)
     if wanted is not None and (column.type is not wanted or column.shape is not Shape.ONE):
         yield f"the default of its field {column.name!r} is for a {wanted.value}"
+    yield from _of_minimum(column)
+
+
+def _of_minimum(column: Column) -> Iterator[str]:
+    for child in column.children:
+        yield from _of_minimum(child)
+    if column.minimum is None:
+        return
+    if column.type not in _INTEGERS or column.shape is Shape.MAP:
+        yield f"the minimum of its field {column.name!r} is for an integer"
+    elif column.minimum > _LARGEST.get(column.type, column.minimum):
+        yield f"no {column.type.value} reaches the minimum of its field {column.name!r}"
+    elif column.implicit and column.minimum > 0:
+        yield f"its field {column.name!r} reads as 0 where it is unset, which is below its minimum: make it optional"

@@ -22,6 +22,7 @@ from .facts import FACT_COLUMNS, End, Expects, Kind
 from .incarnations import Incarnations
 from .intake import storage_array
 from .keys import encode_keys
+from .minimums import refuse_column
 from .ownevents import Encoded, OwnEvents
 from .sharing import named_versions, refuse_collected, rows_as_columns
 from .snapshot import Snapshot
@@ -201,9 +202,12 @@ def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table
             raise InvalidRows(
                 f"Rows for table {table.name!r} lack the key column {name!r}.", next_step=f"Give {', '.join(table.key)}."
             )
-    arrays = {
-        table.by_name[n].field_name: storage_array(table, table.by_name[n], one_chunk(rows.column(n))) for n in rows.column_names
-    }
+    arrays = {}
+    for name in rows.column_names:
+        column = table.by_name[name]
+        arrays[column.field_name] = storage_array(table, column, one_chunk(rows.column(name)))
+        if not key_only:
+            refuse_column(table, column, arrays[column.field_name])
     return pa.table(arrays)
 
 

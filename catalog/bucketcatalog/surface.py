@@ -20,6 +20,7 @@ from . import uuids
 from .arrays import convert_list, convert_map
 from .errors import InvalidRows
 from .keys import uuid_value
+from .minimums import refuse_value
 from .tables import Column, DataType, Shape, Table
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -178,6 +179,8 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
                 f"Row {number} for table {table.name!r}, column {name!r}: {error}.",
                 next_step=f"Give it a {column.type.value} ({column.shape.value}).",
             ) from None
+        if not key_only:
+            refuse_value(table, column, stored[column.field_name], number)
     for column in table.key_columns:
         if column.field_name not in stored:
             raise InvalidRows(

@@ -86,6 +86,7 @@ class Column:
 
     ``number`` is the protobuf field number, which is what columns are matched by. ``implicit`` is a field without presence: unset, it
     reads as its type's zero. ``wire_type`` is the protobuf type's number: what the bytes of a row mean.
+    ``max_bytes`` and ``minimum`` bind writers alone.
     ``children`` are the fields of a message, or key and value of a map; ``symbols`` are an enumeration's names by number.
     """
 
@@ -98,6 +99,7 @@ class Column:
     default: Default = Default.NONE
     sensitive: bool = False
     max_bytes: int = 0
+    minimum: int | None = None
     children: tuple[Column, ...] = ()
     symbols: tuple[tuple[int, str], ...] = ()
 

@@ -28,6 +28,7 @@ ORDER = [
     "keys",
     "keydecoding",
     "keyfilters",
+    "minimums",
     "surface",
     "times",
     "intake",

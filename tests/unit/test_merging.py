@@ -69,7 +69,9 @@ def filled(world: World, writer: Writer, many: int = 40_000) -> None:
     world.commit(writer, ("put", "objects", table(range(many))), ("put", "buckets", bucket("b")))
     world.commit(writer, ("put", "objects", table(range(0, many, 3), 1)))
     world.commit(writer, ("delete", "objects", table(range(0, 2 * many, 7)).select(["owner", "bucket_id", "name"])))
-    world.commit(writer, ("put", "objects", [obj(f"{number:09}", content_length=-1) for number in range(0, many, many // 50)]))
+    world.commit(
+        writer, ("put", "objects", [obj(f"{number:09}", content_length=1 << 40) for number in range(0, many, many // 50)])
+    )
     world.commit(writer, ("delete", "buckets", bucket("none")))
 
 

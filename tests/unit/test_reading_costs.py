@@ -110,7 +110,7 @@ def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> N
         world.commit(
             writer, ("put", "objects", pa.Table.from_pylist([obj(name(n), content_length=-n) for n in range(0, COUNT, 100)]))
         )
-        world.commit(writer, ("put", "objects", obj(name(7), content_length=-7)))
+        world.commit(writer, ("put", "objects", obj(name(7), content_length=777)))
         new = [name(n) for n in range(0, COUNT, 100)]
         snapshot = world.snapshot()
         snapshot.get("objects", **LOOK, name="d0001")
@@ -119,7 +119,7 @@ def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> N
         assert count == 1  # the block of the new events
         assert found["content_length"].to_pylist() == [-n for n in range(0, COUNT, 100)]
         count, row = reads(world, lambda: snapshot.get("objects", **LOOK, name=name(7)))
-        assert (count, row["content_length"]) == (0, -7)  # its block was read before
+        assert (count, row["content_length"]) == (0, 777)  # its block was read before
 
         world.commit(writer, ("delete", "objects", obj(name(100))), ("delete", "objects", obj(name(8))))
         snapshot = world.snapshot()

@@ -125,7 +125,7 @@ class Script:
         """What comes after a checkpoint: rows that lie below it change, others are new."""
         self.commit("node-1", ("put", "objects", [obj("n/003", etag="z"), obj("new")]), ("delete", "objects", obj("n/004")))
         seen = version(obj("n/005"), self.world.snapshot())
-        self.commit("node-2", ("update", "objects", obj("n/005", content_length=-5, _version=seen)))
+        self.commit("node-2", ("update", "objects", obj("n/005", content_length=555, _version=seen)))
         self.commit("node-1", ("delete", "objects", obj("n/005", _version=seen)), ("delete", "buckets", bucket("b")))
         self.commit("node-1", ("put", "buckets", bucket("b", region="us")))
         catalog = self.world.catalog()

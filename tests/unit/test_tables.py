@@ -151,6 +151,17 @@ REFUSED = {
         string k = 1; }""",
     "order by a list": """message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "n"} };
         string k = 1; repeated int64 n = 2; }""",
+    "minimum of a text": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1 [(column) = {minimum: 0}]; }',
+    "minimum of a map": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        map<string, int32> v = 2 [(column) = {minimum: 0}]; }""",
+    "minimum of a time": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        optional int64 v = 2 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS minimum: 0}]; }""",
+    "minimum above a zero that is not said": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        int32 v = 2 [(column) = {minimum: 1}]; }""",
+    "minimum above all values": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        optional int32 v = 2 [(column) = {minimum: 2147483648}]; }""",
+    "minimum below a message": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        message M { optional double x = 1 [(column) = {minimum: 0}]; } repeated M v = 2; }""",
     "underscored column": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; string _version = 2; }',
     "deleted_at": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; int64 deleted_at = 2; }',
     "uuid that is text": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1 [(column) = {type: LOGICAL_TYPE_UUID}]; }',

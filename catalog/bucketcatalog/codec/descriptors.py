@@ -180,6 +180,7 @@ def _column(field: Any, types: _Types, options: Any, within: tuple[str, ...]) ->
         default=_default(column.default, options.name),
         sensitive=column.sensitive,
         max_bytes=column.max_bytes,
+        minimum=column.minimum if column.HasField("minimum") else None,
         children=children,
         symbols=tuple((value.number, value.name) for value in message.value) if field.type == _Field.TYPE_ENUM else (),
     )
