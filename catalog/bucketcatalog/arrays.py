@@ -30,14 +30,15 @@ def one_chunk(values: Any) -> pa.Array:
 
 
 def hexadecimal(values: pa.Array) -> pa.Array:
-    """Binary values without nulls as text, two digits a byte."""
-    raw = values.cast(pa.binary())
+    """Binary values as text, two digits a byte; null stays null."""
+    raw = pc.fill_null(values.cast(pa.binary()), b"")
     offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32, count=len(raw) + 1, offset=4 * raw.offset)
     digits = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
     data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]] if len(raw) else np.empty(0, np.uint8)
     text = np.stack([digits[data >> 4], digits[data & 15]], axis=1)
     starts = np.ascontiguousarray((offsets - offsets[0]) * 2)
-    return pa.StringArray.from_buffers(len(raw), pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(text)))
+    shown = pa.StringArray.from_buffers(len(raw), pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(text)))
+    return pc.if_else(values.is_valid(), shown, pa.scalar(None, pa.string())) if values.null_count else shown
 
 
 def convert_list(values: pa.ListArray, items: Convert) -> pa.ListArray:

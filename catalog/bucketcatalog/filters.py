@@ -162,9 +162,13 @@ def raw_text(table: Table, column: Column, text: Any) -> bytes:
 
 
 def stored_condition(table: Table, column: Column, value: Any) -> Any:
-    """A value that a column is compared with in storage form, or ``InvalidOption``."""
+    """A value that a column is compared with in storage form, or ``InvalidOption``.
+
+    Text is compared as it is: rows may have what writers refuse, longer text from before a limit, or no JSON where a column says nothing.
+    """
+    kind = DataType.STRING if column.type is DataType.JSON and isinstance(value, str) else column.type
     try:
-        return storage_value(column, value)
+        return storage_value(replace(column, type=kind, max_bytes=0), value)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidOption(
             f"The condition on column {column.name!r} of table {table.name!r} does not fit: {error}.",

@@ -230,7 +230,8 @@ def _whole(rows: pa.Table) -> pa.Table:
     upper = (np.asarray(pc.fill_null(one_chunk(rows[_UPPER.field_name]), 0)) if there else 0) - (lower < 0)
     words = np.ascontiguousarray(np.stack([lower, upper], axis=1).astype("<i8"))
     exact = pa.Array.from_buffers(EXACT, len(lower), [None, pa.py_buffer(words)])
-    return rows.set_column(rows.schema.get_field_index(_VALUE.field_name), _VALUE.field_name, exact)
+    left = [name for name in rows.column_names if name not in (_VALUE.field_name, _UPPER.field_name)]
+    return rows.select(left).append_column(_VALUE.field_name, exact)
 
 
 def _summed(parts: Iterable[pa.Table], table: Table, total: Sum) -> pa.Table:

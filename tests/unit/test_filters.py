@@ -304,3 +304,38 @@ def test_a_number_too_large_to_compare_with_is_refused_by_name(condition: Any) -
         world.commit(writer, ("put", "lab.numbers", {"k": 1}))
     with pytest.raises(InvalidOption, match=r"'said'.*does not fit"):
         world.snapshot().scan("lab.numbers", where={"said": condition})
+
+
+LIMITED = """
+syntax = "proto3";
+import "bucketcatalog/v1/options.proto";
+message Limited {
+  option (bucketcatalog.v1.table) = { name: "lab.limited" key: "k" };
+  int32 k = 1;
+  string facts = 2 [(bucketcatalog.v1.column) = {type: LOGICAL_TYPE_JSON}];
+  string text = 3 LIMIT;
+  bytes raw = 4 LIMIT;
+}
+"""
+
+
+def test_text_is_compared_as_it_is_whatever_writers_would_refuse() -> None:
+    world = World()
+    unlimited, limited = (Catalog(world.store), Catalog(world.store))
+    unlimited.register(messages(LIMITED.replace("LIMIT", ""))["Limited"])
+    limited.register(messages(LIMITED.replace("LIMIT", "[(bucketcatalog.v1.column) = {max_bytes: 2}]"))["Limited"])
+    with world.writer(catalog=unlimited) as writer:
+        world.commit(writer, ("put", "lab.limited", [{"k": 1, "text": "long", "raw": b"long"}, {"k": 2, "facts": "{}"}]))
+    with world.writer("v", catalog=limited) as writer:
+        world.commit(writer, ("put", "lab.limited", {"k": 3, "facts": '{"a":1}'}))
+    snapshot = world.snapshot()
+    for where, expected in (
+        ({"facts": ""}, [1]),
+        ({"facts": "no JSON"}, []),
+        ({"facts": ["{}", "{"]}, [2]),
+        ({"facts": {"a": 1}}, [3]),
+        ({"text": "long"}, [1]),
+        ({"raw": [b"long", b"longer"]}, [1]),
+        ({"text": between("lon", "long")}, [1]),
+    ):
+        assert keys_found(snapshot, where, "lab.limited") == expected, where

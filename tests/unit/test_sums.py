@@ -260,6 +260,23 @@ def test_a_group_without_presence_is_one_group_whether_its_zero_is_said_or_not(w
         assert found == [11]
 
 
+def test_rows_without_a_value_make_a_group_of_their_own(world: World) -> None:
+    columns = "optional bytes raw = 3; optional string text = 4; optional int32 n = 5;"
+    groups = [f'sums: {{name: "{name}" group: "{name}"}}' for name in ("raw", "text", "n")]
+    catalog = Catalog(world.store)
+    catalog.register(messages(EXTREME.replace("COLUMNS", columns).replace("SUMS", " ".join(groups)))["Extreme"])
+    with world.writer(catalog=catalog) as writer:
+        given = [
+            {"room": "a", "at": 0},
+            {"room": "a", "at": 1, "raw": b"", "text": "", "n": 0},
+            {"room": "a", "at": 2, "raw": b"\x0f"},
+        ]
+        world.commit(writer, ("put", "lab.extremes", given))
+        expected: dict[Any, int] = {("raw", None): 1, ("raw", ""): 1, ("raw", "0f"): 1}
+        expected |= {("text", None): 2, ("text", ""): 1, ("n", None): 2, ("n", "0"): 1}
+        assert sums(world.snapshot(), "lab.extremes") == expected
+
+
 def test_bytes_of_objects_beyond_64_bits_are_told_exactly(world: World) -> None:
     with world.writer() as writer:
         world.commit(writer, ("put", "objects", [obj(f"n{n}", content_length=(1 << 63) - 1) for n in range(3)]))
