@@ -86,6 +86,8 @@ def _of_column(column: Column) -> Iterator[str]:
     wanted = _DEFAULT_TYPES.get(column.default)
     if wanted is not None and (column.type is not wanted or column.shape is not Shape.ONE):
         yield f"the default of its field {column.name!r} is for a {wanted.value}"
+    if wanted is not None and column.implicit:
+        yield f"its field {column.name!r} has a default, and cannot tell unset from zero: make it optional"
     yield from _of_minimum(column)
 
 

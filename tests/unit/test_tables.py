@@ -151,6 +151,8 @@ REFUSED = {
         string k = 1; }""",
     "order by a list": """message Row { option (table) = { name: "x.y" key: "k" orders: {name: "s" fields: "n"} };
         string k = 1; repeated int64 n = 2; }""",
+    "default without presence": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        int64 v = 2 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS default: COLUMN_DEFAULT_CREATED}]; }""",
     "minimum of a text": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1 [(column) = {minimum: 0}]; }',
     "minimum of a map": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
         map<string, int32> v = 2 [(column) = {minimum: 0}]; }""",
