@@ -77,6 +77,8 @@ def _scalars(column: Column, values: pa.Array) -> pa.Array:
     converted = values.cast(column.storage_type)
     if pa.types.is_string(converted.type):
         converted.validate(full=True)  # nobody has checked that it is UTF-8
+    if column.type is DataType.FLOAT and not pc.is_inf(converted).equals(pc.is_inf(values.cast(pa.float64()))):
+        raise ValueError("a number is too large for a float")  # a cast makes it infinite
     if column.type is DataType.JSON:
         for text in converted.drop_null().to_pylist():
             storage_value(column, text)

@@ -6,11 +6,12 @@ import math
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bucketcatalog import Catalog, InvalidOption, between
+from bucketcatalog import Catalog, InvalidOption, InvalidRows, between
 from bucketcatalog.filters import Where, check, key_ranges
 from bucketcatalog.keys import encode_key
 from bucketcatalog.snapshot import Snapshot
@@ -339,3 +340,19 @@ def test_text_is_compared_as_it_is_whatever_writers_would_refuse() -> None:
         ({"text": between("lon", "long")}, [1]),
     ):
         assert keys_found(snapshot, where, "lab.limited") == expected, where
+
+
+@pytest.mark.parametrize("large", [1e39, -1e300, LARGEST * (1 + 2**-24)])
+def test_a_number_that_no_float_holds_is_refused_however_it_is_given(large: float) -> None:
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(FLOATS.replace("KIND", "float"))["Number"])
+    with world.writer(catalog=catalog) as writer, writer.transaction() as tx:
+        for given in ({"k": 1, "said": large}, pa.table({"k": pa.array([1], pa.int32()), "said": [large]})):
+            with pytest.raises(InvalidRows, match="'said'"):
+                tx.put("lab.numbers", given)
+        ends = [LARGEST, -LARGEST, math.inf, -math.inf, math.nan, None]
+        tx.put("lab.numbers", pa.table({"k": pa.array(range(6), pa.int32()), "said": pa.array(ends, pa.float64())}))
+        tx.put("lab.numbers", pa.table({"k": pa.array([7], pa.int32()), "said": pa.array([1.5], pa.float16())}))
+    said = world.snapshot().scan("lab.numbers").to_arrow()["said"].to_pylist()
+    assert repr(said) == repr([*ends, 1.5])
