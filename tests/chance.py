@@ -52,6 +52,7 @@ SEARCHES = {
     "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 150),
     "damage": Search("tests/property/test_damage.py", 25),
     "collection": Search("tests/property/test_collection_histories.py", 20),
+    "tables": Search("tests/property/test_declared_tables.py", 20, 2),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 8, server=True),
 }
 """What ``make explore`` searches in, by name."""

@@ -1,12 +1,11 @@
 """Tables at random with rows of extreme values: every row bit for bit, every condition and every sum as plain Python has them.
 
-``BUCKETCATALOG_TABLES`` says how many; a failure shows the seed of its table. Rows are compared before and after checkpoints.
+A failure shows the seed of its table. Rows are compared before and after checkpoints.
 """
 
 from __future__ import annotations
 
 import datetime
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +13,17 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.snapshot import Snapshot
+from tests.chance import SEARCHES, searching
 from tests.unit.helpers import World, time_at
 
 from .declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
 
-TABLES = int(os.environ.get("BUCKETCATALOG_TABLES", "24"))
 Row = dict[str, Any]
 
 
@@ -147,9 +147,18 @@ def given_as(rows: list[Row], random: Random, schema: pa.Schema) -> Any:
     return whole.slice(1, len(rows))
 
 
-@settings(max_examples=TABLES)
-@given(seed=st.integers(0, (1 << 32) - 1))
-def test_rows_conditions_and_sums_of_any_table_are_what_plain_python_says(seed: int) -> None:
+@pytest.mark.parametrize("share", range(SEARCHES["tables"].shares))
+def test_rows_conditions_and_sums_of_any_table_are_what_plain_python_says(share: int) -> None:
+    @searching("tables", share)
+    @given(seed=st.integers(0, (1 << 32) - 1))
+    def search(seed: int) -> None:
+        live(seed)
+
+    search()
+
+
+def live(seed: int) -> None:
+    """A few transactions of one table, compared after each."""
     table, random = declared(seed), Random(seed)
     world, model = World(), Model(table)
     catalog = Catalog(world.store)

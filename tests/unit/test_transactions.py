@@ -708,7 +708,7 @@ class TestEvents:
         world.commit(writer, ("put", "objects", [obj(f"{n:03}", id=ID_1, content_length=n) for n in range(100)]))
         snapshot = world.snapshot()
         old = {n: version(obj(f"{n:03}"), snapshot) for n in (0, 1, 2)}
-        world.commit(writer, ("put", "objects", [obj(f"{n:03}", id=ID_2, content_length=-n) for n in range(3)]))
+        world.commit(writer, ("put", "objects", [obj(f"{n:03}", id=ID_2, content_length=7 * n) for n in range(3)]))
         world.commit(
             writer,
             ("put", "objects", [obj(f"n{n:03}") for n in range(70)]),
@@ -721,7 +721,7 @@ class TestEvents:
             snapshot = world.snapshot()
             live = {r["name"]: r["content_length"] for r in rows(snapshot, "objects", ["name", "content_length"])}
             assert live == {
-                **{f"{n:03}": -n for n in range(3)},
+                **{f"{n:03}": 7 * n for n in range(3)},
                 **{f"{n:03}": 1000 + n for n in range(3, 50)},
                 **{f"n{n:03}": None for n in range(70)},
             }
