@@ -11,8 +11,11 @@ import pytest
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.cli import run
+from bucketcatalog.codec.blocks import Purpose
+from bucketcatalog.fetch import read_block
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.faults import Counting
+from bucketcatalog.sums import run_name, shape_of_blocks
 
 from .helpers import BUCKET, OWNER, World, messages, obj, rows
 
@@ -238,6 +241,29 @@ def test_a_database_with_a_sum_beyond_64_bits_is_maintained_and_copied(tmp_path:
 
 
 SUMS = 'sums: {name: "n" field: "n" group: "room"}'
+
+
+@pytest.mark.parametrize("value", [0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_blocks_hold_a_sum_as_the_specification_says(world: World, value: int) -> None:
+    catalog = Catalog(world.store)
+    columns = "optional uint64 n = 3; optional int64 m = 4;"
+    declared = SUMS + ' sums: {name: "m" field: "m" group: "room"}'
+    catalog.register(messages(EXTREME.replace("COLUMNS", columns).replace("SUMS", declared))["Extreme"])
+    with world.writer(catalog=catalog) as writer:
+        for _ in range(2):
+            rows = [{"room": "a", "at": at, "n": value, "m": -min(value, 1 << 63)} for at in range(3)]
+            world.commit(writer, ("put", "lab.extremes", rows))
+            writer.checkpoint(full=True)
+    base = world.snapshot().base("lab.extremes")
+    for total, expected in zip(base.table.sums, (3 * value, -3 * min(value, 1 << 63)), strict=True):
+        (run,) = base.beside(Purpose.SUMS, run_name(base.table, total))
+        (place,) = run.places
+        shape = shape_of_blocks(base.table, place.header.table)
+        assert shape is not None
+        block = read_block(world.store, place, shape).rows
+        halves = [block[name].to_pylist() if name in block.column_names else [None] for name in ("536870911", "536870908")]
+        assert halves[0][0] + ((halves[1][0] or 0) << 64) == expected
+        assert (halves[1] == [None]) is (-(1 << 63) <= expected < 1 << 63)
 
 
 def test_commands_show_a_sum_as_the_exact_integer(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
