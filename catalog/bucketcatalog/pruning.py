@@ -197,14 +197,14 @@ class Pruning:
 
     def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: View) -> bool:
         """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read."""
-        try:
-            return kept.of(cut) is not None
-        except BucketCatalogError as damaged:
+        if kept.of(cut) is not None:
+            return True
+        if (damaged := kept.unread_of(cut)) is not None:
             try:
                 view_to_keep(self._files, cut, view.horizon)
             except BucketCatalogError:
                 raise damaged from None
-            return False
+        return False
 
     def _is_lost(self, cut: Cut, view: View) -> bool:
         """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""

@@ -15,7 +15,7 @@ from .errors import CorruptionError, HistoryPruned, InvalidOption, InvalidTime, 
 from .log.ancestry import causal_cut
 from .log.files import LogFiles
 from .log.horizon import FROM_THEN_ON, Horizon
-from .log.kept import is_of_source
+from .log.kept import KeptCheckpoints, is_of_source
 from .log.looking import newest_view
 from .log.lost import kept_is_gone
 from .log.tags import TagState, tags_of
@@ -72,7 +72,9 @@ def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned
     except (MissingObject, InvalidVersion):
         if now.horizon is None or not rests_on_what_is_gone(files, tag.cut, now.horizon):
             raise  # nobody was allowed to delete that
-        raise (error if is_of_source(files, now.cut, tag) else kept_is_gone(files, tag, now.horizon)) from None
+        if is_of_source(files, now.cut, tag):
+            raise error from None
+        raise KeptCheckpoints.listed(files).unread_of(tag.cut) or kept_is_gone(files, tag, now.horizon) from None
 
 
 def _naming_tags(error: HistoryPruned, files: LogFiles, now: View) -> HistoryPruned:

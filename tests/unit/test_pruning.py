@@ -539,6 +539,43 @@ def test_verify_finds_a_damaged_checkpoint_of_a_tag_and_repair_names_it_as_lost(
     assert made.actions == () and [f.file for f in made.lost] == [kept]
 
 
+def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transactions_are_there(world: World) -> None:
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        put(world, writer, "x")
+        tagger.tag("early")
+        world.clock.tick(HOUR)
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    assert prune(world).tags != ()
+    (kept,) = [name for name in stored(world, ".ckpt") if name.startswith("maintainer-1/")]
+    damage(world, kept)
+    assert names(world.snapshot(version="early")) == ["x"]
+    assert {f.severity.value for f in verified(world)} == {"info"}
+    assert world.catalog().repair(writer="maintainer-1", clock=world.clock).lost == ()
+    world.clock.tick(GRACE)
+    assert prune(world).files != () and names(world.snapshot(version="early")) == ["x"]
+    assert {f.severity.value for f in verified(world)} == {"info"}
+
+
+def test_without_the_horizons_checkpoint_tags_are_read_and_what_lies_behind_is_refused(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "w")
+    early = world.snapshot().version
+    pruned_with_a_tag(world)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    checkpoint(world)
+    for name in own_checkpoint(world):
+        world.store.delete(name)
+    assert names(world.snapshot(version="early")) == ["w", "x"]
+    for options in ({"version": early}, {"version": "a@0"}, {"timestamp": "2023-11-15"}):
+        with pytest.raises(HistoryPruned):
+            world.snapshot(**options)
+    assert names(world.snapshot()) == ["w", "x", "y", "z"]
+
+
 def test_a_tags_checkpoint_that_is_gone_is_named_by_its_place_by_readers_and_verify(world: World) -> None:
     world.store.delete(pruned_with_a_tag(world))
     place = "maintainer-1/default/transactions/" + "0" * 20

@@ -205,6 +205,35 @@ class TestCheckpoints:
             world.snapshot(timestamp=f"@{world.clock.now - 3 * HOUR}")
         assert world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock).done
 
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
+    def test_versions_after_another_that_reaches_the_horizon_are_read_once_its_own_is_lost(self, damage: str) -> None:
+        world = reached_by_another()
+        version = str(world.snapshot().version)
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        later = str(world.snapshot().version)
+        own = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        DAMAGES[damage](Specimen(world, {}), own)
+        assert done(repair(world, dry_run=False)) and errors(world) == []
+        assert names(world.snapshot(version=version)) == ["a", "b"]
+        assert names(world.snapshot(version=later)) == ["a", "b", "c"]
+        assert world.catalog().diff(start=version, end=later).to_arrow()["name"].to_pylist() == ["c"]
+        with pytest.raises(HistoryPruned):
+            world.catalog().changes(end=later).to_arrow()
+
+    @pytest.mark.parametrize("damage", ["truncated", "flipped"])
+    def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("maintainer-1") as maintainer:
+            maintainer.checkpoint(scope="all")
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("x")
+        name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".ckpt"))
+        DAMAGES[damage](Specimen(world, {}), name)
+        assert ("drop", name) in done(repair(world, dry_run=False))
+        assert errors(world) == [] and repair(world).actions == ()
+        assert names(world.snapshot(version="x")) == ["a", "b"]
+
     def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
         world = World()
         world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))

@@ -80,5 +80,5 @@ def gone_of_tag(files: LogFiles, tag: TagEntry, horizon: Horizon, newest: Cut) -
 
 def is_reached(horizon: Horizon, checkpoints: Iterable[Checkpoint]) -> bool:
     """Whether one of the checkpoints holds all that the horizon's own does, so that what is newer can be read without that."""
-    link, covered = horizon.boundary.checkpoint, Covered(horizon.files, (), horizon)
-    return any(covered.reaches(c) for c in checkpoints if link is None or c.uuid != link.uuid)
+    covered = Covered(horizon.files, (), horizon)
+    return any(covered.reaches(c) for c in checkpoints if not horizon.is_own(c))

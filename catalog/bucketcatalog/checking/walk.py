@@ -123,31 +123,35 @@ class Walk:
             yield finding
         entries = [entry for t in self.log.values() for entry in t.tags]
         tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
-        unread = []
+        unread: dict[Ref, Finding] = {}
         for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
             (read,) = read_checkpoints(self.files, [ref])
             if isinstance(read, Finding):
-                yield replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
-                unread.append(ref)
-                del unmarked[ref]
+                unread[ref] = replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
             elif read.cut in tagged:
                 yield from self._take(read, kept=True)
                 del unmarked[ref]
-        for info in unmarked.values():
-            yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
         there = {checkpoint.cut for checkpoint in self.checkpoints}
-        others = {cut: tag for cut, tag in tagged.items() if cut not in there}
-        yield from self._find_gone(tag for cut, tag in others.items() if not any(may_be_of_tag(ref, [cut]) for ref in unread))
+        needed: set[Ref] = set()
+        for tag, gone in self._find_gone(tag for cut, tag in tagged.items() if cut not in there):
+            candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut])}
+            yield from (unread[ref] for ref in sorted(candidates - needed))
+            needed |= candidates
+            if not candidates:
+                yield gone
+        for ref, info in unmarked.items():
+            if ref not in needed:
+                yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
 
-    def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[Finding]:
-        """Say which of these tags have lost the checkpoint that was kept for them."""
-        if self.horizon is None or not self.horizon.is_readable:
+    def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[tuple[TagEntry, Finding]]:
+        """Those of these tags that have lost the checkpoint that was kept for them, and what is said of one that is gone."""
+        if self.horizon is None:
             return
         newest = Cut.of((writer, max(below.transactions)) for writer, below in self.found.items() if below.transactions)
         for tag in tags:
             if (error := gone_of_tag(self.files, tag, self.horizon, newest)) is not None:
                 place = paths.revision_start(self.horizon.boundary.stamp[1], self.files.database, 0)
-                yield unreadable(error, "CHECKPOINT", place)
+                yield tag, unreadable(error, "CHECKPOINT", place)
 
     def _read_horizons_own(self) -> Iterator[Finding]:
         """What is wrong with the checkpoint that the horizon names, which others may not need, and nobody has to find by a marker."""

@@ -124,7 +124,7 @@ class Covered:
     def _reaches(self, checkpoint: Checkpoint, horizon: Horizon) -> bool:
         """Whoever has seen the boundary has seen what it names, and a maker's later checkpoint of everyone holds its earlier ones."""
         named, cut = horizon.boundary.checkpoint, horizon.cut
-        if named is not None and checkpoint.uuid == named.uuid:
+        if horizon.is_own(checkpoint):
             return True
         if any(checkpoint.cut.newest_revision(writer) < cut.newest_revision(writer) for writer in cut.heads):
             return False
@@ -183,7 +183,7 @@ def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
     """Whether a checkpoint may be deleted, with its segments: all of its cut lies within the horizon, and it is not the horizon's own."""
     if horizon is None or any(checkpoint.cut.newest_revision(w) > horizon.cut.newest_revision(w) for w in checkpoint.cut.heads):
         return False
-    if not horizon.is_readable or checkpoint.uuid == horizon.checkpoint.uuid:
+    if horizon.is_own(checkpoint) or not horizon.is_readable:
         return False
     covered = Covered(horizon.files, [horizon.checkpoint], horizon)
     return all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)

@@ -91,7 +91,7 @@ class Gathering:
         """The checkpoints that cover what is voided and do not know it, but for the horizon's own: there is nothing to read instead."""
         horizon = self.covered.horizon
         unaware = self.covered.unaware(self.voids())
-        return [c for c in unaware if horizon is None or c.uuid != horizon.checkpoint.uuid]
+        return [c for c in unaware if horizon is None or not horizon.is_own(c)]
 
     def cut(self) -> Cut:
         """The heads of everything covered and found."""

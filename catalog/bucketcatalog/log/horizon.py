@@ -73,6 +73,11 @@ class Horizon:
             )
         return found
 
+    def is_own(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is the horizon's own, which need not be there any more to be told from others."""
+        link = self.boundary.checkpoint
+        return link is not None and checkpoint.uuid == link.uuid
+
     def floor(self, writer: str) -> int:
         """The writer's first revision that was kept whatever it was by this boundary and all before it."""
         return self.boundary.floors.get(writer, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..codec.checkpoints import Checkpoint
@@ -33,18 +34,21 @@ class KeptCheckpoints:
         return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
     def of(self, cut: Cut) -> Checkpoint | None:
-        """The checkpoint of exactly this cut, if there is one; an error where one that cannot be read may be it."""
+        """The checkpoint of exactly this cut, if there is one that can be read."""
+        return next((found for found in self._read_for(cut) if isinstance(found, Checkpoint) and found.cut == cut), None)
+
+    def unread_of(self, cut: Cut) -> BucketCatalogError | None:
+        """The error of a checkpoint that cannot be read and may be the one of this cut."""
+        return next((found for found in self._read_for(cut) if not isinstance(found, Checkpoint)), None)
+
+    def _read_for(self, cut: Cut) -> Iterator[Checkpoint | BucketCatalogError]:
+        """What may be of the cut, newest first: what is older than it is only where something in it is voided."""
         refs = [ref for ref in self.refs if ref[1].commit_time <= cut.newest_commit_time]
-        unread: BucketCatalogError | None = None
-        for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):  # older than the cut only where something in it is voided
+        for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):
             try:
-                if (found := self.files.checkpoint(*ref)).cut == cut:
-                    return found
+                yield self.files.checkpoint(*ref)
             except (CorruptionError, UnsupportedFormat) as error:
-                unread = unread or error
-        if unread is not None:
-            raise unread
-        return None
+                yield error
 
 
 def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Cut, Head
-from ..errors import InvalidVersion, MissingObject
+from ..errors import CorruptionError, InvalidVersion, MissingObject, UnsupportedFormat
 from .coverage import Covered, choose
 from .files import LogFiles
 from .gathering import Gathering, Ref
@@ -35,10 +35,15 @@ def version_view(
     within = {writer: _checkpoints_within(files, writer, cut) for writer in listed}
     newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
     while True:
-        covered = Covered(files, choose(newest.values(), horizon), horizon)
+        try:
+            covered = Covered(files, choose(newest.values(), horizon), horizon)
+        except (CorruptionError, UnsupportedFormat):  # of the horizon's own
+            if horizon is None or all(horizon.cut.newest_revision(w) <= cut.newest_revision(w) for w in horizon.cut.heads):
+                raise
+            return _kept_view(files, cut, horizon, observed)
         gathering = Gathering(files, covered, closed_reads=closed_reads)
         strange = _walk(gathering, cut)
-        if horizon is not None and [checkpoint.uuid for checkpoint in strange] == [horizon.checkpoint.uuid]:
+        if horizon is not None and len(strange) == 1 and horizon.is_own(strange[0]):
             return _kept_view(files, cut, horizon, observed)
         strange = strange or gathering.unaware()
         if not strange:
