@@ -1,8 +1,9 @@
 """Cloning: the state of one cut in another store, where writers go on from there, and none of the history before.
 
-What is written, in this order: segments, a maintainer's transaction that publishes the cut as the horizon of the clone and names its one
-checkpoint, a copy of the last transaction of each timeline, the checkpoint. Until the last of these is there every reader of the place
-misses the checkpoint that the horizon names, so that a clone that was interrupted is no database, and never half of one.
+What is written, in this order: segments, those that are copied with the transactions that name them too; a maintainer's transaction that
+publishes the cut as the horizon of the clone and names its one checkpoint; a copy of the last transaction of each timeline; the checkpoint.
+Until the last of these is there every reader of the place misses the checkpoint that the horizon names, so that a clone that was broken off
+is no database, and never half of one.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from .checkpoint import outside_reads
 from .codec.boundaries import Boundary, CheckpointLink
 from .codec.checkpoints import Checkpoint, Coverage, encode_checkpoint
 from .codec.seal import digest
+from .codec.segmentrefs import SegmentReference
 from .codec.segments import Origin
 from .contents import Contents
-from .cut import Cut, Head
+from .cut import Cut
 from .database import Database
 from .errors import HistoryPruned, InvalidOption, MissingObject, ObjectNotFound, TagExists, TargetNotEmpty
+from .fetch import read_index
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
 from .log.files import LogFiles
+from .log.gathering import Ref
 from .log.horizon import floors_of
 from .log.kept import CLONE
 from .log.owner import DEFAULT_LIMITS
@@ -119,10 +123,13 @@ def _refuse_within(source: Store, target: Store) -> None:
 
 
 def _refuse_kept_alone(files: LogFiles, view: View) -> None:
-    """``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on from the newest transactions."""
-    heads = [(writer, head) for writer, heads in view.cut.heads.items() for head in heads]
+    """``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on from the newest transactions.
+
+    These and what they name are looked for in the store: what this process has read of them may be gone by now.
+    """
+    heads = _heads(view)
     try:
-        files.fetched(heads)
+        files.several(_find, heads)
     except MissingObject:
         if view.horizon is None or all(head.revision >= view.horizon.floor(writer) for writer, head in heads):
             raise
@@ -130,6 +137,16 @@ def _refuse_kept_alone(files: LogFiles, view: View) -> None:
             f"A checkpoint of the version {view.cut} is kept for a tag, but the transactions that a clone goes on from were pruned.",
             next_step=f"Clone a version from {view.horizon.cut} on, or export the tables of this one.",
         ) from None
+
+
+def _heads(view: View) -> list[Ref]:
+    return [(writer, head) for writer, heads in view.cut.heads.items() for head in heads]
+
+
+def _find(files: LogFiles, ref: Ref) -> None:
+    """An error where the transaction cannot be copied, or the segments that it names."""
+    for reference in files.stored_transaction(*ref)[0].segments:
+        read_index(files.store, files.database, reference)
 
 
 def _address(store: Store) -> str:
@@ -214,17 +231,20 @@ class _Clone:
         checkpoint = self._checkpoint()
         data = encode_checkpoint(checkpoint)
         link = CheckpointLink(checkpoint.writer, checkpoint.revision, checkpoint.uuid, digest(data))
+        heads = _heads(self._view)
+        named = [segment for ref in heads for segment in self._files.transaction(*ref).segments]
+        for segment in named:
+            self._copy_segment(segment)
         self._publish(link, floors_of(checkpoint, {}))
-        heads = [(writer, head) for writer, heads in self._view.cut.heads.items() for head in heads]
         self._files.several(self._copy, heads)
         self._place.put(paths.checkpoint(link.writer, self._files.database, link.revision, link.uuid), data)
         self._place.mark(link)
         return replace(
             told,
             rows=sum(totals.live + totals.tombstones + totals.stubs for totals in checkpoint.totals.values()),
-            segments=len(checkpoint.segments),
+            segments=len(checkpoint.segments) + len(named),
             transactions=len(heads),
-            bytes=len(data) + sum(segment.size for segment in checkpoint.segments),
+            bytes=len(data) + sum(segment.size for segment in [*checkpoint.segments, *named]),
         )
 
     def _checkpoint(self) -> Checkpoint:
@@ -265,12 +285,16 @@ class _Clone:
             tx.boundary = Boundary(horizon=self._view.cut, checkpoint=link, floors=floors)
             writer.commit(tx, writer.draft())
 
-    def _copy(self, files: LogFiles, ref: tuple[str, Head]) -> None:
+    def _copy(self, files: LogFiles, ref: Ref) -> None:
         """The transaction byte for byte, once it was found to be whole."""
         writer, head = ref
-        files.transaction(writer, head)
-        name = paths.transaction(writer, files.database, head.revision, head.uuid)
-        self._place.put(name, files.store.get(name))
+        _, data = files.stored_transaction(writer, head)
+        self._place.put(paths.transaction(writer, files.database, head.revision, head.uuid), data)
+
+    def _copy_segment(self, reference: SegmentReference) -> None:
+        """A segment of events byte for byte; one at a time, for they are large. What is wrong in a block of it stays so."""
+        name = paths.segment(reference.writer, self._files.database, reference.uuid)
+        self._place.put(name, self._files.store.get(name))
 
 
 def _coverage(view: View, writer: str) -> Coverage:

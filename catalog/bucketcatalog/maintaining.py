@@ -16,6 +16,7 @@ from .collection.deleters import Callback, Deleter, deleter_of
 from .collection.orphans import Orphan, namer_of, orphans
 from .collection.reaping import Find, Reaped, reap
 from .collection.templates import Place
+from .database import Database
 from .errors import InvalidOption
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS
@@ -199,11 +200,12 @@ class Maintained(Opened):
         writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
         """
         policy = Retention(age_micros(older_than), keep, age_micros(grace))
-        opened = self._existing(database)
+        # What stays must be there, and be whole: what this process has read of it before says nothing.
+        opened = Database(self.store, self._existing(database).name, self._registered)
         maintainer = _maintainers_name(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)
-        with self._maintainer(opened.name, maintainer, clock) as held:
+        with Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
             return Pruning(opened, policy, held, tell).run(force=force)
 
     def verify(

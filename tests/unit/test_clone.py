@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, HistoryPruned, InvalidOption, MissingObject, TargetNotEmpty
+from bucketcatalog import Catalog, HistoryPruned, InvalidOption, MissingObject, TargetNotEmpty, paths
 from bucketcatalog.cloning import Cloned
 from bucketcatalog.cloning import clone as clone_to
 from bucketcatalog.codec.boundaries import Boundary
+from bucketcatalog.restoring import restore
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.writer import Committed
@@ -149,6 +150,30 @@ def test_verify_says_nothing_of_what_was_copied_long_after_it_was_committed(worl
     world.clock.tick(HOUR)
     target.put(name, target.get(name))
     assert [(f.code, f.file) for f in copied.catalog().verify(deep=True)] == [("LATE_ARRIVAL", name)]
+
+
+def test_segments_that_the_last_transactions_name_go_along(
+    world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 0)
+    with world.writer(MAINTAINER) as held:
+        restored = restore(world.catalog().database("default"), held, "objects", None, "before", skip_collected=False)
+    assert restored.committed is not None
+    (head,) = world.catalog().database("default").files.at_revision(MAINTAINER, int(restored.committed.partition("@")[2]))
+    (named,) = world.catalog().database("default").files.transaction(MAINTAINER, head).segments
+    name = paths.segment(named.writer, "default", named.uuid)
+    made = clone(world, target)
+    assert content(target)[name] == world.store.get(name)
+    assert made.segments == len([name for name in content(target) if name.endswith(".seg")])
+    assert made.bytes == sum(info.size for info in target.list("") if not info.name.endswith(".txn"))
+    there = at(world, target)
+    assert list(there.catalog().verify(deep=True)) == [] and shown(there) == shown(world, version=made.version)
+    world.store.delete(name)
+    again = MemoryStore("memory://again", clock=world.clock)
+    before = content(world.store)
+    with pytest.raises(MissingObject, match=name):
+        clone(world, again, made.version)
+    assert (content(world.store), content(again)) == (before, {})
 
 
 def test_a_clone_can_be_cloned(world: World, target: MemoryStore) -> None:

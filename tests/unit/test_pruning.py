@@ -477,6 +477,44 @@ def test_a_tag_whose_transactions_were_pruned_is_not_cloned_and_nothing_is_writt
     assert names(Catalog(target).snapshot()) == ["x", "y"]
 
 
+def test_a_tag_whose_transactions_were_pruned_is_not_cloned_by_who_had_read_them_before(world: World) -> None:
+    had_read = world.catalog()
+    pruned_with_a_tag(world, had_read)
+    target, there = MemoryStore(clock=world.clock), stored(world)
+    with world.writer("maintainer-2", catalog=had_read) as held, pytest.raises(HistoryPruned, match="kept for a tag"):
+        clone(had_read.database("default"), held, target, None, "early", now=world.clock)
+    assert (stored(world), list(target.list(""))) == (there, [])
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_who_had_read_the_horizons_checkpoint_deletes_nothing_by_it_once_it_is_gone(world: World, lost: bool) -> None:
+    old_history(world)
+    had_read = world.catalog()
+    options: dict[str, Any] = {"dry_run": False, "writer": "maintainer-1"}
+    assert had_read.prune("36h", **options).waiting != ()
+    own, _ = own_checkpoint(world)
+    world.clock.tick(GRACE)
+    there = stored(world, ".txn")
+    if lost:
+        world.store.delete(own)
+    else:
+        damage(world, own)
+    with pytest.raises(CorruptionError, match=own):
+        had_read.prune("36h", **options)
+    assert set(there) <= set(stored(world, ".txn"))
+
+
+def test_who_had_read_a_checkpoint_that_was_damaged_since_makes_no_horizon_of_it(world: World) -> None:
+    old_history(world)
+    had_read = world.catalog()
+    assert names(had_read.snapshot()) == EVERYTHING
+    (own,) = stored(world, ".ckpt")
+    damage(world, own)
+    with pytest.raises(CorruptionError, match=own):
+        had_read.prune("36h", dry_run=False, writer="maintainer-1")
+    assert world.snapshot(version="a@0").view.horizon is None
+
+
 def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_where_the_horizons_own_is_lost(
     world: World,
 ) -> None:
@@ -496,11 +534,16 @@ def test_a_writers_own_checkpoint_starts_from_anybodys_that_reaches_the_horizon_
     assert names(world.snapshot()) == sorted([*EVERYTHING, "later"])
 
 
-def pruned_with_a_tag(world: World) -> str:
-    """A pruned catalog with a tag behind its horizon; returns the name of the checkpoint that is kept for the tag."""
+def pruned_with_a_tag(world: World, had_read: Catalog | None = None) -> str:
+    """A pruned catalog with a tag behind its horizon; returns the name of the checkpoint that is kept for the tag.
+
+    It ``had_read`` the tag before.
+    """
     with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
         put(world, writer, "x")
         tagger.tag("early")
+        if had_read is not None:
+            names(had_read.snapshot(version="early"))
         world.clock.tick(HOUR)
         put(world, writer, "y")
     world.clock.tick(HOUR)

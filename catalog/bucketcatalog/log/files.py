@@ -1,6 +1,7 @@
 """Reading the log's files: what lies where, each file checked against the name it lies under.
 
-Files are immutable, so what was read once is kept (up to a bound); listings are never kept.
+Files are immutable, so what was read once is kept (up to a bound); listings are never kept. That something was read does not say that it is
+there: whoever copies or deletes by what is there asks the store.
 """
 
 from __future__ import annotations
@@ -117,6 +118,12 @@ class LogFiles:
         found: Transaction = self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
         return found
 
+    def stored_transaction(self, writer: str, head: Head) -> tuple[Transaction, bytes]:
+        """The transaction and its bytes as they lie in the store now, whatever was read before; errors as ``transaction``."""
+        name = paths.transaction(writer, self.database, head.revision, head.uuid)
+        data = self._get(name, "a transaction")
+        return self._checked_transaction(data, name, writer, head), data
+
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``MissingObject`` or ``CorruptionError`` naming its file."""
         name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
@@ -140,13 +147,15 @@ class LogFiles:
         known = self._kept.get(name)
         if known is not None:
             return known
-        try:
-            data = self.store.get(name)
-        except ObjectNotFound:
-            raise MissingObject(f"{name} is gone. It held {holds}.", next_step=_RESTORE) from None
-        value = decode(data)
+        value = decode(self._get(name, holds))
         self.keep(name, value)
         return value
+
+    def _get(self, name: str, holds: str) -> bytes:
+        try:
+            return self.store.get(name)
+        except ObjectNotFound:
+            raise MissingObject(f"{name} is gone. It held {holds}.", next_step=_RESTORE) from None
 
     def _checked_transaction(self, data: bytes, name: str, writer: str, head: Head) -> Transaction:
         transaction = decode_transaction(data, name)
