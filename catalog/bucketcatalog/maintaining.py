@@ -20,7 +20,7 @@ from .database import Database
 from .errors import InvalidOption
 from .log.files import LogFiles
 from .log.owner import DEFAULT_LIMITS
-from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, tag_name, writer_id
+from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, several, tag_name, writer_id
 from .opening import Opened
 from .pruning import PruneResult, Pruning
 from .repairing.run import Repair, Repairer
@@ -240,11 +240,12 @@ class Maintained(Opened):
         timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
         voided. It is done by a maintainer, by default this machine's.
         """
+        joined, voided = several(join, "writers", "join=['node-a']"), several(void, "commits", "void=['node-a@7']")
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             self._require(name, there)
         repairer = Repairer(self.store, self._registered, _maintainers_name(writer), clock, DEFAULT_LIMITS)
-        return repairer.repair(name, join=join, void=void, deep=deep, dry_run=dry_run, tell=tell)
+        return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
 
     def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
         """A writer of what is about the catalog itself, in a database that is there."""

@@ -7,10 +7,11 @@ leaving its prefix: no ``/``, no leading dot, nothing that a file system or an o
 from __future__ import annotations
 
 import re
-from typing import NewType
+from collections.abc import Iterable
+from typing import Any, NewType
 
 from . import clock
-from .errors import InvalidName
+from .errors import InvalidName, InvalidOption
 
 WriterId = NewType("WriterId", str)
 DatabaseName = NewType("DatabaseName", str)
@@ -62,6 +63,14 @@ def is_data_writer(writer: str) -> bool:
 def is_maintainer(writer: str) -> bool:
     """Whether the writer may delete what others have written."""
     return writer.startswith(MAINTAINER_PREFIX)
+
+
+def several(given: Iterable[str], what: str, example: str) -> tuple[str, ...]:
+    """What an argument names, which takes several of ``what``; ``InvalidOption`` for one alone, which would be read letter by letter."""
+    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (None,)
+    if not all(isinstance(name, str) for name in found):
+        raise InvalidOption(f"The {what} {given!r} are no list of names.", next_step=f"Give a list, such as {example}.")
+    return found
 
 
 def _checked(name: str, shape: re.Pattern[str], kind: str, rule: str) -> str:

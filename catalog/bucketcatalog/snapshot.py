@@ -6,7 +6,7 @@ A snapshot never changes: whatever is committed after it was taken, its rows, lo
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from .losses import Loss
 from .merge import Part
 from .metadata import MetadataScan
 from .metadataschemas import METADATA_TABLES
+from .names import several
 from .render import output_schema, render
 from .scan import Scan
 from .surface import storage_row
@@ -64,7 +65,7 @@ class Snapshot(Contents):
         that is not there.
         """
         conditions = {} if where is None else where
-        names = None if columns is None else _column_names(columns)
+        names = None if columns is None else several(columns, "columns", "columns=['name']")
         _check_table_name(table)
         if table in METADATA_TABLES:
             return MetadataScan(self, table, columns=names, where=conditions)
@@ -114,11 +115,3 @@ class Snapshot(Contents):
 def _check_table_name(table: Any) -> None:
     if not isinstance(table, str):
         raise InvalidOption(f"{table!r} is no table's name.", next_step="Give one of the snapshot's tables.")
-
-
-def _column_names(columns: Any) -> Sequence[str]:
-    """``columns`` as a list of names; a name alone would be read letter by letter."""
-    names: list[Any] = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, (str, bytes)) else [None]
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidOption(f"The columns {columns!r} are no list of names.", next_step="Give a list, such as columns=['name'].")
-    return names

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
+from bucketcatalog.harvest import harvest
 
-from .helpers import World, messages, obj, proto
+from .helpers import World, messages, names, obj, proto
 
 
 @pytest.fixture
@@ -61,6 +62,22 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
 def test_a_scan_names_the_argument_that_does_not_fit(world: World, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         world.snapshot().scan(**options)
+
+
+@pytest.mark.parametrize("given", ["node-a", b"node-a", 5, None, [["node-a"]], [b"node-a"]])
+@pytest.mark.parametrize("option", ["join", "void"])
+def test_what_repair_is_to_join_or_void_is_no_name_alone(world: World, option: str, given: Any) -> None:
+    with pytest.raises(InvalidOption, match=rf"are no list of names. Next: Give a list, such as {option}=\["):
+        world.catalog().repair(**{option: given})
+
+
+@pytest.mark.parametrize("given", ["*.jpg", b"*.jpg", 5, None, [["*.jpg"]], [b"*.jpg"]])
+@pytest.mark.parametrize("option", ["include", "exclude"])
+def test_globs_are_no_text_alone(world: World, tmp_path: Path, option: str, given: Any) -> None:
+    (tmp_path / "g").touch()
+    with pytest.raises(InvalidOption, match=rf"The globs .* are no list of names. Next: Give a list, such as {option}=\["):
+        harvest(world.catalog(), tmp_path, **{option: given})
+    assert names(world.snapshot()) == ["a"]
 
 
 def test_columns_may_be_any_iterable_of_names(world: World) -> None:

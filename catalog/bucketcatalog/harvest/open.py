@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidOption
+from ..names import several
 from ..store import Store
 from ..store.open import refuse_mistyped
 from ..store.openinventory import is_inventory_url, open_inventory
@@ -56,4 +57,4 @@ def open_source(
     if options:
         raise InvalidOption(f"{text!r} takes no source options.", next_step="Leave them out.")
     path = source if match is None else os.fsdecode(unquote_to_bytes(text[match.end() :]))
-    return LocalSource(path, leave_out=leave_out)
+    return LocalSource(path, leave_out=several(leave_out, "places", "leave_out=['/data/lake']"))

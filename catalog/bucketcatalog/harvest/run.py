@@ -18,7 +18,7 @@ from .. import clock
 from ..arrays import exact_sum
 from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, SourceNotFound
-from ..names import host_writer, writer_id
+from ..names import host_writer, several, writer_id
 from ..snapshot import Snapshot
 from .chunks import Chunks
 from .compare import OutOfReach, Step
@@ -109,6 +109,7 @@ def harvest(
     bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer meanwhile.
     """
     start = clock.monotonic()
+    scope = Scope(several(include, "globs", "include=['*.jpg']"), several(exclude, "globs", "exclude=['*.tmp']"))
     origin = open_source(source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags)
     name = writer_id(writer) if writer is not None else default_writer(origin)
     with _alone(), ExitStack() as opened:
@@ -118,7 +119,7 @@ def harvest(
         target = _target(snapshot, origin, bucket, owner)
         state = _begun(origin, target, database, name, dry_run=dry_run)
         chunks = opened.enter_context(Chunks(own, snapshot, target, chunk_events, checkpoint_events))
-        difference = Difference(snapshot, target, Scope(tuple(include), tuple(exclude)), origin)
+        difference = Difference(snapshot, target, scope, origin)
         for counted in opened.enter_context(closing(_run(state, difference, chunks, allow_empty=allow_empty))):
             state = _so_far(counted, chunks, start)
             if progress is not None:
