@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog
 from bucketcatalog.errors import CommitUnknown, OutcomeUnknown, StoreUnavailable
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
 
+from .cloning import Clone
 from .columns import DATABASE
 from .comparing import check
 from .driver import Addressed
@@ -161,7 +161,7 @@ class Collecting(Pruning):
             case _:
                 super()._take(step)
         self._place_data()
-        if isinstance(step, Tag):
+        if isinstance(step, Tag | Clone):
             self._note_tags()
         if isinstance(step, Compare | Collect):
             self._check_data()
@@ -295,9 +295,16 @@ class Collecting(Pruning):
         view.arm(fault, after=after)
         done = None
         try:
-            done = work(Catalog(view), database=DATABASE, writer=MAINTAINERS[who], dry_run=False, clock=now)
+            done = work(
+                self._maintenance.processes.catalog(who, view),
+                database=DATABASE,
+                writer=MAINTAINERS[who],
+                dry_run=False,
+                clock=now,
+            )
         except (SimulatedCrash, CommitUnknown, OutcomeUnknown, StoreUnavailable) as error:
             self._say(f"    dies: {error}")
+            self._maintenance.processes.dies(who)
         return done, self._maintenance.note(view, self._events_since(start))
 
     def _events_since(self, start: str) -> dict[Uuid, list[Draft]]:

@@ -8,19 +8,16 @@ from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
 from bucketcatalog.checking.findings import Severity
-from bucketcatalog.cloning import clone
-from bucketcatalog.store.base import Store
-from bucketcatalog.store.memory import MemoryStore
 
+from .cloning import Clone, Cloning
 from .collecting import Collect, Collecting, NameAgain, Reap
 from .columns import DATABASE
-from .comparing import Comparer, check
+from .comparing import check
 from .histories import STATED_ACTION, histories
-from .onlooker import EngineReader
-from .pruning import MAINTAINERS, LongWait, Prune, Tag
+from .pruning import ANEW, LongWait, Prune, Tag
 from .repairing import FromTheFuture, Repair, Repairing
 from .restores import Restore, Restoring
-from .steps import PROCESSES, TABLES, Commit, Compare, Delete, Fault, History, Part, Put
+from .steps import PROCESSES, TABLES, Commit, Compare, Delete, Fault, History, Put
 from .world import Remembered
 
 _SMALL = st.integers(0, 7)
@@ -42,7 +39,8 @@ PRUNE = st.builds(
     dies_at=st.none() | st.integers(0, 12),
     after=st.booleans(),
 )
-_TAG = st.builds(Tag, name=st.sampled_from(("x", "y")), number=_SMALL, drop=st.booleans())
+_TAG = st.builds(Tag, name=st.sampled_from(("x", "y")), number=_SMALL, drop=st.booleans(), who=_MAINTAINER)
+_CLONE = st.builds(Clone, _MAINTAINER, _SMALL)
 _LONG_WAIT = st.builds(LongWait, st.sampled_from((800_000_000, 4_000_000_000, 25_200_000_000)))
 _RESTORE = st.builds(
     Restore,
@@ -83,6 +81,7 @@ _ADDED: tuple[st.SearchStrategy[Any], ...] = (
     *(_NAME_AGAIN,) * 3,
     *(_OF_BUCKETS,) * 2,
     *(_REPAIR,) * 2,
+    *(_CLONE,) * 2,
     _FROM_THE_FUTURE,
 )
 _ADD = st.integers(0, len(_ADDED) - 1).flatmap(lambda number: _ADDED[number])
@@ -99,42 +98,18 @@ def everything(draw: st.DrawFn) -> History:
     return History(names=history.names, clocks=history.clocks, steps=steps, end=history.end)
 
 
-class Everything(Repairing, Collecting, Restoring):
+class Everything(Repairing, Collecting, Restoring, Cloning):
     """The machine that takes every kind of step. In the end everything is verified, and cloned."""
 
     def run(self) -> None:
-        """Take every step, then verify, clone, and compare the clone, also after a checkpoint of it."""
+        """Take every step, then verify, and clone by a process that has read nothing before."""
         super().run()
-        cut, now = self._timelines.visible(), self._world.time.now
-        if not cut:
+        if not self._timelines.visible():
             return
         findings = [it for it in Catalog(self._store).verify(database=DATABASE, deep=True) if it.severity is not Severity.INFO]
         check("findings in the end", [], [str(it) for it in findings if it.code != "OPEN_FORK"])
-        target = MemoryStore(clock=now)
-        source = Catalog(self._store)
-        with source.writer(MAINTAINERS[0], database=DATABASE, clock=now) as held:
-            made = clone(source.database(DATABASE), held, target, None, None, now=now)
-        self._say(f"cloned {made.version}")
-        for scope in (None, "all"):
-            if scope is not None:
-                with Catalog(target).writer("compactor-2", database=DATABASE, clock=now) as compactor:
-                    compactor.checkpoint(scope=scope)
-            snapshot = EngineReader(target, now=now).snapshot()
-            for part in Part:
-                Comparer(self._world, target).part(f"in the clone, checkpoint {scope}", part, snapshot, cut)
-        for writer in sorted({*PROCESSES.values()}):
-            self._go_on(writer, target)
+        self._clone(Clone(ANEW, 0))
 
     def _name_of(self, past: Remembered) -> str | None:
         names = [name for name, version in self._maintenance.horizon.tags.items() if version == past.version]
         return names[0] if names else past.version
-
-    def _go_on(self, writer: str, target: Store) -> None:
-        """Each writer's next commit has the next revision, wherever its timeline has one end."""
-        heads = [self._timelines.transactions[uuid] for uuid in self._timelines.heads(writer)]
-        if len(heads) == 1:
-            with Catalog(target).writer(writer, database=DATABASE, clock=self._world.time.now) as held:
-                with held.transaction() as tx:
-                    pass
-                assert tx.committed is not None
-                check(f"the next revision of {writer} in the clone", heads[0].revision + 1, tx.committed.revision)

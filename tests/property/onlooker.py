@@ -8,16 +8,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bucketcatalog import Catalog, InvalidOption, between
+from bucketcatalog.cut import Head
+from bucketcatalog.facts import Expects, Kind
+from bucketcatalog.log.files import LogFiles
+from bucketcatalog.render import output_schema, render, version_names
+from bucketcatalog.replay.tail import every_event
 from bucketcatalog.store.base import Store
 
 from .columns import COLUMNS, DATABASE, EPOCH, KEYS, MICROSECOND
 from .differences import Change
-from .model import ConflictKind, Key, Op
+from .model import ABSENT, ConflictKind, Key, Op, VersionName
 from .pages import ListRequest, Page
-from .stores import View
+from .stores import Published, View
 
 _CONFLICTS = {"late_update": ConflictKind.LATE_UPDATE, "expectation": ConflictKind.EXPECTATION}
 
@@ -57,6 +63,22 @@ class EngineReader:
         rows = [(_key(table, row), Change(row["_change_type"])) for row in _rows(found)]
         assert len(dict(rows)) == len(rows), "the net difference has at most one row a key"
         return dict(rows)
+
+    def expectations(self, table: str, transaction: Published) -> dict[Key, VersionName | None]:
+        """What the PUTs of one table in a transaction, at most one a key, say that they replace: a version, nothing at all, or None."""
+        definition = self._catalog.database(DATABASE).definition(table)
+        files = LogFiles(self._catalog.store, DATABASE)
+        read = files.transaction(transaction.writer, Head(transaction.revision, uuid.UUID(transaction.uuid).bytes))
+        facts = every_event(files.store, [read], definition)
+        if facts is None:
+            return {}
+        puts = facts.take(pa.array(np.flatnonzero(facts.numbers("_kind") == Kind.VERSION)))
+        names = version_names(puts.column("_expects_uuid"), puts.column("_expects_seq")).to_pylist()
+        said = {Expects.VERSION: lambda name: name, Expects.ABSENT: lambda _: ABSENT, Expects.NOTHING_SAID: lambda _: None}
+        told = [said[Expects(it)](name) for it, name in zip(puts.numbers("_expects"), names, strict=True)]
+        keys = [_key(table, row) for row in render(puts, definition, output_schema(definition)).to_pylist()]
+        assert len(set(keys)) == len(keys), "a restore puts a key once"
+        return dict(zip(keys, told, strict=True))
 
 
 class EngineSnapshot:

@@ -25,6 +25,8 @@ from .timelines import EMPTY, Cut, Draft, Process, Uuid
 from .world import START, Remembered, Time, World
 
 MAINTAINERS = ("maintainer-1", "maintainer-2")
+ANEW = 1
+"""The maintainer whose process is a new one each time; the other's goes on, with all that it has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Tag:
     name: str
     number: int
     drop: bool = False
+    who: int = ANEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,33 @@ class DiesAtDelete(Wrapped):
             self.deleted.append(name)
         if dies:
             raise SimulatedCrash(name)
+
+
+class Passing(Wrapped):
+    """The store of a process that goes on from step to step; each step gives it another ``inner``."""
+
+
+class Processes:
+    """The maintainers' processes: the first one's keeps its catalog, and what that has read, until it dies."""
+
+    def __init__(self) -> None:
+        self._lasting: tuple[Passing, Catalog] | None = None
+
+    def catalog(self, who: int, store: Store) -> Catalog:
+        """The catalog of a maintainer for one step on this store."""
+        if who == ANEW:
+            return Catalog(store)
+        if self._lasting is None:
+            passing = Passing(store)
+            self._lasting = passing, Catalog(passing)
+        passing, catalog = self._lasting
+        passing.inner = store
+        return catalog
+
+    def dies(self, who: int) -> None:
+        """What a maintainer does next is done by a process that has read nothing."""
+        if who != ANEW:
+            self._lasting = None
 
 
 @dataclass(slots=True)
@@ -189,6 +219,7 @@ class Maintenance:
     ) -> None:
         """``optional`` says what a maintainer may have overlooked: what arrived too late for every checkpoint that there is."""
         self.horizon = Horizon()
+        self.processes = Processes()
         self._world = world
         self._timelines = world.timelines
         self._store = store
@@ -202,7 +233,7 @@ class Maintenance:
         dying = DiesAtDelete(self._store, step.dies_at, after=step.after)
         view = View(dying, self._world.time.now)
         try:
-            Catalog(view).prune(
+            self.processes.catalog(step.who, view).prune(
                 f"{step.older_than}s",
                 keep=step.keep,
                 grace=f"{step.grace}s",
@@ -214,6 +245,7 @@ class Maintenance:
             )
         except SimulatedCrash:
             self._say("    dies")
+            self.processes.dies(step.who)
         except CorruptionError as error:  # of a checkpoint that a tag may have, or else nobody
             check(f"{error.message} names a damaged file", True, any(name in error.message for name in self.horizon.damaged))
         self.note(view)
@@ -269,13 +301,13 @@ class Maintenance:
         """Give a name to what can be read, or take one back."""
         past = self._world.past(step.number)
         view = View(self._store, self._world.time.now)
-        catalog = Catalog(view)
+        catalog = self.processes.catalog(step.who, view)
         if step.drop and step.name in self.horizon.tags:
-            with catalog.writer(MAINTAINERS[1], database=DATABASE, clock=self._world.time.now) as held:
+            with catalog.writer(MAINTAINERS[step.who], database=DATABASE, clock=self._world.time.now) as held:
                 held.drop_tag(step.name)
             del self.horizon.tags[step.name]
         elif not step.drop and past.version is not None and self.horizon.may_read(past.version, past.cut):
-            with catalog.writer(MAINTAINERS[1], database=DATABASE, clock=self._world.time.now) as held:
+            with catalog.writer(MAINTAINERS[step.who], database=DATABASE, clock=self._world.time.now) as held:
                 tag = held.tag(step.name, version=past.version, replace=True)
             self.horizon.tags[step.name] = tag.version
             if tag.version != past.version:

@@ -96,7 +96,7 @@ class Repairing(Pruning):
             return
         forked = [action.subject for action in planned.actions if action.what == "join"] if step.waits else []
         view = View(self._store, self._world.time.now)
-        self._repair(view, step.who, join=forked)
+        self._repair(self._maintenance.processes.catalog(step.who, view), step.who, join=forked)
         self._maintenance.note(view)
         self._maintenance.horizon.damaged |= set(whole)
         self._check_now(self._store, "after a repair")
@@ -111,9 +111,9 @@ class Repairing(Pruning):
         names = {info.name for info in self._store.list("") if info.name.endswith(".ckpt")} - damaged
         return damaged | {name for name in names if segments_of(self._store.get(name)) & segments}
 
-    def _repair(self, store: Store, who: int, **options: Any) -> Repaired:
+    def _repair(self, catalog: Catalog, who: int, **options: Any) -> Repaired:
         now = self._world.time.now
-        return Catalog(store).repair(database=DATABASE, writer=MAINTAINERS[who], dry_run=False, clock=now, **options)
+        return catalog.repair(database=DATABASE, writer=MAINTAINERS[who], dry_run=False, clock=now, **options)
 
     def _needs_join(self, writer: str) -> bool:
         """Whether a timeline has several ends, not all of which may have been deleted."""
@@ -150,7 +150,7 @@ class Repairing(Pruning):
             found = snapshot.scan(table, columns=["_version"]).to_arrow()["_version"].to_pylist() if snapshot else []
             check(f"rows of {table} beside damage that are not there", set(), set(found) - live)
         try:
-            made = self._repair(copy, step.who)
+            made = self._repair(Catalog(copy), step.who)
         except BucketCatalogError as error:  # what no checkpoint can be made without
             check(f"{error.message} names a damaged file", True, any(name in error.message for name in damaged))
             return
@@ -178,7 +178,7 @@ class Repairing(Pruning):
         self._say(f"    {writer}@{found.revision} {found.uuid} at {found.commit_time - START:+}")
         self._check_now(self._store, "with a commit from the future")
         view = View(self._store, now)
-        self._repair(view, step.who, void=[f"{writer}@{found.revision}"])
+        self._repair(self._maintenance.processes.catalog(step.who, view), step.who, void=[f"{writer}@{found.revision}"])
         self._maintenance.note(view)
         check("what is voided", frozenset({made.uuid}), self._timelines.voided(self._timelines.visible() - visible))
         self._check_now(self._store, "after it was voided")

@@ -10,6 +10,7 @@ from .comparing import check, shown
 from .driver import Addressed
 from .machine import Machine
 from .model import ABSENT, Key, Op, State, Version, VersionName
+from .onlooker import EngineReader
 from .steps import TABLES, Fault
 from .timelines import Cut, Draft
 from .world import Remembered
@@ -102,6 +103,11 @@ class Restoring(Machine):
         self._settle(running, outcome, [Addressed(draft) for draft in drafts], None, must_commit=commits)
         for uuid in set(self._timelines.transactions) - before:
             self._check(table, past.cut, visible, self._world.state(visible | {uuid}))
+        expected = {draft.key: draft.expect for draft in drafts if draft.op is Op.PUT}
+        reader = EngineReader(self._store, now=self._world.time.now)
+        for found in outcome.published:
+            if found.arrived:
+                check("what a restore expects to replace", expected, reader.expectations(table, found))
 
     def _name_of(self, past: Remembered) -> str | None:
         """What a cut is called."""
