@@ -154,8 +154,14 @@ class Repairing(Pruning):
         except BucketCatalogError as error:  # what no checkpoint can be made without
             check(f"{error.message} names a damaged file", True, any(name in error.message for name in damaged))
             return
-        if not made.lost:
+        if all(finding.code == "UNREADABLE_HISTORY" for finding in made.lost):
             self._check_now(copy, "after a repair of a copy")
+            version = EngineReader(copy, now=self._world.time.now).snapshot().version
+            again = EngineReader(copy, now=self._world.time.now).snapshot(version=version)
+            for part in Part:
+                Comparer(self._world, copy).part(
+                    "by the version of now, after a repair of a copy", part, again, self._timelines.visible()
+                )
 
     # Commits from the future.
 

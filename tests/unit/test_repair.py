@@ -220,6 +220,23 @@ class TestCheckpoints:
         with pytest.raises(HistoryPruned):
             world.catalog().changes(end=later).to_arrow()
 
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
+    def test_without_that_of_the_horizon_the_history_up_to_the_next_one_is_said_to_be_lost(self, damage: str) -> None:
+        world = reached_by_another()
+        before = world.snapshot().view.horizon
+        assert before is not None and names(world.snapshot(version=str(before.cut))) == ["a", "b"]
+        own = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        DAMAGES[damage](Specimen(world, {}), own)
+        for dry_run in (True, False):
+            (lost,) = repair(world, dry_run=dry_run).lost
+            assert (lost.code, lost.file) == (
+                "UNREADABLE_HISTORY",
+                own,
+            ) and "Versions between the horizon and a later checkpoint are lost with it." in lost.message
+        with pytest.raises(CorruptionError, match=own):
+            world.snapshot(version=str(before.cut))
+        assert repair(world).lost == () and errors(world) == [] and names(world.snapshot()) == ["a", "b"]
+
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
         world = World()

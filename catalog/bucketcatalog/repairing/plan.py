@@ -7,7 +7,7 @@ is voided, only where the caller says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .. import paths
@@ -21,9 +21,11 @@ from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
 from ..fetch import read_index
 from ..log.coverage import Covered
 from ..log.files import ChosenFiles
+from ..log.horizon import Horizon
 from ..log.looking import newest_view
 from ..log.owner import MAX_CLOCK_SKEW
 from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..log.walking import version_view
 from ..store.base import Store
 from ..times import parse_causal
 from .rebuild import rebuilt
@@ -124,7 +126,10 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
         dropped=dropped,
         instead=() if again is None else again.parts,
         actions=tuple(actions),
-        lost=tuple(_lost(walk, findings, view, {_name(walk, ref) for ref in dropped})),
+        lost=(
+            *_lost_history(without, walk, {ref: broken[ref] for ref in dropped}),
+            *_lost(walk, findings, view, {_name(walk, ref) for ref in dropped}),
+        ),
     )
 
 
@@ -230,6 +235,19 @@ def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tupl
                 if max(heads).revision > view.cut.newest_revision(writer):
                     return view, f"It covers revision {max(heads).revision} of {writer}, which is gone."
     return view, ""
+
+
+def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
+    """What is lost with the horizon's own checkpoint, where that is dropped and no other is of its cut; ``dropped`` say why they are."""
+    link = walk.horizon.boundary.checkpoint if walk.horizon is not None else None
+    if walk.horizon is None or link is None or (link.writer, link.head) not in dropped:
+        return
+    try:
+        version_view(files, walk.horizon.cut, Horizon(walk.horizon.boundary, files))
+    except (CorruptionError, UnsupportedFormat):
+        ref = link.writer, link.head
+        text = f"{dropped[ref]} Versions between the horizon and a later checkpoint are lost with it."
+        yield Finding("UNREADABLE_HISTORY", _name(walk, ref), text)
 
 
 def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: Collection[str]) -> Iterator[Finding]:
