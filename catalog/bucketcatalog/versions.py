@@ -58,18 +58,20 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
     cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
     try:
         return version_view(files, cut, horizon, writers)
-    except HistoryPruned as error:
+    except (HistoryPruned, CorruptionError) as error:
         tags = [] if now is None else [tag for tag in _given(now) if tag.cut == cut]
         if now is None or not tags:
             raise
         return _tagged_view(files, max(tags, key=lambda tag: tag.stamp), now, error)
 
 
-def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned) -> View:
-    """The view of a tag's cut behind the horizon from the transactions, which stay until the tag has a checkpoint."""
+def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned | CorruptionError) -> View:
+    """The view of a tag's cut from the transactions, which stay until it has a checkpoint: where it has none, or none can be read."""
     try:
         return version_view(files, tag.cut)
     except (MissingObject, InvalidVersion):
+        if isinstance(error, CorruptionError):
+            raise error from None
         if now.horizon is None or not rests_on_what_is_gone(files, tag.cut, now.horizon):
             raise  # nobody was allowed to delete that
         if is_of_source(files, now.cut, tag):

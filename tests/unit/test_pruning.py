@@ -602,6 +602,33 @@ def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transaction
     assert {f.severity.value for f in verified(world)} == {"info"}
 
 
+def test_a_tag_after_the_horizon_is_read_and_kept_without_the_horizons_checkpoint_while_its_transactions_are_there(
+    world: World,
+) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        world.clock.tick(HOUR)
+        checkpoint(world)
+        world.clock.tick(2 * DAY)
+        prune(world)
+        put(world, writer, "y")
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("between")
+        put(world, writer, "z")
+    own = own_checkpoint(world)
+    checkpoint(world, "compactor-2")
+    for name in own:
+        world.store.delete(name)
+    assert names(world.snapshot(version="between")) == ["x", "y"]
+    world.clock.tick(2 * DAY)
+    for _ in range(2):
+        prune(world)
+        world.clock.tick(GRACE)
+    assert prune(world).published is not None
+    assert names(world.snapshot(version="between")) == ["x", "y"] and names(world.snapshot()) == ["x", "y", "z"]
+    assert "a/default/transactions/" + "0" * 20 not in {name.rpartition("/")[0] for name in stored(world, ".txn")}
+
+
 def test_without_the_horizons_checkpoint_tags_are_read_and_what_lies_behind_is_refused(world: World) -> None:
     with world.writer("a") as writer:
         put(world, writer, "w")
