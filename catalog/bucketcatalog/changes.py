@@ -7,7 +7,7 @@ difference compares the live rows of the two cuts; both are streams in key order
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,18 @@ from .base import TableBase
 from .codec.transactions import Transaction
 from .cut import Cut
 from .errors import InvalidOption
-from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, concat
+from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, commit_times, concat
 from .keys import KeyRange, encode_keys
 from .merge import Part
 from .metadataschemas import METADATA_TABLES
 from .planning import Slice
 from .reading import empty_rows, read_slice
 from .render import output_schema, render, version_names
+from .replay.state import Mask
 from .replay.tail import every_event
 from .snapshot import DELETED_PREFIX, Snapshot
 from .store.base import Store
-from .tables import TIMESTAMP, Table
+from .tables import TIMESTAMP, Default, Table
 
 CHANGE_TYPE = "_change_type"
 _EVENT_COLUMNS = [
@@ -61,7 +62,8 @@ class Changes:
     """The events between two cuts of one table, by stamp.
 
     ``_change_type`` is put, update, delete or purge; ``_version`` the version concerned, null for a blind delete; ``_stamp`` names the
-    event itself. Row columns are those of the event: deletes and purges have only the key.
+    event itself. Row columns are those of the event: deletes and purges have only the key, and every other column is null there. Puts and
+    updates carry whole rows; times that their defaults stand for are those that the table shows.
     """
 
     store: Store
@@ -139,8 +141,29 @@ def _shown(facts: Facts, table: Table) -> pa.Table:
         one_chunk(facts.transactions["writer"]).take(position),
         one_chunk(facts.transactions["revision"]).take(position),
     ]
-    rows = render(facts, table, output_schema(table))
-    return pa.table([*columns, *rows.columns], schema=changes_schema(table))
+    has_row = (kinds == Kind.VERSION) | update
+    return pa.table([*columns, *_rows_of(facts, table, update, has_row)], schema=changes_schema(table))
+
+
+def _rows_of(facts: Facts, table: Table, update: Mask, has_row: Mask) -> Iterator[pa.Array]:
+    """The row columns of events: defaults are for those that carry a row, and what the others do not say is null."""
+    own = pa.array(np.arange(len(facts)), mask=~has_row)
+    shown = render(_begun(facts, table, update), table, output_schema(table))
+    for column, values in zip(table.columns, shown.columns, strict=True):
+        yield values if column.name in table.key or has_row.all() else one_chunk(values).take(own)
+
+
+def _begun(facts: Facts, table: Table, update: Mask) -> Facts:
+    """The facts with the commit time of the PUT, which the version's name holds, where an UPDATE leaves it to that."""
+    rows = facts.rows
+    times = pa.array(commit_times(facts.column("_name_uuid")), mask=~update).cast(TIMESTAMP)
+    for name in (column.field_name for column in table.columns if column.default is Default.CREATED):
+        if name in rows.column_names:
+            said = pc.coalesce(one_chunk(rows.column(name)), times)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, said)
+        else:
+            rows = rows.append_column(name, times)
+    return replace(facts, rows=rows)
 
 
 @dataclass(frozen=True)

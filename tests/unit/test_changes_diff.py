@@ -9,7 +9,7 @@ import pytest
 from bucketcatalog import InvalidOption, InvalidVersion, UnknownTable
 from bucketcatalog.writer import Writer
 
-from .helpers import World, bucket, obj, rows, time_at
+from .helpers import World, bucket, messages, obj, proto, rows, time_at, version
 
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
@@ -127,6 +127,62 @@ def test_change_events_name_themselves_and_the_version_they_concern(world: World
         else:
             assert event["_version"] in puts - {event["_stamp"]}
     assert len({event["_stamp"] for event in events}) == len(events)
+
+
+PLAIN = proto(
+    """
+    message Plain {
+      option (table) = { name: "test.plain" key: "k" id: "u" };
+      int32 k = 1;
+      int32 number = 2;
+      string text = 3;
+      bytes u = 4 [(column) = {type: LOGICAL_TYPE_UUID}];
+      optional int64 made = 5 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS default: COLUMN_DEFAULT_CREATED}];
+      optional int64 seen = 6 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS default: COLUMN_DEFAULT_MODIFIED}];
+    }
+    """
+)
+
+
+@pytest.mark.parametrize("rows_of_each", [1, 70], ids=["one by one", "in columns"])
+def test_deletes_and_purges_have_their_key_and_nothing_that_nobody_said(world: World, rows_of_each: int) -> None:
+    catalog = world.catalog()
+    catalog.register(messages(PLAIN)["Plain"])
+    writer = world.writer(catalog=catalog)
+
+    def keys(first: int, named: bool = False) -> list[dict[str, Any]]:
+        found = [{"k": first + n} for n in range(rows_of_each)]
+        return [key | ({"_version": version(key, world.snapshot(), "test.plain")} if named else {}) for key in found]
+
+    world.commit(writer, ("put", "test.plain", [key | {"number": 7} for key in keys(0) + keys(100)]))
+    named = keys(100, named=True)
+    start = world.snapshot().version
+    world.commit(writer, ("delete", "test.plain", keys(0)))
+    world.commit(writer, ("delete", "test.plain", named))
+    world.commit(writer, ("purge", "test.plain", named))
+
+    found = world.catalog().changes(table="test.plain", start=start).to_arrow().to_pylist()
+    assert [event["_change_type"] for event in found] == [*["delete"] * rows_of_each * 2, *["purge"] * rows_of_each]
+    assert [event["k"] for event in found] == [key["k"] for key in keys(0) + named + named]
+    nothing = dict.fromkeys(("number", "text", "u", "made", "seen"))
+    assert all({name: event[name] for name in nothing} == nothing for event in found)
+
+
+def test_puts_and_updates_have_the_times_that_their_rows_have(world: World) -> None:
+    catalog = world.catalog()
+    catalog.register(messages(PLAIN)["Plain"])
+    writer = world.writer(catalog=catalog)
+    world.commit(writer, ("put", "test.plain", {"k": 1}))
+    put, meant = time_at(world.clock.now), version({"k": 1}, world.snapshot(), "test.plain")
+    world.commit(writer, ("update", "test.plain", {"k": 1, "text": "x", "_version": meant}))
+    update = time_at(world.clock.now)
+
+    first, second = world.catalog().changes(table="test.plain").to_arrow().to_pylist()
+    assert (first["number"], first["text"], first["u"]) == (0, "", "00000000-0000-0000-0000-000000000000")
+    assert (first["made"], first["seen"]) == (put, put)
+    assert (second["made"], second["seen"]) == (put, update)
+    (shown,) = rows(world.snapshot(), "test.plain")
+    assert shown == {name: second[name] for name in shown}
 
 
 def test_changes_of_another_table_are_its_own(world: World, writer: Writer) -> None:
