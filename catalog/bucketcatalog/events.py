@@ -93,7 +93,7 @@ def facts_of_events(table: Table, events: Sequence[Placed], transactions: pa.Tab
 def _fact(position: int, sequence: int, event: Event) -> dict[str, Any]:
     fact: dict[str, Any] = dict.fromkeys(FACT_COLUMNS)
     fact["_txn"], fact["_seq"] = position, sequence
-    if event.has_expectation:
+    if event.has_expectation and (event.kind == _PUT or event.version is None):  # what names a version expects nothing
         expects = event.expects
         fact["_expects"] = int(Expects.ABSENT if expects is None else Expects.VERSION)
         if expects is not None:

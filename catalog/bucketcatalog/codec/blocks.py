@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from ..arrays import one_chunk
 from ..errors import CorruptionError, UnsupportedFormat
-from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Expects, Facts, Kind, commit_times, conform
+from ..facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, TRANSACTIONS, End, Expects, Facts, Kind, commit_times, conform
 from ..keyfilters import Hashes, hash_keys
 from ..keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..tables import Table
@@ -29,6 +29,7 @@ from .seal import block_checksum, seal_block
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
 _POSITIONS = ("_txn", "_row_txn", "_end_txn")
+_NAME = ("_name_uuid", "_name_seq")
 _KINDS: dict[str, type[IntEnum]] = {"_kind": Kind, "_end_kind": End, "_expects": Expects, "_end_expects": Expects}
 
 
@@ -199,7 +200,7 @@ def decode_block(
     try:
         message = log_pb2.Block.FromString(data)
         header = header_of(message.header)
-        transactions = read_stream(message.transactions) if message.transactions else NO_TRANSACTIONS
+        transactions = _transactions(message.transactions)
         whole = keys.covers(header.first_key, header.last_key)
         needed = columns if whole or columns is None else {*columns, *(c.field_name for c in table.key_columns)}
         stored = stored_rows(message.rows, header.same, needed, name)
@@ -216,7 +217,27 @@ def decode_block(
         )
     facts = Facts(transactions, rows)
     _check_kinds(facts, name)
+    if columns is None or {"_kind", *_NAME} <= {*columns}:
+        _check_names(facts, name)
     return facts
+
+
+def _transactions(data: bytes) -> pa.Table:
+    """A block's list of transactions. What it declares of nulls says nothing; that there are none does (``ValueError``)."""
+    if not data:
+        return NO_TRANSACTIONS
+    listed = read_stream(data)
+    return listed if listed.schema.equals(TRANSACTIONS) else listed.select(TRANSACTIONS.names).cast(TRANSACTIONS)
+
+
+def _check_names(facts: Facts, name: str) -> None:
+    """``CorruptionError`` where a fact is about a version and does not say which."""
+    named = pa.array(facts.numbers("_kind") == Kind.NAMED)
+    if any(facts.column(column).filter(named).null_count for column in _NAME):
+        raise CorruptionError(
+            f"{name} holds a block with a fact that names no version: nobody can tell what it is about.",
+            next_step="Restore the file from a copy.",
+        )
 
 
 def _check_kinds(facts: Facts, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..cut import Cut, Head
 from ..v1 import log_pb2
-from .cuts import cut_message, cut_of
+from .cuts import cut_message, cut_of, uuid_of
 from .tags import UNPUBLISHED, Stamp, stamp_message, stamp_of
 
 
@@ -69,7 +69,9 @@ def boundary_of(message: Any, stamp: Stamp | None = None) -> Boundary:
     link = message.checkpoint
     return Boundary(
         horizon=cut_of(message.horizon.writers),
-        checkpoint=CheckpointLink(link.writer, link.revision, link.uuid, link.digest) if message.HasField("checkpoint") else None,
+        checkpoint=CheckpointLink(link.writer, link.revision, uuid_of(link), link.digest)
+        if message.HasField("checkpoint")
+        else None,
         data=message.data,
         settled=message.settled,
         first=cut_of(message.first.writers),

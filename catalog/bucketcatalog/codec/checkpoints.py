@@ -13,7 +13,7 @@ from ..errors import CorruptionError
 from ..tables import Table
 from ..v1 import log_pb2
 from .boundaries import Boundary, boundary_message, boundary_of
-from .cuts import cut_message, cut_of
+from .cuts import cut_message, cut_of, head_of, uuid_of
 from .descriptors import parse_definition
 from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segmentrefs import SegmentReference, known_segments, segment_message
@@ -148,9 +148,14 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
     body = unseal(data, name, "a checkpoint")
     try:
         message = log_pb2.Checkpoint.FromString(body)
-    except DecodeError as error:
+        check_format(message, name)
+        return _checkpoint_of(message, data, name)
+    except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} is no checkpoint: {error}.", next_step="Restore the file from a copy.") from None
-    check_format(message, name)
+
+
+def _checkpoint_of(message: log_pb2.Checkpoint, data: bytes, name: str) -> Checkpoint:
+    """The checkpoint that a message holds; ``ValueError`` where it names something by what is no name."""
     segments = known_segments(message.segments, name)
     return Checkpoint(
         writer=message.writer,
@@ -184,11 +189,11 @@ def _definition(entry: log_pb2.TableDefinition) -> Definition:
 
 
 def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:
-    recent = frozenset(Head(head.revision, head.uuid) for head in entry.recent)
-    branches = frozenset(Head(head.revision, head.uuid) for head in entry.branches)
+    recent = frozenset(map(head_of, entry.recent))
+    branches = frozenset(map(head_of, entry.branches))
     return Coverage(entry.list_from, recent, branches, entry.newest_commit_time, entry.transactions)
 
 
 def _application(entry: log_pb2.ApplicationResult) -> ApplicationResult:
-    link = Link(entry.transaction.revision, entry.transaction.uuid, entry.transaction.digest)
+    link = Link(entry.transaction.revision, uuid_of(entry.transaction), entry.transaction.digest)
     return ApplicationResult(entry.writer, entry.id, entry.version, link, entry.commit_time)

@@ -1,4 +1,4 @@
-"""Cuts between messages and values."""
+"""Cuts between messages and values, and the uuids that messages name files by."""
 
 from __future__ import annotations
 
@@ -17,5 +17,18 @@ def cut_message(cut: Cut) -> Any:
 
 
 def cut_of(writers: Any) -> Cut:
-    """The cut that repeated WriterHeads hold."""
-    return Cut.of((entry.writer, Head(head.revision, head.uuid)) for entry in writers for head in entry.heads)
+    """The cut that repeated WriterHeads hold; ``ValueError`` where a uuid is none."""
+    return Cut.of((entry.writer, head_of(head)) for entry in writers for head in entry.heads)
+
+
+def head_of(message: Any) -> Head:
+    """The head that a message holds, or anything that has a revision and a uuid; ``ValueError`` where the uuid is none."""
+    return Head(message.revision, uuid_of(message))
+
+
+def uuid_of(message: Any) -> bytes:
+    """The uuid of a message; ``ValueError`` where it is none."""
+    uuid: bytes = message.uuid
+    if len(uuid) != 16:
+        raise ValueError(f"it names something by {len(uuid)} bytes where a uuid has 16")
+    return uuid

@@ -64,9 +64,9 @@ def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
     columns = {column.number: column for column in table.columns}
     try:
         row = _read(row_class(table.definition).FromString(data), columns)
-    except DecodeError:
+    except (DecodeError, ValueError) as error:
         raise CorruptionError(
-            f"{name} holds a row of table {table.name!r} that cannot be read.", next_step="Restore the file from a copy."
+            f"{name} holds a row of table {table.name!r} that cannot be read: {error}.", next_step="Restore the file from a copy."
         ) from None
     for column in table.key_columns:
         row.setdefault(column.field_name, column.zero)
@@ -92,4 +92,8 @@ def _value(column: Column, value: Any) -> Any:
 
 
 def _single(column: Column, value: Any) -> Any:
-    return _read(value, {child.number: child for child in column.children}) if column.type is DataType.MESSAGE else value
+    if column.type is DataType.MESSAGE:
+        return _read(value, {child.number: child for child in column.children})
+    if column.type is DataType.UUID and len(value) != 16:
+        raise ValueError(f"its {column.name} has {len(value)} bytes where a uuid has 16")
+    return value

@@ -10,6 +10,7 @@ from ..errors import UnsupportedFormat
 from ..paths import uuid_text
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, Purpose, Side
+from .cuts import uuid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,8 @@ def segment_message(reference: SegmentReference) -> Any:
 
 def known_segments(messages: Any, name: str) -> tuple[SegmentReference, ...]:
     """The references that file ``name`` holds; ``UnsupportedFormat`` where they speak of what this release does not know."""
+    for message in messages:
+        uuid_of(message)
     try:
         return tuple(segment_of(message) for message in messages)
     except ValueError as error:

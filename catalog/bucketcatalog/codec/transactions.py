@@ -15,7 +15,7 @@ from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
 from .boundaries import Boundary, boundary_message, boundary_of
-from .cuts import cut_message, cut_of
+from .cuts import cut_message, cut_of, uuid_of
 from .descriptors import parse_definition
 from .rows import decode_row, encode_row
 from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
@@ -26,6 +26,9 @@ from .wire import field_spans
 
 MAX_ACTIONS = 64
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
+_LAST_SEQUENCE = (1 << 31) - 1
+_NAMING = {EventKind.UPDATE: "an update", EventKind.PURGE: "a purge"}
+"""What has to name the version that it is about."""
 _WIRE_KINDS = {
     EventKind.PUT: log_pb2.EVENT_KIND_PUT,
     EventKind.UPDATE: log_pb2.EVENT_KIND_UPDATE,
@@ -128,7 +131,7 @@ def action_of(event: Event, table: Table) -> Any:
 
 
 def event_of(action: Any, table: Table, name: str) -> Event:
-    """The event that a message of file ``name`` holds."""
+    """The event that a message of file ``name`` holds; ``CorruptionError`` where it names no version and has to, or by what is no name."""
     try:
         kind = EventKind(action.kind)
     except ValueError:
@@ -136,18 +139,32 @@ def event_of(action: Any, table: Table, name: str) -> Event:
             f"{name} holds an event of the unknown kind {action.kind}.",
             next_step="Read it with a newer release of bucketcatalog.",
         ) from None
-    version = VersionName(action.version.uuid, action.version.sequence) if action.HasField("version") else None
+    version = _version_name(action.version, name) if action.HasField("version") else None
+    if version is None and kind in _NAMING:
+        raise CorruptionError(
+            f"{name} holds {_NAMING[kind]} that names no version: nobody can tell what it is about.",
+            next_step="Restore the file from a copy.",
+        )
     what = action.expects.WhichOneof("what") if action.HasField("expects") else None
-    expected = action.expects.version
     return Event(
         table=action.table,
         kind=kind,
         row=decode_row(table, action.row, name),
         version=version,
         has_expectation=what is not None,
-        expects=VersionName(expected.uuid, expected.sequence) if what == "version" else None,
+        expects=_version_name(action.expects.version, name) if what == "version" else None,
         moved=action.moved,
     )
+
+
+def _version_name(message: Any, name: str) -> VersionName:
+    """The version that a message of file ``name`` names."""
+    if len(message.uuid) != 16 or message.sequence > _LAST_SEQUENCE:
+        raise CorruptionError(
+            f"{name} holds an event that names the version {message.uuid.hex()}:{message.sequence}, which can be none.",
+            next_step="Restore the file from a copy.",
+        )
+    return VersionName(message.uuid, message.sequence)
 
 
 def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks: Sequence[EncodedBlock]) -> bytes:
@@ -194,7 +211,11 @@ def void_message(void: Void) -> Any:
 
 def void_of(message: Any) -> Void:
     """The void that a message holds."""
-    return Void(message.writer, Link(message.revision, message.uuid, message.digest))
+    return Void(message.writer, _link_of(message))
+
+
+def _link_of(message: Any) -> Link:
+    return Link(message.revision, uuid_of(message), message.digest)
 
 
 def decode_transaction(data: bytes, name: str) -> Transaction:
@@ -204,8 +225,13 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         message = log_pb2.Transaction.FromString(body)
         check_format(message, name)
         blocks = tuple(_block_places(body, message.blocks, name))
+        return _transaction_of(message, blocks, data, name)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
+
+
+def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...], data: bytes, name: str) -> Transaction:
+    """The transaction that a message holds; ``ValueError`` where it names something by what is no name."""
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
     stamp = (message.commit_time, message.writer, message.revision, message.uuid)
     return Transaction(
@@ -215,7 +241,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         uuid=message.uuid,
         commit_time=message.commit_time,
         lateness_bound=message.lateness_bound,
-        parents=tuple(Link(link.revision, link.uuid, link.digest) for link in message.parents),
+        parents=tuple(map(_link_of, message.parents)),
         operation=message.operation.name,
         metadata=dict(message.operation.metadata),
         metrics=dict(message.operation.metrics),

@@ -87,6 +87,24 @@ class SpecReader:
         said = [emptied(transaction) if ref in voided else transaction for ref, transaction in tail.items()]
         return Answer(*self._facts(said, checkpoints, classes), tag_entries(said, checkpoints))
 
+    def name(self, writer: str, revision: int, uuid: bytes) -> str:
+        """The name of a transaction."""
+        return f"{writer}/{self.database}/transactions/{revision:020}/{UUID(bytes=uuid)}.txn"
+
+    def heads(self) -> list[Ref]:
+        """The transactions that no other follows."""
+        parents = {(ref[0], link.revision, link.uuid) for ref, t in self.transactions.items() for link in t.parents}
+        return sorted(self.transactions.keys() - parents)
+
+    def facts(self, some: Iterable[Any], every: Iterable[Any]) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
+        """The facts of the events of some transactions by table and key, the tables as ``every`` transaction defines them."""
+        tables, _ = self._facts(every, [])
+        facts: dict[str, dict[bytes, list[Fact]]] = {name: {} for name in tables}
+        for transaction in some:
+            for name, fact in self._events(transaction, tables):
+                facts[name].setdefault(encoded_key(tables[name], fact.row), []).append(fact)
+        return tables, facts
+
     def _facts(
         self, tail: Iterable[Any], checkpoints: Iterable[Any], classes: frozenset[int] | None = None
     ) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
