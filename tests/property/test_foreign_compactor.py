@@ -23,7 +23,7 @@ from tests.unit.test_spec_reader import compare
 from .driver import quiet
 from .test_histories import ANY_SPEED
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_FOREIGN_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("BUCKETCATALOG_FOREIGN_HISTORIES", "40"))
 TABLES = proto(
     """
     message Row {

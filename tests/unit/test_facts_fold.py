@@ -145,6 +145,15 @@ CASES: dict[str, tuple[list[At], list[Row]]] = {
         [update(3, name(1), 30), update(2, name(1), 20)],
         [("NAMED", None, 30, (3, 0), None, "NONE", False)],
     ),
+    "an update that has no effect leaves nothing of a name": ([update(2, name(3), 20)], []),
+    "an update that has no effect leaves no row beside an end": (
+        [update(2, name(3), 20), delete(5, name(3))],
+        [("NAMED", None, None, None, (5, 0), "NAMED_DELETE", False)],
+    ),
+    "an update that has no effect leaves no row beside a purge": (
+        [update(2, name(3), 20), purge(1, name(3))],
+        [("NAMED", None, None, None, None, "NONE", True)],
+    ),
     "a purge of a live version waits for its end": ([put(1), purge(2, name(1))], [version(1, 1, purged=True)]),
     "a purge forgets the row of an ended version whatever its stamp": (
         [put(3), delete(5), purge(1, name(3))],
@@ -216,6 +225,20 @@ def test_updates_change_neither_key_nor_id_nor_data_reference() -> None:
     state = fold(facts([put(1), update(2, name(1), 20)]), TABLE)
 
     assert state.rows[ID].to_pylist() == [bytes([1] * 16)] and state.rows[LENGTH].to_pylist() == [20]
+
+
+def test_a_name_has_the_whole_row_of_its_latest_update_and_expects_nothing_however_it_was_folded() -> None:
+    def with_id(time: int, value: int) -> At:
+        row = KEY | {ID: bytes([time] * 16), LENGTH: value}
+        return At(time, Event("objects", EventKind.UPDATE, row, name(1), has_expectation=True))
+
+    events = [with_id(2, 20), with_id(3, 30), delete(4, name(1), has_expectation=True), purge(5, name(1))]
+    for order in itertools.permutations(events):
+        for at in range(len(order)):
+            parts = [fold(facts(part), TABLE) for part in (order[:at], order[at:])]
+            state = fold(concat(parts), TABLE)
+            assert state.rows[ID].to_pylist() == [bytes([3] * 16)] and state.rows[LENGTH].to_pylist() == [30]
+            assert not state.numbers("_expects").any()
 
 
 def test_keys_do_not_touch_each_other() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidRows
+from bucketcatalog.codec.descriptors import table_of
+from bucketcatalog.schema import merge
 from bucketcatalog.writer import Writer
 
 from .helpers import OWNER, World, messages, proto, rows
@@ -183,6 +186,43 @@ def test_changes_and_diffs_show_both_definitions(checkpoint: bool) -> None:
     ]
     diff = world.catalog().diff(table="my.rows", start=start).to_arrow().to_pylist()
     assert [(d["_change_type"], d["k"]) for d in diff] == [("created", "new00"), ("created", "new01")]
+
+
+NUMBERS = (
+    "int32",
+    "sint32",
+    "sfixed32",
+    "int64",
+    "sint64",
+    "sfixed64",
+    "uint32",
+    "fixed32",
+    "uint64",
+    "fixed64",
+    "float",
+    "double",
+)
+WIDER = {frozenset(pair) for pair in (("int32", "int64"), ("sint32", "sint64"), ("uint32", "uint64"))}
+"""The numbers that can be read together: docs/spec/tables.md, "Several definitions"."""
+
+
+def test_numbers_that_are_encoded_alike_are_read_as_the_wider_and_no_others() -> None:
+    bodies = (
+        f'message Of_{kind} {{ option (table) = {{ name: "my.n" key: "k" }}; string k = 1; optional {kind} n = 2; }}'
+        for kind in NUMBERS
+    )
+    declared = messages(proto(*bodies))
+    tables = {kind: table_of(declared[f"Of_{kind}"]) for kind in NUMBERS}
+
+    def together(older: str, newer: str) -> str | None:
+        try:
+            return merge(tables[older], tables[newer]).by_name["n"].type.value
+        except IncompatibleTable:
+            return None
+
+    for older, newer in permutations(NUMBERS, 2):
+        wider = max(older, newer, key=lambda kind: kind[-2:]).removeprefix("s") if {older, newer} in WIDER else None
+        assert together(older, newer) == wider, (older, newer)
 
 
 CONTRADICTIONS = {

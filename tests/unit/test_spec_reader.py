@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CatalogWarning
+from bucketcatalog.checking.findings import Severity
 from bucketcatalog.codec.transactions import Link, Void
 from bucketcatalog.incarnations import NAMESPACE
 from bucketcatalog.log.files import LogFiles
@@ -20,7 +21,7 @@ from bucketcatalog.restoring import restore
 from bucketcatalog.snapshot import Snapshot
 from bucketcatalog.store.local import LocalStore
 from tests.docs import spec_reader
-from tests.docs.spec_reader import LIVE, SpecReader, message, seal
+from tests.docs.spec_reader import LIVE, SpecReader, Style, compact, message, seal
 from tests.docs.spec_reader import reader as reading
 
 from .helpers import MINUTE, World, bucket, messages, names, obj, proto, rows, version
@@ -298,6 +299,30 @@ def test_a_checkpoint_of_a_checkpoint_says_the_same(script: Script, tmp_path: Pa
     reader = SpecReader(copied(script.world, tmp_path))
 
     compare(reader.from_checkpoints(checkpoint_of(reader, "compactor-1")), Catalog(tmp_path).snapshot())
+
+
+STYLES = {
+    "as ours": Style(),
+    "otherwise": Style(flags=True, own_row_stamps=True, superseded=False),
+    "in levels": Style(levels=3, own_row_stamps=True),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_checkpoint_that_was_written_from_the_specification_is_read_and_found_right(
+    script: Script, tmp_path: Path, style: str
+) -> None:
+    script.writers["node-1"].checkpoint()
+    script.go_on()
+    script.arrive_late()
+    ref = compact(SpecReader(copied(script.world, tmp_path)), "foreign", STYLES[style])
+    reader, catalog = SpecReader(tmp_path), Catalog(tmp_path)
+    snapshot = catalog.snapshot()
+
+    assert ref[0] in {checkpoint.writer for checkpoint in snapshot.view.checkpoints}
+    assert compare(reader.from_checkpoints(ref), snapshot) > 150
+    assert compare(reader.from_transactions(), snapshot) > 150
+    assert [str(f) for f in catalog.verify(deep=True) if f.severity is Severity.ERROR] == []
 
 
 def test_live_blocks_and_those_that_late_puts_ask_for_are_enough(script: Script, tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""Two states of the same keys compared bit for bit, whatever order their lists of transactions have."""
+"""Two states of the same keys compared bit for bit: by what they say, whatever order their lists of transactions have.
+
+Folded facts can be written in more ways than one, all of which every reader takes for the same: a VERSION may say whose its row is where
+that is its own, and rows may have columns that mean nothing there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import one_chunk, same_values
-from ..facts import FACT_COLUMNS, Facts, Kind
+from ..facts import FACT_COLUMNS, NO_STAMP, End, Facts, Kind
 from ..keys import encode_keys
 from ..tables import Table
 
@@ -19,7 +23,7 @@ _DEFAULTS = {"_kind": 0, "_end_kind": 0, "_expects": 0, "_end_expects": 0, "_pur
 
 def differing_keys(one: Facts, other: Facts, table: Table) -> pa.Array:
     """The keys, sorted and distinct, of which two folded states of one table say different things."""
-    left, right = _identified(one, table), _identified(other, table)
+    left, right = _identified(_meant(one, table), table), _identified(_meant(other, table), table)
     missing = [
         a["key"].filter(pc.invert(pc.is_in(a["name"], value_set=one_chunk(b["name"])))) for a, b in ((left, right), (right, left))
     ]
@@ -36,6 +40,33 @@ def differing_keys(one: Facts, other: Facts, table: Table) -> pa.Array:
     )
     distinct = pc.unique(found)
     return distinct.take(pc.sort_indices(distinct))
+
+
+def _meant(facts: Facts, table: Table) -> Facts:
+    """The same facts in the one way in which the fold writes them."""
+    if not len(facts):
+        return facts
+    kinds, row = facts.numbers("_kind"), facts.stamps("row")
+    is_version, ended = kinds == Kind.VERSION, facts.stamps("end") != NO_STAMP
+    purged = facts.numbers("_purged") > 0
+    if not table.keeps_tombstones:
+        purged |= is_version & ended
+    own_row = is_version & (row == facts.stamps())
+    bare = np.where(is_version, ended & purged, row == NO_STAMP)
+    unsaid = {
+        **dict.fromkeys(("_row_txn", "_row_seq"), own_row),
+        **dict.fromkeys(("_expects", "_expects_uuid", "_expects_seq"), kinds == Kind.NAMED),
+        **dict.fromkeys(("_end_expects", "_end_expects_uuid", "_end_expects_seq"), facts.numbers("_end_kind") != End.DELETE),
+        **{c.field_name: bare & ~(is_version & (c.field_name in table.fixed_columns)) for c in table.columns},
+        **dict.fromkeys((column.field_name for column in table.key_columns), np.zeros(len(facts), dtype=bool)),
+    }
+    own = np.arange(len(facts))
+    columns = {
+        name: one_chunk(values).take(pa.array(own, mask=unsaid[name])) if name in unsaid else one_chunk(values)
+        for name, values in zip(facts.rows.column_names, facts.rows.columns, strict=True)
+    }
+    says_something = (kinds != Kind.NAMED) | ~bare | ended | purged
+    return Facts(facts.transactions, pa.table(columns | {"_purged": pa.array(purged)})).filter(pa.array(says_something))
 
 
 def _chunks(values: Any) -> list[pa.Array]:

@@ -101,7 +101,8 @@ def _join(facts: Facts, groups: Stamps) -> tuple[Versions, Versions]:
         end_source=picked[end_at],
         purged=np.maximum.reduceat(facts.numbers("_purged")[picked], starts) > 0,
     )
-    return entries.where(has_version), entries.where(~has_version)
+    says_something = (entries.row_stamp != NO_STAMP) | (entries.end != NEVER) | entries.purged
+    return entries.where(has_version), entries.where(~has_version & says_something)
 
 
 def _effective(facts: Facts, picked: Stamps, named: Mask, row_stamp: Stamps, end: Stamps) -> tuple[Stamps, Stamps]:

@@ -114,15 +114,23 @@ def _state(versions: Versions, named: Versions, deletes: Deletes) -> _State:
 
 
 def _row_columns(facts: Facts, table: Table, state: _State) -> Iterator[tuple[str, pa.Array]]:
-    """The rows: what no UPDATE changes from the PUT, the rest from the latest row; of what is forgotten, and of stubs, the fixed part."""
-    forgotten = (state.kind == Kind.DELETE) | (state.purged & (state.kind == Kind.VERSION) & (state.end != NEVER))
-    origin = pa.array(state.source)
-    latest = origin
+    """The rows: of a version what no UPDATE changes from the PUT, the rest from the latest row, and nothing once it is forgotten.
+
+    A name has the row of its latest UPDATE as that has it, for what no UPDATE changes is the PUT's; else it has the key alone, as a stub
+    has. So it does not matter which facts were folded before.
+    """
+    is_version = state.kind == Kind.VERSION
+    forgotten = np.where(is_version, state.purged & (state.end != NEVER), state.row_stamp == NO_STAMP)
+    key = pa.array(state.source)
+    fixed = latest = key
+    if not is_version.all():
+        fixed = pa.array(np.where(is_version, state.source, state.row_source), mask=~is_version & forgotten)
     if forgotten.any() or not np.array_equal(state.source, state.row_source):
         latest = pa.array(state.row_source, mask=forgotten)
+    places = dict.fromkeys(table.fixed_columns, fixed) | {column.field_name: key for column in table.key_columns}
     for name, values in zip(facts.rows.column_names, facts.rows.columns, strict=True):
         if name not in FACT_COLUMNS:
-            yield name, one_chunk(values).take(origin if name in table.fixed_columns else latest)
+            yield name, one_chunk(values).take(places.get(name, latest))
 
 
 def _fact_columns(facts: Facts, state: _State) -> dict[str, pa.Array]:
@@ -149,7 +157,7 @@ def _expectations(facts: Facts, state: _State) -> dict[str, pa.Array]:
     """What PUTs and blind DELETEs expected, and what the DELETEs that ended versions did."""
     columns = {}
     present = set(facts.rows.column_names)
-    source = pa.array(state.source)
+    source = pa.array(state.source, mask=state.kind == Kind.NAMED)
     end_source = pa.array(state.end_source, mask=~state.by_delete)
     for own, end in zip(_EXPECTED, _END_EXPECTED, strict=True):
         if own in present or end in present:
