@@ -17,7 +17,7 @@ from .codec.segmentrefs import SegmentReference
 from .codec.segments import Origin
 from .contents import Contents
 from .cut import Cut, Head
-from .errors import CorruptionError, HistoryPruned
+from .errors import CorruptionError, HistoryPruned, InvalidVersion
 from .log.ancestry import without_ancestors
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
@@ -97,6 +97,11 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
     """
     started = clock.monotonic()
     view = view_to_keep(files, cut, horizon)
+    if view.cut != cut:
+        raise InvalidVersion(
+            f"The version {cut} is not closed: to be read it is completed to {view.cut}. No checkpoint can be kept of it.",
+            next_step="Give its tag to the version that it is completed to: bucketcatalog tag CATALOG NAME VERSION --replace.",
+        )
     parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
     place = _Place(writer, 0, view.lateness_bound, marked=False)
     return _prepared(files, place, view, _Merge(parent, False, 1, started))

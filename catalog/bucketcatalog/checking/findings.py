@@ -52,6 +52,9 @@ SORTS: Mapping[str, Sort] = {
     "FUTURE_TRANSACTION": Sort(
         _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
     ),
+    "UNCLOSED_READS": Sort(
+        _WARNING, "Have its writer name all that it has read. Readers complete what they show, so that no answer depends on it."
+    ),
     "UNMARKED_CHECKPOINT": Sort(
         _INFO, "Leave it to prune: its marker may be under way, or its maker died. The horizon or a tag may rest on such a file."
     ),

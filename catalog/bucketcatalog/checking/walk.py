@@ -31,6 +31,7 @@ from ..replay.tail import inline_actions
 from ..schema import Definitions
 from .blocks import check_block
 from .checkpoints import References, check_checkpoint, check_segment, read_checkpoints
+from .closure import check_reads
 from .deep import differences
 from .findings import Finding, unreadable, with_keys
 from .inventory import Inventory, inventory
@@ -74,6 +75,7 @@ class Walk:
         named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
         yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
+        yield from check_reads(self.files, self.log, self.voided, self.horizon)
         yield from check_forks(self.log, self.files)
         yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
         definitions = self._definitions()

@@ -64,21 +64,22 @@ class Gathering:
         It is fetched by name: what somebody has read may lie below where readers list from.
         """
         done: set[Ref] = set()
-        while missing := self._missing(done):
+        while missing := self.missing(done):
             try:
                 self.fetch(missing)
             except MissingObject as error:
                 raise MissingObject(f"{error.message} Later transactions build on it.", next_step=error.next_step) from None
 
-    def _missing(self, done: set[Ref]) -> list[Ref]:
-        refs: set[Ref] = set()
+    def missing(self, done: set[Ref] | None = None, *, of_covered: bool = True) -> list[Ref]:
+        """What is neither found nor covered, and what was found refers to, unless that is ``done``, which it becomes, or ``of_covered``."""
+        done, refs = set() if done is None else done, set[Ref]()
         for ref, transaction in self.found.items():
             if ref not in done:
                 refs |= {(ref[0], Head(link.revision, link.uuid)) for link in transaction.parents}
                 if self._closed_reads:
                     refs |= {(writer, head) for writer, heads in transaction.reads.heads.items() for head in heads}
                 done.add(ref)
-        for checkpoint in self.covered.checkpoints if self._closed_reads else ():
+        for checkpoint in self.covered.checkpoints if self._closed_reads and of_covered else ():
             refs |= {(writer, head) for writer, heads in checkpoint.reads.heads.items() for head in heads}
         return sorted(ref for ref in refs if ref not in self.found and not self.covered.holds(*ref))
 

@@ -9,6 +9,7 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.transactions import Transaction
 from ..cut import Cut, Head
 from ..errors import CorruptionError, InvalidVersion, MissingObject, UnsupportedFormat
+from .ancestry import without_ancestors
 from .coverage import Covered, choose
 from .files import LogFiles
 from .gathering import Gathering, Ref
@@ -25,13 +26,33 @@ def version_view(
     *,
     closed_reads: bool = True,
 ) -> View:
-    """The view of exactly this cut; ``InvalidVersion`` where it names what is not there.
+    """The view of this cut, completed until it is closed; ``InvalidVersion`` where it names what is not there.
 
     ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
-    those that were just listed. Without ``closed_reads`` it may be one that is closed under parents only, as of one writer's checkpoint.
+    those that were just listed. Without ``closed_reads`` the view is of exactly this cut, which may be closed under parents only, as of one
+    writer's checkpoint.
     """
     observed = files.store.now_us()
     listed = files.writers() if writers is None else writers
+    whole = cut
+    while True:
+        gathering, contains_horizon = _gathered(files, whole, cut, horizon, listed, closed_reads=closed_reads)
+        missing = gathering.missing(of_covered=contains_horizon) if closed_reads else []
+        if not missing:
+            break
+        whole = whole.joined(Cut.of(missing))
+    if not contains_horizon and horizon is not None:
+        return _kept_view(files, cut, horizon, observed)
+    return view_of(files, gathering, observed, cut if whole == cut else without_ancestors(files, whole))
+
+
+def _gathered(
+    files: LogFiles, cut: Cut, named: Cut, horizon: Horizon | None, listed: Sequence[str], *, closed_reads: bool
+) -> tuple[Gathering, bool]:
+    """What a cut is made from, of which somebody ``named`` a part, and whether it contains the ``horizon``.
+
+    Only parents are followed: what had been read is in the cut where that is closed.
+    """
     within = {writer: _checkpoints_within(files, writer, cut) for writer in listed}
     newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
     while True:
@@ -40,14 +61,14 @@ def version_view(
         except (CorruptionError, UnsupportedFormat):  # of the horizon's own
             if horizon is None or all(horizon.cut.newest_revision(w) <= cut.newest_revision(w) for w in horizon.cut.heads):
                 raise
-            return _kept_view(files, cut, horizon, observed)
+            return Gathering(files, Covered(files, ())), False
         gathering = Gathering(files, covered, closed_reads=closed_reads)
-        strange = _walk(gathering, cut)
+        strange = _walk(gathering, cut, named)
         if horizon is not None and len(strange) == 1 and horizon.is_own(strange[0]):
-            return _kept_view(files, cut, horizon, observed)
+            return gathering, False
         strange = strange or gathering.unaware()
         if not strange:
-            return view_of(files, gathering, observed, cut)
+            return gathering, True
         for checkpoint in (c for c in strange if newest.get(c.writer) is c):
             older = next(within[checkpoint.writer], None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
@@ -72,15 +93,15 @@ def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Chec
                 yield checkpoint
 
 
-def _walk(gathering: Gathering, cut: Cut) -> list[Checkpoint]:
-    """Fetch the uncovered ancestors of a cut; returns the chosen checkpoints that turn out not to lie within it."""
+def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
+    """Fetch the uncovered ancestors of a cut, of which a part was ``asked`` for; returns the chosen checkpoints that do not lie within it."""
     checkpoints = gathering.covered.checkpoints
     for writer in cut.heads:
         _read_ahead(gathering.covered, writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
     tops = {(writer, head) for c in checkpoints for writer, heads in c.cut.heads.items() for head in heads}
-    named = {(writer, head) for writer, heads in cut.heads.items() for head in heads}
+    named = {(writer, head) for writer, heads in asked.heads.items() for head in heads}
     reached: set[Ref] = set()
-    pending = list(named)
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
     while pending:
         ref = pending.pop()
         if ref in gathering.found or ref in reached:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Ref = tuple[str, int, bytes]
@@ -11,12 +11,25 @@ Ref = tuple[str, int, bytes]
 
 def cut_text(cut: Any) -> str:
     """A cut as text (spec/cuts.md)."""
-    heads = [
-        (writer.writer, head)
-        for writer in sorted(cut.writers, key=lambda writer: writer.writer.encode())
-        for head in sorted(writer.heads, key=lambda head: (head.revision, head.uuid))
-    ]
-    return ",".join(f"{writer}@{head.revision}:{head.uuid.hex()}" for writer, head in heads) or ":"
+    return text_of_heads((writer.writer, head.revision, head.uuid) for writer in cut.writers for head in writer.heads)
+
+
+def text_of_heads(heads: Iterable[Ref]) -> str:
+    """Heads as text (spec/cuts.md)."""
+    ordered = sorted(heads, key=lambda head: (head[0].encode(), *head[1:]))
+    return ",".join(f"{writer}@{revision}:{uuid.hex()}" for writer, revision, uuid in ordered) or ":"
+
+
+def heads_named(text: str, known: Iterable[Ref]) -> Iterator[Ref]:
+    """The heads that a cut as text names, or ``writer@N`` (spec/cuts.md)."""
+    for part in () if text == ":" else text.split(","):
+        writer, _, place = part.rpartition("@")
+        revision, _, uuid = place.partition(":")
+        if uuid:
+            yield writer, int(revision), bytes.fromhex(uuid)
+        else:
+            (one,) = (ref for ref in known if ref[:2] == (writer, int(revision)))
+            yield one
 
 
 def reads_of(ref: Ref, transaction: Any) -> Iterator[Ref]:

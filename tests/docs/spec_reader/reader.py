@@ -10,7 +10,7 @@ from uuid import UUID
 
 from .answer import Answer, tag_entries
 from .coverage import covers
-from .cuts import Ref, reads_of
+from .cuts import Ref, heads_named, reads_of, text_of_heads
 from .facts import VERSION, Fact, facts_of_actions, facts_of_block
 from .sealing import unsealed
 from .segments import END, ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, order_table
@@ -65,6 +65,20 @@ class SpecReader:
                 assert other in wanted or other in voided  # closed under parents and reads
         said = [emptied(transaction) if ref in voided else transaction for ref, transaction in wanted.items()]
         return Answer(*self._facts(said, []), tag_entries(said, []))
+
+    def from_version(self, text: str) -> tuple[Answer, str]:
+        """The state of a version that is no tag, and the cut that it is completed to, as text (spec/cuts.md)."""
+        named = set(heads_named(text, self.transactions))
+        pending, found = [*named], dict[Ref, Any]()
+        while pending:
+            ref = pending.pop()
+            if ref not in found:
+                found[ref] = self.transactions[ref]
+                pending += reads_of(ref, found[ref])
+        followed = {(ref[0], link.revision, link.uuid) for ref, t in found.items() for link in t.parents}
+        voided = voided_by(found.values(), [])
+        said = [emptied(transaction) if ref in voided else transaction for ref, transaction in found.items()]
+        return Answer(*self._facts(said, []), tag_entries(said, [])), text_of_heads(found.keys() - followed)
 
     def from_checkpoints(self, *used: Ref, classes: frozenset[int] | None = None) -> Answer:
         """The state that checkpoints and the transactions make that none of them covers (spec/checkpoints.md).
