@@ -94,7 +94,7 @@ def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Chec
 
 
 def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
-    """Fetch the uncovered ancestors of a cut, of which a part was ``asked`` for; returns the chosen checkpoints that do not lie within it."""
+    """Fetch the uncovered ancestors of a cut, part of which was ``asked`` for; returns the chosen checkpoints that lie not within it."""
     checkpoints = gathering.covered.checkpoints
     for writer in cut.heads:
         _read_ahead(gathering.covered, writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
