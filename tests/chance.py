@@ -48,6 +48,9 @@ SEARCHES = {
     "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 320, 8),
     "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 24),
     "late": Search("tests/property/test_latecomers.py", 100),
+    "foreign": Search(
+        "tests/property/test_foreign_compactor.py::test_every_checkpoint_of_a_random_history_is_what_its_transactions_say", 40
+    ),
     "pruning": Search("tests/property/test_pruning.py", 80),
     "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 150),
     "damage": Search("tests/property/test_damage.py", 25),

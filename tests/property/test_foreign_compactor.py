@@ -6,24 +6,22 @@ arrive late and out of order. Checkpoints are made in between, of the writers' o
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog.checking.findings import Severity
+from tests.chance import searching
 from tests.docs.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
 from tests.unit.helpers import World, messages, proto
 from tests.unit.test_spec_reader import compare
 
 from .driver import quiet
-from .test_histories import ANY_SPEED
 
-HISTORIES = int(os.environ.get("BUCKETCATALOG_FOREIGN_HISTORIES", "40"))
 TABLES = proto(
     """
     message Row {
@@ -275,7 +273,7 @@ def test_two_updates_of_a_version_that_nobody_has_seen_make_the_same_name_in_eit
     searched(TWO_UPDATES_OF_A_VERSION_THAT_NOBODY_HAS_SEEN)
 
 
-@settings(ANY_SPEED, max_examples=HISTORIES)
+@searching("foreign")
 @given(st.lists(STEP, min_size=4, max_size=14))
 def test_every_checkpoint_of_a_random_history_is_what_its_transactions_say(steps: list[Any]) -> None:
     searched([*steps, Foreign(Style())])
