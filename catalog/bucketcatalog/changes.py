@@ -20,6 +20,7 @@ from .cut import Cut
 from .errors import InvalidOption
 from .facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, commit_times, concat
 from .keys import KeyRange, encode_keys
+from .log.lost import telling_of_prunes
 from .merge import Part
 from .metadataschemas import METADATA_TABLES
 from .planning import Slice
@@ -78,7 +79,8 @@ class Changes:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The events in order of their stamps."""
         for some in _portions(self.transactions):
-            facts = every_event(self.store, some, self.table)
+            with telling_of_prunes(self.store):
+                facts = every_event(self.store, some, self.table)
             if facts is not None and len(facts):
                 order = pa.array(np.argsort(facts.stamps(), kind="stable"))
                 yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)

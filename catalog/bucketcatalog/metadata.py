@@ -51,7 +51,8 @@ class MetadataScan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
-        rows = _READERS[self._name](self._contents)
+        with telling_of_prunes(self._contents.files.store):
+            rows = _READERS[self._name](self._contents)
         if self._where:
             rows = rows.filter(matching(rows, self._where, allowed_values(self._shape, self._where, rows.schema)))
         return rows.select(self.schema.names)

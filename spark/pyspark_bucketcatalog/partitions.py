@@ -19,6 +19,7 @@ from bucketcatalog.changes import Changes
 from bucketcatalog.codec.transactions import Transaction
 from bucketcatalog.cut import Head
 from bucketcatalog.fetch import Blocks
+from bucketcatalog.log.lost import telling_of_prunes
 from bucketcatalog.losses import Losses
 from bucketcatalog.packedslices import PackedSlice, grouped
 from bucketcatalog.planning import Slice
@@ -77,7 +78,8 @@ class ChangesPartition(CatalogPartition):
     def tables(self, catalog: Catalog, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The events in the order of their stamps."""
         files = catalog.database(self.database).files
-        transactions = [files.transaction(writer, head) for writer, head in self.transactions]
+        with telling_of_prunes(catalog.store):
+            transactions = [files.transaction(writer, head) for writer, head in self.transactions]
         for batch in Changes(catalog.store, self.table, transactions).to_batches():
             yield pa.Table.from_batches([batch])
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 from bucketcatalog import (
@@ -452,6 +453,25 @@ def test_a_damaged_checkpoint_of_a_tag_stops_who_reads_that_tag_and_prunes_and_n
         tagger.drop_tag("late")
     assert prune(world, "0s", grace="0s", force=True).done
     assert names(world.snapshot(version="early")) == ["x"]
+
+
+@pytest.mark.parametrize("held", ["rows", "changes", "log"])
+def test_what_is_held_while_its_history_is_pruned_says_so_when_it_is_read(world: World, held: str) -> None:
+    old_history(world)
+    start, writer = world.snapshot().version, world.writer("a")
+    with writer.transaction() as tx:  # so many that their blocks are read only when they are wanted
+        tx.put("objects", pa.Table.from_pylist([obj(f"{number:05}") for number in range(20_000)]))
+    snapshot, changes = world.snapshot(), world.catalog().changes(start=start)
+    put(world, writer, "newest")
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    put(world, writer, "last")
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).files
+    with pytest.raises(HistoryPruned, match=r"\[PRUNED\] .*which is gone, lies before .*Next: "):
+        (changes if held == "changes" else snapshot.scan("objects" if held == "rows" else held)).to_arrow()
 
 
 def test_who_reads_on_is_warned_of_a_segment_that_is_gone(world: World) -> None:

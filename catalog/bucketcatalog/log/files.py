@@ -155,7 +155,9 @@ class LogFiles:
         try:
             return self.store.get(name)
         except ObjectNotFound:
-            raise MissingObject(f"{name} is gone. It held {holds}.", next_step=_RESTORE) from None
+            lost = MissingObject(f"{name} is gone. It held {holds}.", next_step=_RESTORE)
+            lost.name = name
+            raise lost from None
 
     def _checked_transaction(self, data: bytes, name: str, writer: str, head: Head) -> Transaction:
         transaction = decode_transaction(data, name)
