@@ -28,7 +28,6 @@ _NAMES = (
     "prefix",
     "strict",
     "ignoreCorruption",
-    "filterPushdown",
     "maxPartitionRows",
     "readChangeFeed",
     "startingVersion",
@@ -80,7 +79,6 @@ class ReadOptions:
     prefix: str | None = None
     strict: bool = False
     ignore_corruption: bool = False
-    filter_pushdown: bool = False
     max_partition_rows: int = MAX_PARTITION_ROWS
 
     @classmethod
@@ -110,7 +108,6 @@ class ReadOptions:
             prefix=given.get("prefix"),
             strict=_flag(given, "strict"),
             ignore_corruption=_flag(given, "ignoreCorruption"),
-            filter_pushdown=_flag(given, "filterPushdown"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
         )
 
@@ -118,6 +115,12 @@ class ReadOptions:
 def _known(key: str) -> str:
     if key.lower() == "paths":
         raise InvalidOption("A read is of one catalog.", next_step="Give load() one path, and unite the DataFrames.")
+    if key.lower() == "filterpushdown":
+        raise InvalidOption(
+            "Filters of a query cannot narrow what is read: Spark would use them for other queries of the same DataFrame too.",
+            next_step="Leave the option filterPushdown out. Name what to read with bucket, owner, prefix and columns, or scan with where "
+            "in Python.",
+        )
     name = _KNOWN.get(key.lower())
     if name is None:
         near = difflib.get_close_matches(key.lower(), _KNOWN, n=1)

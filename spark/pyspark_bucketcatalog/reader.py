@@ -1,22 +1,20 @@
 """Readers: partitions on the driver's side, record batches in the tasks.
 
-A reader travels to every task, without what it planned; a task opens the store itself. There are two classes because Spark refuses a
-reader that has ``pushFilters`` unless its setting for that is on.
+A reader travels to every task, without what it planned; a task opens the store itself. It takes no filters from Spark, which would use one
+query's for others too: ADR 0027.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from bucketcatalog.scan import BATCH_ROWS
 
 from .partitions import CatalogPartition
-from .pushdown import condition
 from .relation import Relation
 from .schema import arrow_schema, check_columns, conformed
 
@@ -27,8 +25,7 @@ _ENOUGH_ROWS = BATCH_ROWS // 16
 def make_reader(relation: Relation, schema: StructType) -> DataSourceReader:
     """The reader of these columns of a relation; ``InvalidOption`` where it has no such columns."""
     check_columns(schema, relation.available, relation.options.table)
-    kind = PushdownReader if relation.options.filter_pushdown else CatalogReader
-    return kind(relation, arrow_schema(schema))
+    return CatalogReader(relation, arrow_schema(schema))
 
 
 class CatalogReader(DataSourceReader):
@@ -37,30 +34,15 @@ class CatalogReader(DataSourceReader):
     def __init__(self, relation: Relation, schema: pa.Schema) -> None:
         self._relation = relation
         self._schema = schema
-        self._where: dict[str, Any] = dict(relation.where)
 
     def partitions(self) -> list[InputPartition]:
         """What the tasks read; for nothing to read, none."""
-        return self._relation.partitions(self._schema.names, self._where)
+        return self._relation.partitions(self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition in batches of about 65,536."""
         if isinstance(partition, CatalogPartition):  # Spark makes up a plain one where there are none
             yield from batches(partition.tables(self._relation.catalog, self._schema.names), self._schema)
-
-
-class PushdownReader(CatalogReader):
-    """Also takes the filters that it can check exactly."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take what can be taken, and return the rest."""
-        table = self._relation.filterable
-        for pushed in filters:
-            found = condition(pushed, table, self._where) if table is not None else None
-            if found is None:
-                yield pushed
-            else:
-                self._where[found[0]] = found[1]
 
 
 def batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

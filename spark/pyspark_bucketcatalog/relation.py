@@ -22,7 +22,6 @@ from bucketcatalog.metadataschemas import METADATA_TABLES, metadata_schema
 from bucketcatalog.render import REQUESTED
 from bucketcatalog.scan import Scan
 from bucketcatalog.snapshot import Snapshot
-from bucketcatalog.tables import Table
 from bucketcatalog.times import refuse_reversed_times
 
 from .conditions import conditions, refuse_conditions
@@ -94,18 +93,13 @@ class Relation(ABC):
         """The columns that can be asked for."""
         return self.shown
 
-    @property
-    def filterable(self) -> Table | None:
-        """The definition of the table if its rows can be filtered while they are read."""
-        return None
-
     def check(self) -> None:
         """An error where there is no such table, or it does not take what is asked of it."""
         refuse_conditions(self.options)
 
     @abstractmethod
-    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
-        """What tasks read of these columns, where the conditions hold."""
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+        """What tasks read of these columns."""
 
 
 class TableRelation(Relation):
@@ -121,14 +115,9 @@ class TableRelation(Relation):
         """What every table shows on request, too."""
         return self._scan([*self.shown.names, *REQUESTED], {}).schema
 
-    @property
-    def filterable(self) -> Table | None:
-        """The table."""
-        return self._scan(None, {}).task.table
-
-    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
         """Key ranges, planned from indexes."""
-        scan = self._scan(columns, where)
+        scan = self._scan(columns, self.where)
         return slice_partitions(scan.task, scan.plan(), self.options.max_partition_rows)
 
     def check(self) -> None:
@@ -149,7 +138,7 @@ class MetadataRelation(Relation):
         """The table's columns."""
         return metadata_schema(self.options.table)
 
-    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
         """One: these tables are small."""
         pinned, asked = self._pinned, self.options
         return [MetadataPartition(pinned.database, pinned.version, asked.table, asked.ignore_corruption)]
@@ -169,7 +158,7 @@ class ChangesRelation(Relation):
         """What tells of the event, then the table's columns."""
         return changes_schema(self.snapshot.table(self.options.table))
 
-    def partitions(self, columns: Sequence[str], where: Where) -> list[InputPartition]:
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
         """Groups of transactions."""
         return change_partitions(self._changes, self._pinned.database, self.options.max_partition_rows)
 

@@ -19,17 +19,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.serializers import CloudPickleSerializer, read_int
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition, IsNotNull, StringStartsWith
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.worker import lookup_data_sources
 
 import pyspark_bucketcatalog
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, InvalidOption
 from pyspark_bucketcatalog import DefaultSource
-from pyspark_bucketcatalog.reader import CatalogReader, PushdownReader
+from pyspark_bucketcatalog.reader import CatalogReader
 from pyspark_bucketcatalog.schema import arrow_schema, spark_schema
 from tests.spark.sample import OTHER, OWNER, PER_BUCKET, Sample, objects, read, reader, rows
 
@@ -263,42 +262,23 @@ def test_p14_types_that_spark_has_not_are_widened() -> None:
     assert spark_schema(arrow_schema(schema)) == schema
 
 
-def test_p15_a_reader_without_the_option_has_no_pushdown(own: SparkSession, sample: Sample) -> None:
-    frame = read(own, sample.path).filter(f"bucket_id = '{sample.buckets['dogs']}'")
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_p15_no_filter_is_taken_whatever_sparks_setting_for_that_is(own: SparkSession, sample: Sample, enabled: str) -> None:
+    own.conf.set(PUSHDOWN, enabled)
+    frame = read(own, sample.path)
+    dogs = frame.filter(f"bucket_id = '{sample.buckets['dogs']}'")
 
     assert CatalogReader.pushFilters is DataSourceReader.pushFilters
-    assert PushdownReader.pushFilters is not DataSourceReader.pushFilters
-    assert frame.count() == PER_BUCKET + 100
+    assert (dogs.filter("name like 'new/%'").count(), dogs.count(), frame.count()) == (100, PER_BUCKET + 100, LIVE)
+    assert dogs.union(frame.filter("name like 'new/%'")).count() == PER_BUCKET + 200
 
 
-def test_p15_the_option_without_sparks_setting_is_an_error_that_names_the_setting(own: SparkSession, sample: Sample) -> None:
-    with pytest.raises(AnalysisException, match=PUSHDOWN):
-        read(own, sample.path, filterPushdown=True).count()
-
-
-@pytest.mark.parametrize("pushed", [True, False])
-def test_p15_with_sparks_setting_both_readers_work(own: SparkSession, sample: Sample, pushed: bool) -> None:
-    own.conf.set(PUSHDOWN, "true")
-    frame = read(own, sample.path, filterPushdown=pushed).filter(f"bucket_id = '{sample.buckets['dogs']}'")
-
-    assert frame.filter("name like 'new/%' and content_length % 2 = 0").count() == 50
-
-
-def test_p15_filters_that_are_not_taken_are_returned_by_reference(sample: Sample) -> None:
-    reading = reader(sample.path, filterPushdown=True)
-    taken = [EqualTo(("bucket_id",), sample.buckets["dogs"]), StringStartsWith(("name",), "new/")]
-    left: list[Filter] = [
-        IsNotNull(("name",)),
-        EqualTo(("bucket_id",), sample.buckets["dogs"]),
-        In(("id",), ("no uuid",)),
-        EqualTo(("owner",), OWNER.upper()),
-        EqualTo(("headers", "x-a"), "1"),
-    ]
-
-    returned = list(reading.pushFilters([*left[:1], *taken, *left[1:]]))
-
-    assert [id(pushed) for pushed in returned] == [id(pushed) for pushed in left]
-    assert read_here(reading).num_rows == 100
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_p15_the_option_that_took_filters_is_refused_with_what_to_do_instead(sample: Sample, value: str) -> None:
+    with pytest.raises(
+        InvalidOption, match=r"other queries of the same DataFrame.*Next: .*with bucket, owner, prefix and columns,"
+    ):
+        DefaultSource({"path": sample.path, "filterpushdown": value})
 
 
 def test_p16_option_names_have_no_case_and_values_may_be_typed(spark: SparkSession, sample: Sample) -> None:

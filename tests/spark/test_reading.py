@@ -13,16 +13,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual, StringStartsWith
 
-from bucketcatalog import Catalog, InvalidOption, NotFound, between, prefix
-from bucketcatalog.filters import Between
+from bucketcatalog import Catalog, InvalidOption, NotFound
 from bucketcatalog.store import open_store
 from bucketcatalog.store.faults import Counting
 from pyspark_bucketcatalog.partitions import grouped, partition_count
 from tests.spark.sample import HOSTILE_NAMES, OTHER, OWNER, PER_BUCKET, Sample, read, reader, rows
-
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def engine(sample: Sample, table: str, **scan: Any) -> list[dict[str, Any]]:
@@ -193,85 +189,6 @@ def test_groups_are_neighbours_that_cover_everything(weights: list[int], count: 
 
     assert [at for group in groups for at in group] == list(range(len(weights)))
     assert len(groups) <= count
-
-
-# Filters
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "name = '2021/00001.jpg'",
-        "name in ('2021/00001.jpg', 'none', null) and content_type <=> null",
-        "name like 'new/%' and content_length = 7",
-        "owner = '{other}' and name like '2020/0000%'",
-        "bucket_id = 'no uuid' or owner = upper('{other}')",
-        "legal_hold and owner = '8F1A1C3E-52F3-4F0E-9D8B-0A4C5B6D7E8F'",
-        "created > '2001-01-01' and content_length in (1, 2)",
-        "content_md5 = X'000102030405060708090a0b0c0d0e0f'",
-        "name = 'x' or name = '2021/00001.jpg'",
-        "name > '2021/00001.jpg' and name <= '2021/00016.jpg' and name < '2021/00011.jpg'",
-        "name between 'new/1' and 'new/2' and bucket_id >= '8' and content_length < 50",
-        "content_length >= 8990 and content_length > 8995 and content_length < 8999.5",
-        "owner > 'c' or name > 'zz'",
-    ],
-)
-def test_pushed_filters_change_nothing_but_the_work(own: SparkSession, sample: Sample, condition: str) -> None:
-    own.conf.set(PUSHDOWN, "true")
-    text = condition.format(other=OTHER)
-    columns = "name, owner, content_length"
-    pushed, plain = (read(own, sample.path, filterPushdown=on).filter(text).select(*columns.split(", ")) for on in (True, False))
-
-    assert rows(pushed) == rows(plain)
-
-
-def test_a_pushed_filter_narrows_what_is_planned(sample: Sample) -> None:
-    reading = reader(sample.path, filterPushdown=True)
-    filters = [EqualTo(("owner",), OWNER), EqualTo(("bucket_id",), sample.buckets["dogs"]), StringStartsWith(("name",), "new/")]
-
-    assert list(reading.pushFilters(filters)) == []
-    assert sum(batch.num_rows for part in reading.partitions() for batch in reading.read(part)) == 100
-    wanted = {"owner": OWNER, "bucket_id": sample.buckets["dogs"], "name": prefix("new/")}
-    assert len(reading.partitions()) == len(sample.catalog.snapshot().scan("objects", where=wanted).plan()) == 1
-
-
-@pytest.mark.parametrize("end", ["deleted_at > '2001-01-01'", "deleted_at < '2001-01-01'", "deleted_at = max_time"])
-def test_tombstones_of_a_time_are_the_same_with_pushed_filters(own: SparkSession, sample: Sample, end: str) -> None:
-    own.conf.set(PUSHDOWN, "true")
-    newest = max(row["deleted_at"] for row in engine(sample, "deleted_objects"))
-    text = end.replace("max_time", f"timestamp '{newest.astimezone(datetime.UTC).isoformat()}'")
-    pushed, plain = (
-        read(own, sample.path, table="deleted_objects", filterPushdown=on).filter(text).select("name", "deleted_at")
-        for on in (True, False)
-    )
-
-    assert rows(pushed) == rows(plain)
-    assert (rows(pushed) == []) == (end == "deleted_at < '2001-01-01'")
-
-
-def test_ranges_of_one_column_are_pushed_together(sample: Sample) -> None:
-    newest = max(row["deleted_at"] for row in engine(sample, "deleted_objects"))
-    second = datetime.timedelta(seconds=1)
-    reading = reader(sample.path, table="deleted_objects", filterPushdown=True)
-    of_time = ("deleted_at",)
-    left = [GreaterThan(("name",), None), LessThan(("legal_hold",), True), EqualTo(of_time, newest)]
-    taken = [
-        GreaterThan(of_time, newest - 2 * second),
-        GreaterThanOrEqual(of_time, newest - second),
-        GreaterThan(of_time, newest - second),
-        LessThanOrEqual(of_time, newest),
-        LessThan(of_time, newest + second),
-        LessThan(("name",), "2022/"),
-    ]
-
-    assert list(reading.pushFilters([*taken, *left])) == left
-    assert reading._where == {
-        "deleted_at": Between(newest - second, newest, above=True),
-        "name": between(None, "2022/", inclusive="left"),
-    }
-    found = [name for part in reading.partitions() for batch in reading.read(part) for name in batch["name"].to_pylist()]
-    expected = [row["name"] for row in engine(sample, "deleted_objects") if row["deleted_at"] > newest - second]
-    assert sorted(found) == sorted(name for name in expected if name < "2022/") != []
 
 
 # Columns

@@ -1,0 +1,57 @@
+"""Whatever is asked of frames, views and tables that are kept, in whatever order: Spark answers as lists of the committed rows do.
+
+``BUCKETCATALOG_QUESTIONS`` says how many catalogs are asked, each ten questions. A failure prints what was done and asked.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from random import Random
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tests.spark.asked import Lake
+from tests.spark.questions import Asker, Source, answer
+
+CATALOGS = int(os.environ.get("BUCKETCATALOG_QUESTIONS", "3"))
+STEPS = 10
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+# A shorter sequence of questions says little more, and finding it would take Spark minutes.
+@settings(max_examples=CATALOGS, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**64 - 1))
+def test_whatever_is_asked_in_whatever_order_the_answer_is_that_of_the_committed_rows(spark: SparkSession, seed: int) -> None:
+    rng, own, told = Random(seed), spark.newSession(), [f"seed {seed}"]
+    own.conf.set("spark.sql.shuffle.partitions", "1")
+    own.conf.set("spark.sql.codegen.wholeStage", "false")  # to compile takes longer than these few rows
+    with tempfile.TemporaryDirectory() as folder:
+        lake = Lake(f"{folder}/lake", rng)
+        sources: list[Source] = []
+        try:
+            for step in range(STEPS):
+                done = lake_changes(lake, rng)
+                told.append(f"{step}: {done}")
+                if len(sources) < 2 or rng.random() < 0.15:
+                    sources.append(lake.source(own))
+                    told.append(f"   {sources[-1].name} is new")
+                question, sql = Asker(rng, lake.values).question(sources), rng.random() < 0.4
+                own.conf.set(PUSHDOWN, rng.choice(["true", "false"]))
+                told.append(f"   {'SQL' if sql else 'frame'}: {question.sql()}")
+                assert answer(own, question, sql=sql) == Counter(question.rows()), "\n".join(told)
+        finally:
+            lake.close()
+            for source in sources:
+                source.forget(own)
+
+
+def lake_changes(lake: Lake, rng: Random) -> str:
+    """What happens between two questions: mostly nothing."""
+    what = rng.choice(["nothing", "nothing", "commit", "commit", "checkpoint", "tag"])
+    if what != "nothing":
+        getattr(lake, what)()
+    return what
