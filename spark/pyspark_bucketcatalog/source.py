@@ -35,8 +35,6 @@ class DefaultSource(DataSource):
     prefix                only names that begin so; with ``bucket`` it reads no other key range
     strict                true: a forked timeline is an error instead of a warning
     ignoreCorruption      true: damaged and missing files are passed over, with a warning; the table ``damage`` lists what is missing
-    filterPushdown        true: filters are checked while reading; those on key columns and on deleted_at narrow what is read; needs
-                          the Spark setting ``spark.sql.python.filterPushdown.enabled``
     maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576, not below 65,536
     readChangeFeed        true: the events of the table instead of its rows
     startingVersion       events after this version; without a start, all events
@@ -62,7 +60,7 @@ class DefaultSource(DataSource):
         given = dict(options) if self._of_table is None else self._of_table
         # Without a path this may be a query of a SQL table, whose options come with the columns.
         self._relation = open_relation(given) if "path" in given else None
-        self._given = given if self._relation is None else {}
+        self._given = given
 
     @classmethod
     def name(cls) -> str:
@@ -80,9 +78,12 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; ``InvalidOption`` where the table does not have them so."""
         from .reader import make_reader
-        from .sqltables import options_of
+        from .sqltables import options_of, refuse_options_of_query
 
-        return make_reader(self._open(options_of(schema)), schema)
+        of_columns = options_of(schema)
+        if of_columns:
+            refuse_options_of_query(self._given)
+        return make_reader(self._open(of_columns), schema)
 
     def _open(self, of_columns: Mapping[str, str]) -> Relation:
         from .relation import open_relation

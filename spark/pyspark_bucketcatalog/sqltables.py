@@ -2,13 +2,14 @@
 
 Spark gives the options of such a table to the data source when the table is created, among the table's properties, and never again: a
 query sees only the stored columns, and the options of the query itself. So the options travel in the metadata of the first column. What
-is stored there can be read by everyone who can read the table, so it holds no credentials.
+is stored there can be read by everyone who can read the table, so it holds no credentials. These are all that a query may give: where
+it names a table several times, Spark makes one data source, with the options of one of the mentions.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql.types import StructField, StructType
 
@@ -40,6 +41,16 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
             next_step="Set it in the environment of the executors, at each query by WITH, or use CREATE TEMPORARY VIEW.",
         )
     return found
+
+
+def refuse_options_of_query(given: Iterable[str]) -> None:
+    """``InvalidOption`` for what should have been stored with the table, for it would hold wherever the query names the table."""
+    storable = sorted(name for name in given if not name.startswith(STORAGE) or name in _PUBLIC)
+    if storable:
+        raise InvalidOption(
+            f"The option {storable[0]} is given for the columns of a SQL table: Spark would use it wherever a query names that table.",
+            next_step="Create another table, or a temporary view, with it; for load() name columns in the option columns.",
+        )
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:

@@ -25,10 +25,7 @@ def test_a_created_table_takes_the_cut_at_each_query(own: SparkSession, copied: 
         counts = [own.sql("SELECT count(*) FROM dogs").first()[0]]
         put_object(copied, "late")
         counts.append(own.sql("SELECT count(*) FROM dogs").first()[0])
-        some = own.sql("SELECT name FROM dogs WITH (prefix = 'late') WHERE content_length = 0")
-
         assert counts == [PER_BUCKET + 100, PER_BUCKET + 101]
-        assert rows(some) == [{"name": "late"}]
     finally:
         own.sql("DROP TABLE dogs")
     assert copied.catalog.snapshot().scan("buckets").to_arrow().num_rows == 5
@@ -39,6 +36,36 @@ def test_a_created_table_keeps_no_credentials() -> None:
         DefaultSource({"provider": "bucketcatalog", "path": "x", "option.storage.secret": "hunter2", "storage.secret": "hunter2"})
 
     assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT name FROM objects WITH (prefix = 'new/')",
+        "SELECT name FROM objects WITH (prefix = 'new/') UNION ALL SELECT name FROM objects WITH (prefix = '2021/')",
+        "SELECT name FROM objects WITH (prefix = 'new/') UNION ALL SELECT name FROM objects",
+        "SELECT name FROM objects WITH (path = '{path}', prefix = 'new/')",
+        "SELECT name FROM objects WITH (`storage.region` = 'east')",
+    ],
+)
+def test_options_of_a_query_are_refused_since_spark_uses_those_of_one_mention_for_all(
+    own: SparkSession, sample: Sample, query: str
+) -> None:
+    own.sql(f"CREATE TABLE objects USING bucketcatalog OPTIONS (path '{sample.path}')")
+    try:
+        with pytest.raises(AnalysisException, match=r"(?s)\[INVALID_OPTION\] The option .* wherever a query names that table"):
+            own.sql(query.format(path=sample.path)).collect()
+    finally:
+        own.sql("DROP TABLE objects")
+
+
+def test_what_may_not_be_stored_with_a_table_reaches_the_store_from_a_query(sample: Sample) -> None:
+    path = f"local://{sample.path}"
+    schema = DefaultSource({"provider": "bucketcatalog", "path": path, "option.path": path}).schema()
+    reader = DefaultSource({"storage.auto_mkdir": "true"}).reader(schema)
+
+    assert reader._relation.options.storage == {"auto_mkdir": True}
+    assert reader.partitions()
 
 
 def test_sparks_own_properties_of_a_table_are_no_options(sample: Sample) -> None:
