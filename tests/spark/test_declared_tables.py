@@ -8,6 +8,7 @@ from operator import and_
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pyspark.sql import Column as Expression
@@ -89,3 +90,13 @@ def _literal(column: Column, value: Any) -> Expression:
     if isinstance(value, bytes):
         return functions.lit(bytearray(value))
     return functions.lit(str(value) if column.kind == "enum" else value)
+
+
+def test_a_sum_beyond_64_bits_is_exact_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+    key = {"owner": str(UUID(int=1)), "bucket_id": str(UUID(int=2))}
+    with Catalog(tmp_path).writer("w") as writer, writer.transaction() as tx:
+        tx.put("objects", [{**key, "name": f"n{n}", "content_length": (1 << 63) - 1} for n in range(3)])
+    frame = read(spark, str(tmp_path), table="sums")
+    assert dict(frame.dtypes)["value"] == "decimal(38,0)"
+    found = {row["name"]: row["value"] for row in frame.where(functions.col("value") > 0).collect()}
+    assert found == {"objects": Decimal(3), "bytes": Decimal(3 * ((1 << 63) - 1))}

@@ -110,7 +110,7 @@ def world() -> World:
         table = pa.Table.from_pylist([obj(f"n{n:06}", content_length=n) for n in range(COUNT)])
         world.commit(writer, ("put", "objects", table))
         writer.checkpoint()
-        world.commit(writer, ("put", "objects", [obj(f"n{n:06}", content_length=-n) for n in range(100, COUNT, 1_000)]))
+        world.commit(writer, ("put", "objects", [obj(f"n{n:06}", content_length=COUNT + n) for n in range(100, COUNT, 1_000)]))
         writer.checkpoint()
         world.commit(writer, ("delete", "objects", [obj(f"n{n:06}") for n in range(200, COUNT, 1_000)]))
         writer.checkpoint()
@@ -129,7 +129,7 @@ def requests(world: World, call: Any) -> tuple[int, Any]:
     ("number", "expected", "cold", "warm"),
     [
         (10_005, 10_005, 4, 1),  # the filters of three levels, and a block of the lowest
-        (10_100, -10_100, 4, 0),  # a block of the level that has put it, which is kept: it lies over many slices
+        (10_100, COUNT + 10_100, 4, 0),  # a block of the level that has put it, which is kept: it lies over many slices
         (10_200, None, 5, 1),  # a block of the level that has ended it, and one of the lowest
     ],
 )
@@ -159,7 +159,7 @@ def test_keys_that_a_filter_lets_pass_are_found_with_those_it_keeps_back(world: 
     snapshot = world.snapshot()
     wanted = [f"n{n:06}" for n in range(1_050, 1_250)] + [f"n{n:06}x" for n in range(1_050, 1_250)]
     found = snapshot.scan("objects", columns=["content_length"], where={**LOOK, "name": wanted}).to_arrow()
-    expected = [-n if n == 1_100 else n for n in range(1_050, 1_250) if n != 1_200]
+    expected = [COUNT + n if n == 1_100 else n for n in range(1_050, 1_250) if n != 1_200]
     assert found["content_length"].to_pylist() == expected
 
 

@@ -108,7 +108,8 @@ def test_keys_are_found_in_the_blocks_that_hold_them_alone(world: World, wanted:
 def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> None:
     with world.writer() as writer:
         world.commit(
-            writer, ("put", "objects", pa.Table.from_pylist([obj(name(n), content_length=-n) for n in range(0, COUNT, 100)]))
+            writer,
+            ("put", "objects", pa.Table.from_pylist([obj(name(n), content_length=COUNT + n) for n in range(0, COUNT, 100)])),
         )
         world.commit(writer, ("put", "objects", obj(name(7), content_length=777)))
         new = [name(n) for n in range(0, COUNT, 100)]
@@ -117,7 +118,7 @@ def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> N
 
         count, found = reads(world, lambda: snapshot.scan("objects", where={**LOOK, "name": new}).to_arrow())
         assert count == 1  # the block of the new events
-        assert found["content_length"].to_pylist() == [-n for n in range(0, COUNT, 100)]
+        assert found["content_length"].to_pylist() == [COUNT + n for n in range(0, COUNT, 100)]
         count, row = reads(world, lambda: snapshot.get("objects", **LOOK, name=name(7)))
         assert (count, row["content_length"]) == (0, 777)  # its block was read before
 
@@ -126,7 +127,7 @@ def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> N
         assert snapshot.get("objects", **LOOK, name=name(100)) is snapshot.get("objects", **LOOK, name=name(8)) is None
         assert snapshot.scan("deleted_objects", where={**LOOK, "name": name(100)}).to_arrow()["content_length"].to_pylist() == [
             100,
-            -100,
+            COUNT + 100,
         ]
         assert snapshot.scan("objects", where={"name": prefix("d0010/")}).to_arrow()["content_length"].to_pylist() == list(
             range(101, 110)
