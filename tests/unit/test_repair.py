@@ -237,6 +237,28 @@ class TestCheckpoints:
             world.snapshot(version=str(before.cut))
         assert repair(world).lost == () and errors(world) == [] and names(world.snapshot()) == ["a", "b"]
 
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped"])
+    def test_one_of_exactly_a_tags_cut_whose_segments_are_lost_is_not_taken_for_what_is_kept_of_the_tag(
+        self, damage: str
+    ) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("maintainer-1") as maintainer:
+            maintainer.checkpoint(scope="all")
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("x")
+        for name in [name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg")]:
+            DAMAGES[damage](Specimen(world, {}), name)
+        assert [action.what for action in repair(world, dry_run=False).actions] == ["drop", "checkpoint"]
+        assert errors(world) == [] and repair(world).actions == ()
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        for _ in range(4):
+            world.clock.tick(8 * 24 * HOUR)
+            world.commit(world.writer("w"), ("put", "objects", obj("d")))
+            world.catalog().prune("1h", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        assert names(world.snapshot(version="x")) == ["a", "b"] and errors(world) == []
+        assert not [name for name in listed(world.store) if name.startswith("w/default/transactions/" + "0" * 20)]
+
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
         world = World()

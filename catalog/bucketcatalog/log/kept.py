@@ -9,6 +9,7 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.tags import TagEntry
 from ..cut import Cut
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
+from ..fetch import read_index
 from ..names import is_maintainer
 from .files import LogFiles
 from .gathering import Ref
@@ -34,7 +35,7 @@ class KeptCheckpoints:
         return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
     def of(self, cut: Cut) -> Checkpoint | None:
-        """The checkpoint of exactly this cut, if there is one that can be read."""
+        """The checkpoint of exactly this cut, if there is one that can be read, its segments too: ``repair`` may have dropped others."""
         return next((found for found in self._read_for(cut) if isinstance(found, Checkpoint) and found.cut == cut), None)
 
     def unread_of(self, cut: Cut) -> BucketCatalogError | None:
@@ -46,7 +47,10 @@ class KeptCheckpoints:
         refs = [ref for ref in self.refs if ref[1].commit_time <= cut.newest_commit_time]
         for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):
             try:
-                yield self.files.checkpoint(*ref)
+                found = self.files.checkpoint(*ref)
+                for segment in found.segments if found.cut == cut else ():
+                    read_index(self.files.store, self.files.database, segment)
+                yield found
             except (CorruptionError, UnsupportedFormat) as error:
                 yield error
 
