@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bucketcatalog.codec.transactions import Link, Void
 from bucketcatalog.cut import Cut
 from bucketcatalog.errors import InvalidVersion
 from bucketcatalog.log.files import LogFiles
@@ -132,6 +133,27 @@ def test_verify_names_the_transaction_whose_reads_are_not_closed_and_no_other(ch
     (finding,) = found
     assert (finding.file, finding.severity.value) == (first, "warning")
     assert "revision 0 of c" in finding.message and "name all that it has read" in finding.remedy
+
+
+def test_what_is_voided_stands_for_what_it_follows() -> None:
+    world = World()
+    with world.writer("node-1") as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+        world.clock.tick(DAY)
+        world.commit(writer, ("put", "objects", obj("b")))
+    ahead = LogFiles(world.store, "default").transaction("node-1", max(LogFiles(world.store, "default").transactions("node-1")))
+    world.clock.tick(-DAY)
+    catalog = world.catalog()
+    with pytest.warns(match="future"):
+        catalog.snapshot()
+    with world.writer("maintainer-1", catalog=catalog) as maintainer:
+        world.clock.tick()
+        maintainer.void([Void("node-1", Link(ahead.revision, ahead.uuid, ahead.digest))])
+    world.clock.tick(2 * DAY)
+    with world.writer("maintainer-2") as maintainer:
+        maintainer.tag("later")
+
+    assert [f.code for f in world.catalog().verify() if f.code == "UNCLOSED_READS"] == []
 
 
 def test_only_as_much_is_read_as_is_missing() -> None:

@@ -6,7 +6,7 @@ Readers complete every cut, so that no answer depends on it. A writer that leave
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 
 from .. import paths
@@ -100,9 +100,10 @@ class _Closing:
 
     def _add(self, known: Known, ref: Ref) -> None:
         """Put a transaction to these heads, in the place of those that it follows."""
-        if not self._holds(known, ref):
-            writer, head = ref
-            known[writer] = (*(h for h in known.get(writer, ()) if not self._holds({writer: (head,)}, (writer, h))), head)
+        writer, head = ref
+        heads = known.get(writer, ())
+        if not self._is_among(heads, ref):
+            known[writer] = (*(other for other in heads if not self._is_among((head,), (writer, other))), head)
 
     def _back(self, ref: Ref, *closed: Known) -> Iterator[Seen]:
         """A transaction and its ancestors that are in none of these."""
@@ -116,12 +117,15 @@ class _Closing:
             pending += [(at[0], Head(link.revision, link.uuid)) for link in self._log[at].parents]
 
     def _holds(self, known: Known, ref: Ref) -> bool:
-        """Whether a transaction is among these heads and their ancestors, or lies where nobody is asked: before the horizon, or voided."""
+        """Whether a transaction is among these heads and their ancestors, or nobody asks for it: it is voided, or before the horizon."""
         writer, head = ref
-        heads = known.get(writer, ())
-        if head in heads or ref in self._voided:
-            return True
-        if self._horizon is not None and head.revision <= self._horizon.cut.newest_revision(writer):
+        is_history = self._horizon is not None and head.revision <= self._horizon.cut.newest_revision(writer)
+        return is_history or ref in self._voided or self._is_among(known.get(writer, ()), ref)
+
+    def _is_among(self, heads: Collection[Head], ref: Ref) -> bool:
+        """Whether a transaction is one of these heads of its timeline, or an ancestor of one."""
+        writer, head = ref
+        if head in heads:
             return True
         later = {other for other in heads if other.revision > head.revision}
         if writer not in self._forked:
