@@ -61,9 +61,9 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def run_batch(name: str, search: Search, seed: str, engine: str) -> Batch:
-    """Run the tests of a search with this seed, in a process of their own."""
-    began = time.monotonic()
+def run_batch(name: str, search: Search, seed: str) -> Batch:
+    """Run the tests of a search with this seed, in a process of their own, with the engine as it is now."""
+    began, engine = time.monotonic(), engine_digest()
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts"
         counts.touch()
@@ -104,8 +104,8 @@ def explore(
     searches: Mapping[str, Search], *, until: Callable[[], bool], jobs: int, kept: Path, tell: Callable[[str], None] = print
 ) -> int:
     """Run batches until it is enough, and keep what they came to; returns how many failed."""
-    engine, chance, failed = engine_digest(), random.SystemRandom(), 0
-    before = explored(kept, engine)
+    chance, failed = random.SystemRandom(), 0
+    before = explored(kept, engine_digest())
     begun = Counter({name: before.get(name, (0, 0))[0] // search.cases for name, search in searches.items()})
     kept.parent.mkdir(parents=True, exist_ok=True)
     running: set[Future[Batch]] = set()
@@ -114,7 +114,7 @@ def explore(
             while len(running) < jobs and not until():
                 name = min(searches, key=lambda each: begun[each])
                 begun[name] += 1
-                running.add(pool.submit(run_batch, name, searches[name], f"{chance.getrandbits(64):016x}", engine))
+                running.add(pool.submit(run_batch, name, searches[name], f"{chance.getrandbits(64):016x}"))
             if not running:
                 return failed
             done, running = wait(running, return_when=FIRST_COMPLETED)
