@@ -199,7 +199,8 @@ def test_frames_with_maps_are_compared_by_columns_since_spark_has_no_sets_of_map
     with pytest.raises(AnalysisException, match="SET_OPERATION_ON_MAP_TYPE"):
         frame.exceptAll(frame).count()
 
-    assert frame.drop("headers", "tags").exceptAll(frame.drop("headers", "tags").where("name = '..'")).count() == 17
+    flat = frame.select("name", "roles", "content_md5")
+    assert flat.exceptAll(flat.where("name = '..'")).count() == 17
 
 
 def test_the_users_schema_chooses_columns_and_may_ask_for_more(spark: SparkSession, sample: Sample) -> None:
