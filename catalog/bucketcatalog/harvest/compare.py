@@ -161,7 +161,7 @@ class OutOfReach:
     def add(self, error: EntryError) -> None:
         """Take note of an error."""
         if error.unreadable:
-            self._paths.append(error.raw)
+            self._paths += [error.raw, error.raw + b"/"] if error.below else [error.raw]
 
     def spare(self, step: Step) -> Step:
         """The step without deletions of what could not be read."""

@@ -17,13 +17,13 @@ from ..store.remotefiles import RemoteFiles
 from .local import LocalSource
 from .remote import RemoteSource
 from .s3 import S3Source
-from .source import Source
+from .source import AnyPath, Source
 
 _FILE_URL = re.compile(r"file://[^/]*(?=/)")
 
 
 def open_source(
-    source: str | os.PathLike[str] | Source,
+    source: AnyPath | Source,
     leave_out: Iterable[str] = (),
     *,
     options: Mapping[str, Any] | None = None,
@@ -31,18 +31,23 @@ def open_source(
     metadata: bool = False,
     tags: bool = False,
 ) -> Source:
-    """A directory, by path or ``file://`` url, a bucket or a path in one (``s3://``), or any other url that fsspec knows.
+    """A directory, by path (text or bytes) or ``file://`` url, a bucket or a path in one (``s3://``), or any other url that fsspec knows.
 
     What lies in ``leave_out`` is not looked at, nor what is ``beside``, the catalog's own store. ``options`` reach S3 or fsspec, and only
-    a bucket has ``metadata`` and ``tags`` of objects. What is a source already is given back. Nothing is read yet.
+    a bucket has ``metadata`` and ``tags`` of objects. What is a source already is given back; ``InvalidOption`` for what names none.
+    Nothing is read yet.
     """
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        if not hasattr(source, "entries"):
+            raise _no_source(source)
         if options or metadata or tags:
             raise InvalidOption(
                 "A source that is open already takes no options.", next_step="Give its url, or open it with them."
             )
         return source
-    text = os.fspath(source)
+    text = os.fsdecode(source)
+    if "\0" in text:
+        raise _no_source(source)
     if is_inventory_url(text):
         return S3Source(open_inventory(text, options), metadata=metadata, tags=tags, beside=beside)
     if metadata or tags:
@@ -52,9 +57,15 @@ def open_source(
     match = _FILE_URL.match(text)
     if match is None and "://" in text:
         return RemoteSource(RemoteFiles(text, options), beside=beside)
-    if match is None and isinstance(source, str):
-        refuse_mistyped(source)
+    if match is None and not isinstance(source, os.PathLike):
+        refuse_mistyped(text)
     if options:
         raise InvalidOption(f"{text!r} takes no source options.", next_step="Leave them out.")
-    path = source if match is None else os.fsdecode(unquote_to_bytes(text[match.end() :]))
+    path = text if match is None else os.fsdecode(unquote_to_bytes(text[match.end() :]))
     return LocalSource(path, leave_out=several(leave_out, "places", "leave_out=['/data/lake']"))
+
+
+def _no_source(given: object) -> InvalidOption:
+    return InvalidOption(
+        f"{given!r} names no source.", next_step="Give a path without NULs, a URL as text, a pathlib.Path, or a Source."
+    )

@@ -7,7 +7,6 @@ catalog that is right as far as it goes; the next run compares again and commits
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
 from .s3 import S3Source
 from .scope import Scope
-from .source import EntryError, Source, StoreSource
+from .source import AnyPath, EntryError, Source, StoreSource
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000
@@ -82,7 +81,7 @@ def default_writer(source: Source) -> str:
 
 def harvest(
     catalog: Catalog,
-    source: str | os.PathLike[str] | Source,
+    source: AnyPath | Source,
     *,
     database: str = DEFAULT_DATABASE,
     writer: str | None = None,

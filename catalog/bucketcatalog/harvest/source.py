@@ -6,6 +6,7 @@ the catalog's keys, so that the two can be merged as streams.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -16,6 +17,7 @@ from ..errors import InvalidOption
 from ..tables import TIMESTAMP
 from .scope import Scope
 
+AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 BATCH_ROWS = 16_384
 MAX_NAME_BYTES = 1_024
 ENTRY_SCHEMA = pa.schema(
@@ -38,13 +40,15 @@ class EntryError:
     """An entry that cannot be catalogued.
 
     ``path`` is its name as people see it (``escaped``), with ``/`` at its end where everything below is out of reach too. ``raw`` is the
-    same as bytes. ``unreadable``: the entry may well be there, so what the catalog knows of it stays.
+    same as bytes. ``unreadable``: the entry may well be there, so what the catalog knows of it stays. ``below``: it may be a directory,
+    so what the catalog knows below it stays too.
     """
 
     raw: bytes
     code: str
     message: str
     unreadable: bool = True
+    below: bool = False
 
     @property
     def path(self) -> str:

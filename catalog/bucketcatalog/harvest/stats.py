@@ -18,6 +18,7 @@ from .scope import Scope
 from .source import ENTRY_SCHEMA, MAX_NAME_BYTES
 
 _FORMAT = 0o170000
+_LINK_OR_DIRECTORY = (stat.S_IFLNK, stat.S_IFDIR)
 _FILE_TYPES = {
     stat.S_IFLNK: "symlink",
     stat.S_IFSOCK: "socket",
@@ -31,6 +32,11 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799
 def is_link(one: os.stat_result) -> bool:
     """Whether a stat result is that of a symbolic link."""
     return one.st_mode & _FORMAT == stat.S_IFLNK
+
+
+def links_and_directories(stats: Sequence[os.stat_result]) -> list[int]:
+    """The positions of those that have no bytes of their own."""
+    return [at for at, one in enumerate(stats) if one.st_mode & _FORMAT in _LINK_OR_DIRECTORY]
 
 
 def entry_batch(

@@ -453,3 +453,24 @@ def test_who_interrupts_a_harvest_does_not_wait_for_a_store_that_is_away(tmp_pat
     with pytest.raises(KeyboardInterrupt):
         harvest(Catalog(Away(MemoryStore())), source, chunk_events=1, progress=interrupt)
     assert time.monotonic() - begun < 60
+
+
+def test_a_path_may_be_bytes_or_give_bytes(catalog: Catalog, tmp_path: Path) -> None:
+    class AsBytes(os.PathLike[bytes]):
+        def __fspath__(self) -> bytes:
+            return os.fsencode(tmp_path) + b"/tree"
+
+    root = make_tree(tmp_path / "tree", [b"a", b"b/c"])
+    assert harvest(catalog, root).created == 2
+    for path in (os.fsencode(root), AsBytes(), str(root)):
+        assert counts(harvest(catalog, path)) == (0, 0, 0, 2)
+    make_tree(tmp_path / "other", [b"x"]).rename(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    assert harvest(catalog, os.fsencode(tmp_path) + b"/\xff", bucket="b").created == 1
+
+
+@pytest.mark.parametrize("source", [None, 7, object(), ["a"], "a\0b", b"a\0b"])
+def test_what_names_no_source_is_refused(catalog: Catalog, source: Any) -> None:
+    with pytest.raises(InvalidOption, match="names no source"):
+        harvest(catalog, source)
+    with pytest.raises(InvalidOption, match="is neither a path nor a url"):
+        harvest(catalog, b"s3:/bucket")
