@@ -68,7 +68,7 @@ def prepare(
     ``instead`` of those in the store is always written.
     """
     started, writer = clock.monotonic(), timeline.writer
-    limit = files.store.now_us() + timeline.limits.clock_skew
+    limit = files.time_for(writer) + timeline.limits.clock_skew
     horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
     parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
     only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])

@@ -251,7 +251,8 @@ class _Clone:
         """The checkpoint of exactly the cut, whose segments are put; beside the newest transaction."""
         view, contents = self._view, Contents(self._files, self._view)
         writer, head = max(((w, h) for w, heads in view.cut.heads.items() for h in heads), key=lambda ref: ref[1].commit_time)
-        began, uuid = self._place.store.now_us(), clock.uuid7(view.newest_commit_time).bytes
+        began = self._place.store.now_us(paths.transactions_prefix(writer, self._files.database))
+        uuid = clock.uuid7(view.newest_commit_time).bytes
         (parts,) = merge_parts(map(contents.base, contents.names), set(contents.names), 1) or [()]
         task = MergeTask(writer, self._files.database, view.cut, began, parts, Origin(uuid, tasks=1))
         segments = run_task(self._files.store, task, into=self._place.store)

@@ -103,6 +103,10 @@ class Pruning:
         entries = [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
         return replace(result, unreadable=tuple(entry.name for entry in entries if entry.cut in self._lost))
 
+    def _now(self) -> int:
+        """The store's time; who deletes is told no other."""
+        return self._files.store.now_us() if self._writer is None else self._files.time_for(self._writer.id)
+
     def _within(self, result: PruneResult, view: View, horizon: Horizon) -> PruneResult:
         """What the published boundary allows: deleted if it is old enough, else waiting."""
         told = replace(
@@ -160,7 +164,7 @@ class Pruning:
         checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
-        chosen = chosen_horizon(checkpoints, began, self._files.store.now_us(), self._policy)
+        chosen = chosen_horizon(checkpoints, began, self._now(), self._policy)
         horizon, covering = view.horizon, of_everyone(checkpoints, began)
         if chosen is not None and horizon is not None:
             is_later = chosen.cut != horizon.cut and Covered(self._files, (), horizon).reaches(chosen)
@@ -173,11 +177,11 @@ class Pruning:
         return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
 
     def _judged(self, stored: Stored, view: View, horizon: Checkpoint) -> Verdict:
-        return judged(stored, view, horizon, now=self._files.store.now_us(), grace=self._policy.grace)
+        return judged(stored, view, horizon, now=self._now(), grace=self._policy.grace)
 
     def _is_due(self, horizon: Horizon) -> bool:
         grace = self._policy.grace
-        return not grace or self._files.store.now_us() >= horizon.boundary.stamp[0] + grace
+        return not grace or self._now() >= horizon.boundary.stamp[0] + grace
 
     def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
         """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""

@@ -82,7 +82,7 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
 
 
 def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
-    took = files.store.now_us() - prepared.began
+    took = files.time_for(prepared.draft.writer) - prepared.began
     if took > PUBLISH_WITHIN:
         raise CheckpointTooLate(
             f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",

@@ -120,7 +120,7 @@ class View(Wrapped):
                 self._fault = Fault.NONE
             self._go_wrong(fault, name, data)
 
-    def now_us(self) -> int:
+    def now_us(self, below: str | None = None) -> int:
         """The history's time, whatever the clock of the shared store."""
         return self._now()
 

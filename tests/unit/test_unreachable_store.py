@@ -39,9 +39,9 @@ class Away(Wrapped):
         self._wait("get")
         return self.inner.get(name)
 
-    def now_us(self) -> int:
+    def now_us(self, below: str | None = None) -> int:
         self._wait("now_us")
-        return self.inner.now_us()
+        return self.inner.now_us(below)
 
     def _wait(self, method: str, error: type[Exception] = StoreUnreachable) -> None:
         if self._clock() < self.until:
@@ -98,9 +98,9 @@ def test_a_commit_that_never_reached_its_put_ends_at_its_deadline_and_costs_noth
 
 def test_a_store_that_lets_one_wait_for_its_time_is_not_taken_for_a_wrong_clock(world: World) -> None:
     class Slow(Wrapped):
-        def now_us(self) -> int:
+        def now_us(self, below: str | None = None) -> int:
             world.clock.tick(2 * MINUTE)
-            return self.inner.now_us()
+            return self.inner.now_us(below)
 
     writer = Catalog(Slow(world.store)).writer("w", clock=world.clock)
     world.commit(writer, ("put", "objects", obj("a")))

@@ -85,7 +85,8 @@ def namer_of(place: Place | None, files: LogFiles, snapshot: Snapshot) -> Namer:
 
 def orphans(look: Callable[[], Snapshot], namer: Namer, grace: int, *, delete: bool) -> Iterator[Orphan]:
     """The orphans among what is older than ``grace`` microseconds, deleted if so told, as they are found."""
-    for found in _listed(namer, namer.store.now_us() - grace):
+    below = next(iter(namer.prefixes), None) if delete else None  # who deletes must know the store's time
+    for found in _listed(namer, namer.store.now_us(below) - grace):
         named = _named(look(), namer, pa.array([info.name for info in found], pa.string()))
         rest = [info for info, is_named in zip(found, named.tolist(), strict=True) if not is_named]
         if not delete:

@@ -49,6 +49,10 @@ class LogFiles:
     def __reduce__(self) -> tuple[Any, ...]:
         return LogFiles, (self.store, self.database)
 
+    def time_for(self, writer: str) -> int:
+        """The store's time in microseconds for one who writes as ``writer``; a ``StoreError`` where it cannot be learnt."""
+        return self.store.now_us(paths.transactions_prefix(writer, self.database))
+
     def writers(self) -> list[str]:
         """Everything that could be a writer's prefix, one request."""
         return [name for name in self.store.list_prefixes("") if is_name(name)]

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from bucketcatalog.errors import StoreUnavailable
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
@@ -32,6 +34,13 @@ class UnfinishedPut:
     name: str
     begun_us: int
     token: str = ""
+
+
+def time_unknown(url: str, why: str) -> StoreUnavailable:
+    """The error of one who writes and cannot learn the store's time: by another clock nothing may be committed or deleted."""
+    return StoreUnavailable(
+        f"The time of {url} cannot be learnt: {why}.", next_step="see that the store says when an object was written."
+    )
 
 
 class Store(Protocol):
@@ -95,6 +104,10 @@ class Store(Protocol):
         """Throw away what is left of a put; one that is still under way fails. Nothing happens where nothing is left."""
         ...
 
-    def now_us(self) -> int:
-        """The store's own time in microseconds, learnt from a response at most 30 s old."""
+    def now_us(self, below: str | None = None) -> int:
+        """The store's own time in microseconds, learnt from a response at most 30 s old.
+
+        Who gives ``below``, a prefix that it may write below, is never told another clock's: where only a put tells the time something is
+        put there and removed, which no listing shows, and where that fails so does this. Without it the machine's may be all there is.
+        """
         ...

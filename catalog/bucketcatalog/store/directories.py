@@ -9,6 +9,7 @@ that was synced, or one that somebody removed and made again.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEVER_SYNCED = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 _REMEMBERED = 32
 
 
@@ -34,8 +36,12 @@ class Directory:
             close(self.fd)
 
     def sync(self) -> None:
-        """Make the names in this directory durable."""
-        os.fsync(self.fd)
+        """Make the names in this directory durable, as far as the file system knows of such a thing: some refuse to."""
+        try:
+            os.fsync(self.fd)
+        except OSError as error:
+            if error.errno not in _NEVER_SYNCED:
+                raise
 
     def is_at(self, path: bytes) -> bool:
         """Whether ``path`` still leads to this very directory."""

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH106, PTH108, PTH116, PTH120, PTH123
+# ruff: noqa: PTH100, PTH106, PTH108, PTH116, PTH120
 """A directory of a POSIX file system as an object store.
 
 A put writes a temporary file beside its target, syncs it, renames it and syncs the directories: a reader sees the whole object or
@@ -12,7 +12,7 @@ import builtins
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -30,12 +30,16 @@ from bucketcatalog.store import leftovers
 from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.directories import Directories, Place
 from bucketcatalog.store.localerrors import NO_SUCH_FILE, REFUSED_RENAME, from_os_error
-from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range
+from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range, is_hidden
 from bucketcatalog.store.walk import holds_objects, walk
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC
 _ATTEMPTS = 100
+_REMOVED = (errno.ENOENT, errno.ESTALE)
+"""What is said of a directory that is no longer there, where it was opened before."""
+_IN_USE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.EEXIST)
+"""How some file systems refuse to replace a file that is open somewhere."""
 _LEARNT_TIME_LASTS = 30.0
 _TICK = 20_000
 """Microseconds: kernels stamp files by a clock that moves in steps of up to 10 ms, so a difference below this is none."""
@@ -49,7 +53,7 @@ class LocalStore:
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.url = os.path.abspath(root)
+        self.url = os.path.abspath(os.fsdecode(root))
         self._root = os.fsencode(self.url).rstrip(b"/")
         self._directories = Directories(self._root)
         self._offset_us = 0
@@ -69,52 +73,35 @@ class LocalStore:
     def put(self, name: str, data: bytes) -> None:
         """Atomic and durable on return, also where other processes put or delete beside it."""
         path = self._path(name)
-        for _ in range(_ATTEMPTS):
-            try:
-                place = self._write(path, data)
-            except FileNotFoundError:
-                continue  # somebody deleted what was the last object of the directory
-            except OSError as error:
-                raise self._failed(error, "put", name) from error
-            try:
-                self._directories.synced(place.sync())
-            except OSError as error:
-                raise _unknown(name, self.url, error) from error
-            return
-        raise StoreUnavailable(
-            f"Cannot put {name!r} in {self.url}: its directory keeps being removed.",
-            next_step="stop what removes empty directories there, or check for a dangling symbolic link, then try again.",
-        )
+        place = self._in_place(name, lambda place: self._write(place, path, data))
+        try:
+            self._directories.synced(place.sync())
+        except OSError as error:
+            raise _unknown(name, self.url, error) from error
 
     def get(self, name: str) -> bytes:
         """All bytes of the object, or ``ObjectNotFound``."""
-        try:
-            with open(self._path(name), "rb", buffering=0) as file:
-                return file.read()
-        except OSError as error:
-            raise self._failed(error, "get", name) from error
+        return self._reading(name, lambda fd: _read(fd, 0, os.fstat(fd).st_size + 1))
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end."""
         check_range(length)
-        try:
-            fd = os.open(self._path(name), _READ)
-            try:
-                size = os.fstat(fd).st_size
-                if offset < 0:
-                    offset = max(0, size + offset)
-                    length = min(length, size - offset)
-                data = _read(fd, offset, length) if offset + length <= size else b""
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise self._failed(error, "get", name) from error
-        if len(data) < length or offset > size:
-            raise TruncatedObject(
-                f"{name!r} in {self.url} has {size} bytes, fewer than the {offset + length} that are read from it.",
-                next_step="Restore it from a copy of the store.",
-            )
-        return data
+
+        def read(fd: int) -> bytes:
+            size = os.fstat(fd).st_size
+            start, wanted = offset, length
+            if start < 0:
+                start = max(0, size + start)
+                wanted = min(wanted, size - start)
+            data = _read(fd, start, wanted) if start + wanted <= size else b""
+            if len(data) < wanted or start > size:
+                raise TruncatedObject(
+                    f"{name!r} in {self.url} has {size} bytes, fewer than the {start + wanted} that are read from it.",
+                    next_step="Restore it from a copy of the store.",
+                )
+            return data
+
+        return self._reading(name, read)
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
         """Every object below ``prefix`` that sorts after ``after``; opens only directories that can hold one, when it gets there."""
@@ -166,55 +153,104 @@ class LocalStore:
         """Remove a temporary file."""
         leftovers.remove(self.url, put)
 
-    def now_us(self) -> int:
-        """The file system's time as a file of this store told it in the last 30 s; the machine's where none can be written."""
-        if clock.monotonic() - self._offset_learnt > _LEARNT_TIME_LASTS:
-            self._ask_time()
+    def now_us(self, below: str | None = None) -> int:
+        """The file system's time as a file of this store told it in the last 30 s; where none can be made, the machine's for a reader."""
+        if clock.monotonic() - self._offset_learnt > _LEARNT_TIME_LASTS and not self._ask_unnamed(below or ""):
+            if below is None:
+                return clock.now_us()
+            self._ask_named(below)
         return clock.now_us() + self._offset_us
 
-    def _ask_time(self) -> None:
-        """Learn the time from a file that never has a name, so that asking leaves no trace."""
-        place = Path(self.url)
+    def _ask_unnamed(self, below: str) -> bool:
+        """Learn the time from a file that never has a name, so that asking leaves no trace; whether there are such files."""
+        place = Path(self.url, below)
         while not place.is_dir() and place != place.parent:
             place = place.parent
         try:
             fd = os.open(place, os.O_TMPFILE | os.O_WRONLY, 0o600)
         except (OSError, AttributeError):
-            self._offset_us, self._offset_learnt = 0, clock.monotonic()
-            return
+            return False
         try:
-            self._learn_time(os.fstat(fd).st_mtime_ns // 1_000)
+            self._learn_time(fd)
         finally:
             os.close(fd)
+        return True
 
-    def _write(self, path: bytes, data: bytes) -> Place:
-        """Put ``data`` at ``path`` whole; what remains for it to stay there through a crash is to sync the place."""
-        directory, _, name = path.rpartition(b"/")
-        place = self._directories.place(directory)
-        within = place.directory.fd
-        temporary = (TEMPORARY + clock.random_token()).encode()
-        try:
-            fd = os.open(temporary, _CREATE, 0o666, dir_fd=within)
+    def _ask_named(self, below: str) -> None:
+        """Learn the time from a temporary file, which is what is left of it if this dies before it is removed."""
+        check_prefix(below)
+
+        def ask(place: Place) -> Place:
+            _discard(place, self._temporary(place))
+            return place
+
+        self._in_place(f"{below}{TEMPORARY}", ask)
+
+    def _in_place(self, name: str, act: Callable[[Place], Place]) -> Place:
+        """Do something in the directory of a name, made if it is not there, and again where somebody removes it meanwhile."""
+        directory = (self._root + b"/" + name.encode()).rpartition(b"/")[0]
+        for _ in range(_ATTEMPTS):
             try:
-                _write_all(fd, data)
-                self._learn_time(os.fstat(fd).st_mtime_ns // 1_000)  # now: the sync may take long
-                os.fsync(fd)
+                return act(self._directories.place(directory))
+            except OSError as error:
+                if error.errno not in _REMOVED:
+                    raise self._failed(error, "put", name) from error
+        raise StoreUnavailable(
+            f"Cannot put {name!r} in {self.url}: its directory keeps being removed.",
+            next_step="stop what removes empty directories there, or check for a dangling symbolic link, then try again.",
+        )
+
+    def _temporary(self, place: Place, data: bytes | None = None) -> bytes:
+        """The name of a new file that no listing shows, with the data on disk if there is any."""
+        name = (TEMPORARY + clock.random_token()).encode()
+        try:
+            fd = os.open(name, _CREATE, 0o666, dir_fd=place.directory.fd)
+            try:
+                self._learn_time(fd)
+                if data is not None:
+                    _write_all(fd, data)
+                    os.fsync(fd)
             finally:
                 os.close(fd)
-            try:
-                os.rename(temporary, name, src_dir_fd=within, dst_dir_fd=within)
-            except OSError as error:
-                if error.errno not in REFUSED_RENAME:  # a network file system may have lost its server's answer
-                    raise _unknown(path.decode(errors="replace"), self.url, error) from error
-                raise
         except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=within)
+            _discard(place, name)
             raise
+        return name
+
+    def _write(self, place: Place, path: bytes, data: bytes) -> Place:
+        """Put ``data`` at ``path`` whole; what remains for it to stay there through a crash is to sync the place."""
+        name, within = path.rpartition(b"/")[2], place.directory.fd
+        temporary = self._temporary(place, data)
+        try:
+            os.rename(temporary, name, src_dir_fd=within, dst_dir_fd=within)
+        except BaseException as error:
+            _discard(place, temporary)
+            if not isinstance(error, OSError):
+                raise
+            if error.errno not in REFUSED_RENAME:  # a network file system may have lost its server's answer
+                raise _unknown(path.decode(errors="replace"), self.url, error) from error
+            if error.errno not in _IN_USE or not _holds(place, name, data):
+                raise
         return place
 
-    def _learn_time(self, modified_us: int) -> None:
-        offset = modified_us - clock.now_us()
+    def _reading(self, name: str, read: Callable[[int], bytes]) -> bytes:
+        """What is read of the open object, begun again where another machine replaced it meanwhile."""
+        path, attempts = self._path(name), 1
+        while True:
+            try:
+                fd = os.open(path, _READ)
+                try:
+                    return read(fd)
+                finally:
+                    os.close(fd)
+            except OSError as error:
+                if error.errno != errno.ESTALE or attempts == _ATTEMPTS:
+                    raise self._failed(error, "get", name) from error
+                attempts += 1
+
+    def _learn_time(self, fd: int) -> None:
+        """Take the time of a file that was made just now, before anything is written: clients may stamp what they write themselves."""
+        offset = os.fstat(fd).st_mtime_ns // 1_000 - clock.now_us()
         self._offset_us = offset if abs(offset) > _TICK else 0
         self._offset_learnt = clock.monotonic()
 
@@ -236,7 +272,7 @@ class LocalStore:
                         part = entry.name.decode()
                     except UnicodeDecodeError:
                         continue
-                    if part.startswith(TEMPORARY):
+                    if is_hidden(part):
                         continue
                     if entry.is_dir():
                         part += "/"
@@ -259,6 +295,23 @@ class LocalStore:
         if doing == "get" and error.errno in NO_SUCH_FILE:
             return _not_found(name, self.url)
         return from_os_error(error, doing, f"{name!r} in {self.url}")
+
+
+def _discard(place: Place, temporary: bytes) -> None:
+    with suppress(OSError):
+        os.unlink(temporary, dir_fd=place.directory.fd)
+
+
+def _holds(place: Place, name: bytes, data: bytes) -> bool:
+    """Whether these very bytes have the name already."""
+    try:
+        fd = os.open(name, _READ, dir_fd=place.directory.fd)
+    except OSError:
+        return False
+    try:
+        return _read(fd, 0, len(data) + 1) == data
+    finally:
+        os.close(fd)
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -14,6 +14,7 @@ NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 REFUSED_RENAME = frozenset(
     {
         errno.EACCES,
+        errno.EBUSY,
         errno.EDQUOT,
         errno.EEXIST,
         errno.EISDIR,
@@ -23,6 +24,7 @@ REFUSED_RENAME = frozenset(
         errno.ENOTDIR,
         errno.EPERM,
         errno.EROFS,
+        errno.ETXTBSY,
     }
 )
 """A rename that fails with one of these did not happen; with any other it may have."""

@@ -130,7 +130,7 @@ class MemoryStore:
     def discard(self, put: UnfinishedPut) -> None:
         """Nothing is left of any put."""
 
-    def now_us(self) -> int:
+    def now_us(self, below: str | None = None) -> int:
         """What the clock of this store says."""
         return self._clock()
 

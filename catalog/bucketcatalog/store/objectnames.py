@@ -12,8 +12,17 @@ from bucketcatalog.errors import InvalidName
 TEMPORARY = ".put-"
 """How the names of half-written files begin; no object is named so and no listing shows one."""
 
-_UNUSABLE = re.compile(r"\x00|(?:^|/)(?:\.{0,2}(?:/|\Z)|\.put-)")
-_NEXT_STEP = "name objects by parts joined with '/', none of them empty, '.', '..', or beginning with '.put-', and no NUL."
+_REMOVED = r"\.nfs[0-9a-f]{24}"
+_UNUSABLE = re.compile(rf"\x00|(?:^|/)(?:\.{{0,2}}(?:/|\Z)|\.put-|{_REMOVED}(?:/|\Z))")
+_HIDDEN = re.compile(rf"\.put-|{_REMOVED}\Z")
+_NEXT_STEP = (
+    "name objects by parts joined with '/': none empty, '.', '..', beginning with '.put-', or '.nfs' and 24 digits; no NUL."
+)
+
+
+def is_hidden(part: str) -> bool:
+    """Whether the last part of a name is that of no object: of a half-written file, or of one that NFS keeps while it is open somewhere."""
+    return part.startswith(".") and _HIDDEN.match(part) is not None
 
 
 def check_name(name: str) -> None:

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -34,8 +35,8 @@ from fsspec.dircache import DirCache
 
 from bucketcatalog import clock
 from bucketcatalog.errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
-from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut, time_unknown
+from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range
 from bucketcatalog.store.remoteerrors import guarded, import_filesystem
 from bucketcatalog.store.remoteinfo import entries, flat_entries, modified_us
 from bucketcatalog.store.secrets import Secrets
@@ -50,8 +51,8 @@ _LEARNT_TIME_LASTS = 30.0
 class FsspecStore:
     """The store at an fsspec ``url``, opened with ``storage_options``.
 
-    Opening creates nothing. The time is the one that the store gave to the last put of this instance, if that is at most 30 s old,
-    else the machine's; what a store does not stamp with a time shows as 0.
+    Opening creates nothing. The time is the one that the store gave to the last put of this instance, if that is at most 30 s old, else to
+    one that is made to learn it; what a store does not stamp with a time shows as 0.
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -148,33 +149,68 @@ class FsspecStore:
         """The object is gone on return; ``UnsupportedStore`` where puts are not supported either."""
         check_name(name)
         self._must_be_writable("delete")
+        self._remove(name)
+
+    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
+        """What asking for the time has left where it might not be removed; of puts themselves fsspec has no call that tells."""
+        if not self._writable:
+            return
+        with guarded(self._secrets, "list", ""):
+            fs, root = self._at("")
+            found = fs.find(root, detail=True)
+        for path, info in sorted(found.items(), key=itemgetter(0)):
+            if path.rpartition("/")[2].startswith(TEMPORARY):
+                yield UnfinishedPut(path[len(root) + 1 :], modified_us(info))
+
+    def discard(self, put: UnfinishedPut) -> None:
+        """Remove what asking for the time has left. ``ValueError`` for anything else."""
+        if not put.name.rpartition("/")[2].startswith(TEMPORARY):
+            raise ValueError(f"{put.name!r} is no temporary object")
+        self._remove(put.name)
+
+    def now_us(self, below: str | None = None) -> int:
+        """The store's time, learnt from what it stamped on the last put, or for one who writes on an empty object that is put for that."""
+        if not _is_fresh(self._offset):
+            put, self._last_put, self._offset = self._last_put, None, None
+            if put is not None and _is_fresh(put[1:]):
+                self._offset = self._stamped(*put)
+            if self._offset is None and below is not None:
+                self._offset = self._asked(below)
+        return clock.now_us() + (self._offset[1] if self._offset else 0)
+
+    def _stamped(self, name: str, at: float, put_us: int) -> tuple[float, int] | None:
+        """When the offset was learnt, and what it is; None where the store does not say."""
+        try:
+            with guarded(self._secrets, "get", name):
+                fs, path = self._at(name)
+                stamped = modified_us(fs.info(path))
+        except ObjectNotFound:
+            return None
+        return (at, stamped - put_us) if stamped else None
+
+    def _asked(self, below: str) -> tuple[float, int]:
+        """The offset as a put tells it that leaves nothing; where a writer may not delete, an object that no listing shows."""
+        check_prefix(below)
+        self._must_be_writable("put")
+        name = f"{below}{TEMPORARY}{clock.random_token()}"
+        at, put_us = clock.monotonic(), clock.now_us()
+        with guarded(self._secrets, "put", name):
+            fs, path = self._at(name)
+            fs.pipe_file(path, b"")
+        offset = self._stamped(name, at, put_us)
+        with suppress(StoreError):
+            self._remove(name)
+        if offset is None:
+            raise time_unknown(self.url, "it does not say when an object was written")
+        return offset
+
+    def _remove(self, name: str) -> None:
         try:
             with guarded(self._secrets, "delete", name):
                 fs, path = self._at(name)
                 fs.rm_file(path)
         except ObjectNotFound:
             pass
-
-    def unfinished_puts(self) -> Iterator[UnfinishedPut]:
-        """None: fsspec has no call that tells."""
-        return iter(())
-
-    def discard(self, put: UnfinishedPut) -> None:
-        """Nothing is known to be left of any put."""
-
-    def now_us(self) -> int:
-        """The store's time, learnt from what it stamped on the last put; one request in 30 s at most."""
-        now = clock.monotonic()
-        if self._offset is None or now - self._offset[0] > _LEARNT_TIME_LASTS:
-            self._offset = None
-            if self._last_put is not None and now - self._last_put[1] <= _LEARNT_TIME_LASTS:
-                name, put_at, put_us = self._last_put
-                try:
-                    stamped = self.head(name).modified_us
-                except ObjectNotFound:
-                    stamped = 0
-                self._offset = (put_at, stamped - put_us if stamped else 0)
-        return clock.now_us() + (self._offset[1] if self._offset else 0)
 
     def _connect(self) -> tuple[Any, str]:
         """The file system and the path of the root, opened anew in every process."""
@@ -230,3 +266,8 @@ class FsspecStore:
                 f"Cannot {doing} in {self.url}: a put over {self._protocol}:// can be seen half done.",
                 next_step="write to a local path or an object store (s3, gs, abfs); this store can be read.",
             )
+
+
+def _is_fresh(learnt: Sequence[float] | None) -> bool:
+    """Whether what begins with the moment at which it was learnt still holds."""
+    return learnt is not None and clock.monotonic() - learnt[0] <= _LEARNT_TIME_LASTS

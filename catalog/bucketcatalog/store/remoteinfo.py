@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bucketcatalog.store.objectnames import TEMPORARY, is_unicode
+from bucketcatalog.store.objectnames import is_hidden, is_unicode
 
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 
@@ -49,4 +49,4 @@ def modified_us(info: Mapping[str, Any]) -> int:
 
 
 def _can_be_shown(part: str) -> bool:
-    return bool(part) and not part.startswith(TEMPORARY) and is_unicode(part)
+    return bool(part) and not is_hidden(part) and is_unicode(part)

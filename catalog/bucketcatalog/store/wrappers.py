@@ -73,9 +73,9 @@ class Wrapped:
         """As the inner store."""
         self.inner.discard(put)
 
-    def now_us(self) -> int:
+    def now_us(self, below: str | None = None) -> int:
         """As the inner store."""
-        return self.inner.now_us()
+        return self.inner.now_us(below)
 
 
 class Counting(Wrapped):

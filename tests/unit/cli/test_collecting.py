@@ -28,7 +28,7 @@ class Earlier(Wrapped):
 
     days = 3
 
-    def now_us(self) -> int:
+    def now_us(self, below: str | None = None) -> int:
         return time.time_ns() // 1_000 - self.days * DAY
 
 

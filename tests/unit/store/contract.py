@@ -29,6 +29,7 @@ HOSTILE_NAMES = [
     "a.b/c",
     "A/b",
     ".hidden/.x",
+    ".nfs0123/.nfs0123456789abcdef00000001x",
     "...",
     "b c/100%/?#&=",
     "b c/*[x]{y}",
@@ -53,6 +54,7 @@ ESCAPING_NAMES = [
     "a\0b",
     "\ud800",
     "a/.put-x",
+    "a/.nfs0123456789abcdef00000001",
 ]
 TEN_BYTES = b"0123456789"
 
@@ -66,7 +68,12 @@ def byte_order(names: list[str]) -> list[str]:
 
 
 class StoreContract:
-    """Subclasses give the fixture ``store``, and ``writer`` where it cannot be written to: another store of the same objects."""
+    """Subclasses give the fixture ``store``, and ``writer`` where it cannot be written to: another store of the same objects.
+
+    ``ahead_us`` is how far the store's clock is ahead of this machine's.
+    """
+
+    ahead_us = 0
 
     @pytest.fixture
     def writer(self, store: Store) -> Store:
@@ -190,7 +197,7 @@ class StoreContract:
         assert store.list_prefixes("w/a/") == ["x"]
 
     def test_listing_and_head_tell_size_and_time(self, store: Store, writer: Store) -> None:
-        before = time.time_ns() // 1000
+        before = time.time_ns() // 1000 + self.ahead_us
         writer.put("a/b", TEN_BYTES)
         (info,) = store.list("a/")
         assert info == store.head("a/b") == ObjectInfo("a/b", 10, info.modified_us)
@@ -198,9 +205,17 @@ class StoreContract:
 
     def test_time_of_the_store_is_within_two_seconds(self, store: Store, writer: Store) -> None:
         for _ in range(2):
-            assert abs(store.now_us() - time.time_ns() // 1000) < 2_000_000
+            assert abs(writer.now_us("a/") - time.time_ns() // 1000 - self.ahead_us) <= 2_000_000
             writer.put("a/b", b"x")
-            assert abs(writer.now_us() - time.time_ns() // 1000) < 2_000_000
+            assert abs(writer.now_us() - time.time_ns() // 1000 - self.ahead_us) <= 2_000_000
+            if not self.ahead_us:
+                assert abs(store.now_us() - time.time_ns() // 1000) < 2_000_000
+
+    def test_asking_for_the_time_leaves_nothing(self, store: Store, writer: Store) -> None:
+        writer.now_us("a/b/")
+        assert names_of(store.list("")) == []
+        assert store.list_prefixes("") == store.list_prefixes("a/") == []
+        assert [*writer.unfinished_puts()] == []
 
     def test_deleted_object_is_gone_and_its_neighbours_stay(self, store: Store, writer: Store) -> None:
         for name in ["a/b/c", "a/b-d", "a/e"]:

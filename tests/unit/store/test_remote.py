@@ -21,6 +21,7 @@ from bucketcatalog.errors import (
     UnsupportedStore,
 )
 from bucketcatalog.store import FsspecStore, LocalStore, Store
+from bucketcatalog.store.base import UnfinishedPut
 from bucketcatalog.store.remoteinfo import modified_us
 from tests.unit.store.contract import StoreContract, names_of
 
@@ -266,3 +267,42 @@ def test_time_is_learnt_from_the_last_put_for_thirty_seconds(failing: FsspecStor
     assert abs(failing.now_us() - real()) < 1_000_000
     seconds[0] += 1
     assert abs(failing.now_us() - real() - hour) < 1_000_000
+
+
+def test_a_writer_is_told_the_stores_time_before_it_has_put_anything(
+    failing: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour, real = 3_600_000_000, clock.now_us
+    monkeypatch.setattr(clock, "now_us", lambda: real() + hour)
+    assert abs(failing.now_us() - real() - hour) < 1_000_000
+    assert abs(failing.now_us("w/db/transactions/") - real()) < 1_000_000
+    assert abs(failing.now_us() - real()) < 1_000_000
+    assert [*failing.list("")] == [*failing.unfinished_puts()] == []
+
+
+def test_where_a_writer_may_not_delete_what_asking_leaves_is_no_object_and_can_be_thrown_away(
+    failing: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failing._connect()[0], "rm_file", refused)
+        failing.now_us("w/db/transactions/")
+    (left,) = failing.unfinished_puts()
+    assert left.name.startswith("w/db/transactions/.put-")
+    assert [*failing.list("")] == []
+    failing.discard(left)
+    assert [*failing.unfinished_puts()] == []
+    with pytest.raises(ValueError, match="no temporary object"):
+        failing.discard(UnfinishedPut("w/db/transactions/x", 0))
+
+
+def test_a_store_that_does_not_say_when_it_was_written_refuses_writers(
+    failing: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = failing._connect()[0]
+    monkeypatch.setattr(fs, "info", lambda path: {"name": path, "type": "file", "size": 0})
+    with pytest.raises(StoreUnavailable, match=r"The time of .* cannot be learnt"):
+        failing.now_us("w/db/transactions/")
+    assert [*failing.unfinished_puts()] == []

@@ -12,7 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut, time_unknown
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
 from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.calls import Calls
@@ -151,11 +151,13 @@ class S3Store:
         """Abort a multipart upload."""
         uploads.discard(self._calls, self._root + put.name, put)
 
-    def now_us(self) -> int:
-        """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none."""
+    def now_us(self, below: str | None = None) -> int:
+        """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none. Nothing is put."""
         if not self._calls.clock.known:
             with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
                 self._find_bucket()
+        if below is not None and not self._calls.clock.known:
+            raise time_unknown(self.url, "its answers have no date")
         return self._calls.clock.now_us()
 
     def _find_bucket(self) -> None:
