@@ -24,9 +24,10 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 ANY_SPEED = settings(
     deadline=None,
+    database=None,  # what has failed here before must not make this run another than everybody's
     report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-    phases=[Phase.reuse, Phase.generate, Phase.shrink],
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
 )
 
 
@@ -56,6 +57,7 @@ SEARCHES = {
     "damage": Search("tests/property/test_damage.py", 25),
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 20, 2),
+    "questions": Search("tests/spark/test_questions.py", 2),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 8, server=True),
 }
 """What ``make explore`` searches in, by name."""
@@ -67,14 +69,15 @@ def seed_of(name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{drawn} {name}".encode()).digest()[:16])
 
 
-def searching(name: str, share: int = 0) -> Callable[[Test], Test]:
-    """What makes a test with ``@given`` one of the tests that share the cases of a search."""
+def searching(name: str, share: int = 0, **more: Any) -> Callable[[Test], Test]:
+    """What makes a test with ``@given`` one of the tests that share the cases of a search; ``more`` are settings of its own."""
     search = SEARCHES[name]
+    cases = -(-search.cases // search.shares)
 
     def decorate(test: Test) -> Test:
         inner = test.hypothesis  # type: ignore[attr-defined]
         inner.inner_test = _counted(name, inner.inner_test)
-        found: Test = settings(ANY_SPEED, max_examples=-(-search.cases // search.shares))(seed(seed_of(f"{name} {share}"))(test))
+        found: Test = settings(ANY_SPEED, max_examples=cases, **more)(seed(seed_of(f"{name} {share}"))(test))
         return found
 
     return decorate

@@ -16,7 +16,7 @@ from tests.spark.sample import read
 
 OWNERS = ["8f1a1c3e-52f3-4f0e-9d8b-0a4c5b6d7e8f", "b5d0c1aa-1111-4222-8333-c0ffee000001"]
 NAMES = ["a", "a/1", "a/2", "a/2 ", "b", "b/\u00e9", "b/\uffff", "b/\U0001f408", "z"]
-LENGTHS = [-1, 0, 1, 2, 3, 5, 8, 1 << 31, 1 << 40]
+LENGTHS = [0, 1, 2, 3, 5, 8, 1 << 31, 1 << 40]
 TYPES = ["image/jpeg", "image/png", "text", "", "\u00e9t\u00e9"]
 COLUMNS = ("owner", "bucket_id", "name", "content_length", "content_type", "legal_hold")
 KEY = COLUMNS[:3]

@@ -1,29 +1,28 @@
 """Whatever is asked of frames, views and tables that are kept, in whatever order: Spark answers as lists of the committed rows do.
 
-``BUCKETCATALOG_QUESTIONS`` says how many catalogs are asked, each ten questions. A failure prints what was done and asked.
+Each catalog is asked ten questions. A failure prints what was done and asked.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from random import Random
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.chance import searching
 from tests.spark.asked import Lake
 from tests.spark.questions import Asker, Source, answer
 
-CATALOGS = int(os.environ.get("BUCKETCATALOG_QUESTIONS", "3"))
 STEPS = 10
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 # A shorter sequence of questions says little more, and finding it would take Spark minutes.
-@settings(max_examples=CATALOGS, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@searching("questions", phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**64 - 1))
 def test_whatever_is_asked_in_whatever_order_the_answer_is_that_of_the_committed_rows(spark: SparkSession, seed: int) -> None:
     rng, own, told = Random(seed), spark.newSession(), [f"seed {seed}"]
