@@ -14,7 +14,7 @@ from .compare import Look, Merger, Side, Step
 from .live import live_sides
 from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, names_of, object_ids
 from .scope import Scope
-from .source import Source, StoreSource
+from .source import Source, is_of_a_store
 
 Change = tuple[Table, Step]
 
@@ -37,7 +37,7 @@ class Difference:
 
     def changes(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Change]:
         """The steps of each table, each table's in the order of its keys."""
-        if not isinstance(self.source, StoreSource):
+        if not is_of_a_store(self.source):
             yield from self._changes(batches, Merger(live_sides(self.snapshot, self.bucket, self.scope)), None)
             return
         compared, versioning = self.source.compared, self.source.versioning()

@@ -27,7 +27,7 @@ from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
 from .s3 import S3Source
 from .scope import Scope
-from .source import AnyPath, EntryError, Source, StoreSource
+from .source import AnyPath, EntryError, Source, is_of_a_store
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000
@@ -170,7 +170,7 @@ def _text(uuid: bytes) -> str:
 
 def _told(source: Source) -> dict[str, Any]:
     """What the source knows of its bucket."""
-    versioning = source.versioning() if isinstance(source, StoreSource) else None
+    versioning = source.versioning() if is_of_a_store(source) else None
     return {} if versioning is None else {"versioning": versioning or None}
 
 
@@ -198,7 +198,7 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
     if first is None and not failures and not allow_empty:
         if difference.is_known():
             raise _emptied(source)
-        if difference.bucket.row is not None and isinstance(source, StoreSource):
+        if difference.bucket.row is not None and is_of_a_store(source):
             raise _nothing_there(source)
     for table, found in difference.changes(entries if first is None else chain([first], entries)):
         step = out_of_reach.spare(found) if table is OBJECTS else found

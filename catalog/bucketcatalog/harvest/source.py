@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -99,7 +99,6 @@ class Source(Protocol):
         ...
 
 
-@runtime_checkable
 class StoreSource(Source, Protocol):
     """A source of which the listing may show a version changed without another one coming to be.
 
@@ -119,3 +118,8 @@ class StoreSource(Source, Protocol):
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """The entries with the columns that have to be asked for one by one; ``known`` is as for ``compare.Look``."""
         ...
+
+
+def is_of_a_store(source: Source) -> TypeGuard[StoreSource]:
+    """Whether it is a ``StoreSource``, by what only these have: not every source can be asked for its ``name``."""
+    return hasattr(source, "versioning")
