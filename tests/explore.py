@@ -61,9 +61,9 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def run_batch(name: str, search: Search, seed: str) -> Batch:
-    """Run the tests of a search with this seed, in a process of their own, with the engine as it is now."""
-    began, engine = time.monotonic(), engine_digest()
+def run_batch(name: str, search: Search, seed: str, engine: str) -> Batch:
+    """Run the tests of a search with this seed, in a process of their own."""
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts"
         counts.touch()
@@ -114,7 +114,8 @@ def explore(
             while len(running) < jobs and not until():
                 name = min(searches, key=lambda each: begun[each])
                 begun[name] += 1
-                running.add(pool.submit(run_batch, name, searches[name], f"{chance.getrandbits(64):016x}"))
+                seed, engine = f"{chance.getrandbits(64):016x}", engine_digest()  # which may be changed while others run
+                running.add(pool.submit(run_batch, name, searches[name], seed, engine))
             if not running:
                 return failed
             done, running = wait(running, return_when=FIRST_COMPLETED)

@@ -68,7 +68,7 @@ def test_case_that_fails_is_kept_and_printed_to_be_pasted_and_run_again(tmp_path
 
 
 def test_batch_of_no_cases_has_failed(tmp_path: Path) -> None:
-    assert run_batch("tags", Search(str(tmp_path / "test_nothing.py"), 1), "1").failure
+    assert run_batch("tags", Search(str(tmp_path / "test_nothing.py"), 1), "1", "engine").failure
 
 
 def test_failing_case_of_nested_lines_is_printed_whole() -> None:
