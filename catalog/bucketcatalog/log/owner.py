@@ -211,10 +211,8 @@ class OwnTimeline:
 
         ``ClockSkew`` where the machine's clock and the store's differ too much, or where the time would lie ahead of the store's.
         """
-        store_now, now = (
-            self.files.time_for(self.writer),
-            self._now(),
-        )  # the store may have let us wait: nothing may come in between
+        # The store may have let us wait: nothing may come in between.
+        store_now, now = self.files.time_for(self.writer), self._now()
         if abs(now - store_now) > self.limits.clock_skew:
             raise ClockSkew(
                 f"This machine's clock is {abs(now - store_now) / 1e6:.1f} s {'ahead of' if now > store_now else 'behind'} the store's.",
