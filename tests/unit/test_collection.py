@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOption, InvalidRows, StaleRead
+from bucketcatalog.base import TableBase
 from bucketcatalog.collection.collecting import Collected
 from bucketcatalog.collection.pins import Pins
 from bucketcatalog.log.boundaries import boundaries_of
@@ -412,7 +413,7 @@ def test_several_tombstones_of_one_datum_are_one_deletion(yard: Yard) -> None:
 def test_more_candidates_than_are_held_are_collected_in_parts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bucketcatalog.collection.collecting.HELD", 10)
     monkeypatch.setattr("bucketcatalog.collection.collecting.BATCH", 4)
-    monkeypatch.setattr("bucketcatalog.planning.SLICE_ROWS", 16)
+    monkeypatch.setitem(TableBase.plan.__kwdefaults__, "target", 16)
     dead(yard, *(f"{number:03}" for number in range(50)))
     assert yard.collected().deleted == 50 and not yard.data
     assert max(map(len, yard.asked)) <= 4
