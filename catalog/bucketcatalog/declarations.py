@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .tables import END_TIME, KEY_TYPES, Column, DataType, Default, Shape, Table
+from .tables import END_TIME, FIRST_OF_ENGINE, KEY_TYPES, Column, DataType, Default, Shape, Table
 
 _DEFAULT_TYPES = {
     Default.CREATED: DataType.TIMESTAMP,
@@ -83,6 +83,8 @@ def _named(table: Table) -> Iterator[str]:
 def _of_column(column: Column) -> Iterator[str]:
     if column.name.startswith("_") or column.name == END_TIME.name:
         yield f"a column cannot be called {column.name!r}"
+    if column.number >= FIRST_OF_ENGINE:
+        yield f"the number of its field {column.name!r} is not below {FIRST_OF_ENGINE}, and those are for what stands beside a table"
     wanted = _DEFAULT_TYPES.get(column.default)
     if wanted is not None and (column.type is not wanted or column.shape is not Shape.ONE):
         yield f"the default of its field {column.name!r} is for a {wanted.value}"

@@ -45,6 +45,8 @@ def _has_minimum(column: Column) -> bool:
 
 
 def _reaches(column: Column, value: Any) -> bool:
+    if value is None:  # as lists and maps without entries are stored
+        return True
     if column.shape is Shape.MAP:
         return all(_reaches(column.children[1], item) for _, item in value)
     return all(_one_reaches(column, item) for item in (value if column.shape is Shape.LIST else [value]))

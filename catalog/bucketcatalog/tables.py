@@ -142,6 +142,8 @@ class Column:
         return _STORAGE[self.type]
 
 
+FIRST_OF_ENGINE = 536_870_900
+"""Numbers of fields from here on are for what is kept beside a table; no table's own field has one."""
 END_TIME = Column(536_870_909, "deleted_at", DataType.TIMESTAMP)
 """When a version ended: a column of tombstones that no row has."""
 

@@ -33,7 +33,7 @@ class DaysAgo(Wrapped):
         self.path = path
         self.days = 0
 
-    def now_us(self) -> int:
+    def now_us(self, below: str | None = None) -> int:
         return time.time_ns() // 1_000 - self.days * DAY
 
     def put(self, name: str, data: bytes) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from bucketcatalog import Catalog, CorruptionError
 from bucketcatalog.checking.findings import Severity
+from bucketcatalog.fetch import read_segment_file
 from bucketcatalog.snapshot import Snapshot
-from tests.docs.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, table_of
+from tests.docs.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
 from tests.docs.spec_reader import writing as by_hand
 
 from .helpers import World, messages, names, obj, proto, rows
@@ -130,6 +131,57 @@ def test_a_row_whose_uuid_is_none_is_refused_by_file(foreign: Foreign) -> None:
 
     with pytest.raises(CorruptionError, match=foreign.file):
         rows(foreign.written())
+
+
+def compacted() -> tuple[World, str, str]:
+    """A catalog with a tag and a checkpoint, and the names of that and of a segment of it."""
+    world = World()
+    world.commit(world.writer("node-1"), ("put", "objects", obj("a")))
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.tag("then")
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    files = [info.name for info in world.store.list("compactor-1/")]
+    return world, *(next(name for name in files if name.endswith(ending)) for ending in (".ckpt", ".seg"))
+
+
+STAMPS: dict[str, Callable[[Any], Any]] = {"carried": lambda c: c.tags[0].carried_by, "defined": lambda c: c.tables[0].defined_by}
+
+
+@pytest.mark.parametrize("what", STAMPS)
+def test_a_stamp_of_a_checkpoint_whose_uuid_is_none_is_refused_by_file(what: str) -> None:
+    world, name, _ = compacted()
+    checkpoint = message("Checkpoint").FromString(world.store.get(name))
+    STAMPS[what](checkpoint).uuid = SHORT
+    checkpoint.ClearField("checksum")
+    world.store.put(name, seal(checkpoint.SerializeToString()))
+
+    with pytest.raises(CorruptionError, match=name):
+        names(world.snapshot())
+
+
+FOOTERS: dict[str, Callable[[Any], Any]] = {
+    "its own": lambda index: index,
+    "the cut's": lambda index: index.cut.writers[0].heads[0],
+}
+
+
+@pytest.mark.parametrize("whose", FOOTERS)
+def test_a_segment_that_names_something_by_no_uuid_is_refused_by_file(whose: str) -> None:
+    world, _, name = compacted()
+    data = world.store.get(name)
+    reference = read_segment_file(world.store, name, len(data)).reference
+    place = slice(reference.index_offset, reference.index_offset + reference.index_length)
+    index = message("SegmentIndex").FromString(data[place])
+    index.ClearField("checksum")
+    FOOTERS[whose](index).uuid = SHORT
+    sealed = seal(index.SerializeToString())
+    assert len(sealed) < 1 << 14 and len(data[place]) < 1 << 14  # so that lengths take two bytes in both
+    changed = data[: place.start - 2] + bytes([len(sealed) & 0x7F | 0x80, len(sealed) >> 7]) + sealed + data[place.stop :]
+    world.store.put(name, changed)
+
+    with pytest.raises(CorruptionError, match=name):
+        read_segment_file(world.store, name, len(changed))
 
 
 @pytest.mark.parametrize("flags", [False, True])

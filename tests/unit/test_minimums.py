@@ -79,6 +79,21 @@ def test_a_value_below_the_minimum_is_refused_by_row_and_column(name: str, value
     assert [row["k"] for row in rows(world.snapshot(), "lab.rows")] == [-5, 1]
 
 
+EMPTY: list[dict[str, Any]] = [
+    {"k": 1, "several": [], "parts": [], "by_name": [], "part": {"n": []}},
+    {"k": 2, "parts": [{"n": []}, {}], "by_name": [("a", {"n": []})]},
+    {"k": 3, "several": None, "part": None},
+]
+
+
+@pytest.mark.parametrize("as_columns", [False, True], ids=["rows", "columns"])
+def test_where_there_is_nothing_nothing_is_below_the_minimum(as_columns: bool) -> None:
+    world = World()
+    with world.writer(catalog=catalog(world)) as writer:
+        world.commit(writer, ("put", "lab.rows", as_arrow(EMPTY) if as_columns else EMPTY))
+    assert [row["k"] for row in rows(world.snapshot(), "lab.rows")] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("as_columns", [False, True], ids=["rows", "columns"])
 def test_rows_from_before_the_minimum_are_read_found_deleted_and_restored(as_columns: bool) -> None:
     world = World()

@@ -164,6 +164,8 @@ REFUSED = {
         optional int32 v = 2 [(column) = {minimum: 2147483648}]; }""",
     "minimum below a message": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
         message M { optional double x = 1 [(column) = {minimum: 0}]; } repeated M v = 2; }""",
+    "number of what stands beside a table": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" group: "n"} };
+        string k = 1; string n = 536870900; }""",
     "underscored column": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; string _version = 2; }',
     "deleted_at": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; int64 deleted_at = 2; }',
     "uuid that is text": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1 [(column) = {type: LOGICAL_TYPE_UUID}]; }',

@@ -17,7 +17,7 @@ from .cuts import cut_message, cut_of, head_of, uuid_of
 from .descriptors import parse_definition
 from .seal import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segmentrefs import SegmentReference, known_segments, segment_message
-from .tags import TagEntry, tag_message, tag_of
+from .tags import TagEntry, stamp_of, tag_message, tag_of
 from .transactions import Link, Void, void_message, void_of
 
 
@@ -182,8 +182,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, data: bytes, name: str) -> Check
 
 
 def _definition(entry: log_pb2.TableDefinition) -> Definition:
-    stamp = entry.defined_by
-    own = (stamp.commit_time, stamp.writer, stamp.revision, stamp.uuid)
+    own = stamp_of(entry.defined_by)
     entry.ClearField("defined_by")
     return Definition(own, parse_definition(entry.SerializeToString(deterministic=True)))
 

@@ -20,7 +20,7 @@ from ..keyfilters import Hashes
 from ..tables import Table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, Side, header_message, header_of
-from .cuts import cut_of
+from .cuts import cut_of, uuid_of
 from .descriptors import parse_definition
 from .keyfilters import encode_filters
 from .seal import FORMAT_VERSION, check_format, digest, seal, unseal
@@ -194,19 +194,20 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         check_format(message, name)
         places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
         tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
+        uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
     rows = [(place.header, None) for place in places if "#" not in place.header.table]
     reference = SegmentReference(
         writer=message.writer,
-        uuid=message.uuid,
+        uuid=uuid,
         size=size,
         index_offset=offset + start,
         index_length=length,
         index_digest=digest(sealed),
         runs=runs_of(rows),
     )
-    return SegmentFile(reference, message.database, cut_of(message.cut.writers), tables, _origin_of(message), places)
+    return SegmentFile(reference, message.database, cut, tables, origin, places)
 
 
 def check_between(data: bytes, name: str, reference: SegmentReference) -> None:

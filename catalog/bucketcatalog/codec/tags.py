@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cut import Cut
 from ..v1 import log_pb2
-from .cuts import cut_message, cut_of
+from .cuts import cut_message, cut_of, uuid_of
 
 Stamp = tuple[int, str, int, bytes]
 UNPUBLISHED: Stamp = (0, "", 0, b"")
@@ -35,8 +35,8 @@ def stamp_message(stamp: Stamp) -> Any:
 
 
 def stamp_of(message: Any) -> Stamp:
-    """The stamp that a message holds."""
-    return (message.commit_time, message.writer, message.revision, message.uuid)
+    """The stamp that a message holds; ``ValueError`` where its uuid is none."""
+    return (message.commit_time, message.writer, message.revision, uuid_of(message))
 
 
 def tag_message(entry: TagEntry, *, with_stamp: bool) -> Any:
