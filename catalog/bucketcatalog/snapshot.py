@@ -66,6 +66,10 @@ class Snapshot(Contents):
         """
         conditions = {} if where is None else where
         names = None if columns is None else several(columns, "columns", "columns=['name']")
+        if names == ():
+            raise InvalidOption(
+                "No column is asked for, and without one there are no rows.", next_step="Name a column of the key to count rows."
+            )
         _check_table_name(table)
         if table in METADATA_TABLES:
             return MetadataScan(self, table, columns=names, where=conditions)

@@ -56,6 +56,8 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
         ({"table": "objects", "columns": "name"}, r"The columns 'name' are no list of names. Next: Give a list"),
         ({"table": "log", "columns": "writer"}, "are no list of names"),
         ({"table": "objects", "columns": 5}, "are no list of names"),
+        ({"table": "objects", "columns": []}, "No column is asked for"),
+        ({"table": "log", "columns": ()}, "No column is asked for"),
         ({"table": "objects", "columns": [["name"]]}, "are no list of names"),
     ],
 )

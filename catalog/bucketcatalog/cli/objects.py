@@ -17,7 +17,12 @@ from .output import print_facts, print_rows, rows_of
 
 _PAGE = 1_000
 _STAMPS = ["_version", "_commit_timestamp", "_writer", "_revision"]
-Owner = Annotated[str | None, typer.Option("--owner", metavar="UUID", help="Whose bucket, where several have one of that name.")]
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner", metavar="UUID", help="Whose bucket, where several have one of that name; without a bucket, whose buckets."
+    ),
+]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket's name or id.", show_default=False)]
 
 
@@ -42,7 +47,10 @@ def ls(
     snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
     ended = ["deleted_at"] if deleted else []
     if bucket is None:
-        rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets").to_batches())
+        if delimiter is not None:
+            raise InvalidOption("Buckets are not grouped.", next_step="Leave out --delimiter, or name a bucket.")
+        of_owner = {"owner": owner} if owner is not None else {}
+        rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets", where=of_owner).to_batches())
         print_rows(islice(rows, limit), [*ended, "created", "owner", "id", "name"], as_json=as_json, nothing="No bucket.")
         return
     found = find_bucket(snapshot, bucket, owner, also_deleted=deleted, as_of=as_of)

@@ -25,6 +25,22 @@ def test_ls_lists_buckets(cli: Cli, past: Past) -> None:
     assert cli("ls", past.path, "--deleted").out == "No bucket.\n"
 
 
+def test_ls_lists_the_buckets_of_an_owner_alone(cli: Cli, past: Past) -> None:
+    (bucket,) = cli("ls", past.path, "--json").lines
+    assert cli("ls", past.path, "--owner", bucket["owner"], "--json").lines == [bucket]
+    assert cli("ls", past.path, "--owner", OWNER).out == "No bucket.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [(["--owner", "zz"], "owner"), (["--delimiter", "/"], "Buckets are not grouped")]
+)
+def test_ls_of_buckets_refuses_what_says_nothing_of_them(
+    past: Past, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    assert run(["ls", str(past.path), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_ls_lists_names_exactly_in_json_and_safely_for_people(cli: Cli, past: Past) -> None:
     assert [row["name"] for row in cli("ls", past.path, "pets", "--json").lines] == NOW
     shown = cli("ls", past.path, "pets").out
