@@ -46,6 +46,8 @@ ATOMIC_PUTS = frozenset({"gs", "gcs", "abfs", "abfss", "az", "memory"})
 """Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""
 
 _LEARNT_TIME_LASTS = 30.0
+_UPPER_FOLDERS = 3
+"""Levels of folders that are listed one by one where everything is looked at: a catalog's writers, databases and kinds of files."""
 
 
 class FsspecStore:
@@ -152,15 +154,36 @@ class FsspecStore:
         self._remove(name)
 
     def unfinished_puts(self) -> Iterator[UnfinishedPut]:
-        """What asking for the time has left where it might not be removed; of puts themselves fsspec has no call that tells."""
-        if not self._writable:
+        """What asking for the time has left where it might not be removed; of puts themselves fsspec has no call that tells.
+
+        The upper folders are listed one by one and each of those below them at once, so that no more is held than is below one of these.
+        """
+        if self._writable:
+            yield from self._left("", _UPPER_FOLDERS)
+
+    def _left(self, prefix: str, upper: int) -> Iterator[UnfinishedPut]:
+        """The temporary objects below a prefix that has so many levels of upper folders."""
+        folders = []
+        for name, info in self._found(prefix, whole=not upper):
+            if info["type"] == "directory":
+                folders.append(f"{name}/")
+            elif name.rpartition("/")[2].startswith(TEMPORARY):
+                yield UnfinishedPut(name, modified_us(info))
+        for folder in sorted(folders):
+            yield from self._left(folder, upper - 1)
+
+    def _found(self, prefix: str, *, whole: bool) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The ``whole`` of what is below a prefix or what lies directly there, by full names, temporary objects too."""
+        try:
+            with guarded(self._secrets, "list", prefix):
+                fs, directory = self._at(prefix[:-1])
+                found = fs.find(directory, detail=True).values() if whole else fs.ls(directory, detail=True)
+        except ObjectNotFound:
             return
-        with guarded(self._secrets, "list", ""):
-            fs, root = self._at("")
-            found = fs.find(root, detail=True)
-        for path, info in sorted(found.items(), key=itemgetter(0)):
-            if path.rpartition("/")[2].startswith(TEMPORARY):
-                yield UnfinishedPut(path[len(root) + 1 :], modified_us(info))
+        for info in found:
+            path = str(info["name"]).rstrip("/")
+            if path.startswith(f"{directory}/"):
+                yield prefix + path[len(directory) + 1 :], info
 
     def discard(self, put: UnfinishedPut) -> None:
         """Remove what asking for the time has left. ``ValueError`` for anything else."""

@@ -306,3 +306,20 @@ def test_a_store_that_does_not_say_when_it_was_written_refuses_writers(
     with pytest.raises(StoreUnavailable, match=r"The time of .* cannot be learnt"):
         failing.now_us("w/db/transactions/")
     assert [*failing.unfinished_puts()] == []
+
+
+def test_what_is_left_is_found_folder_by_folder_and_never_by_a_listing_of_the_whole_store(
+    failing: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs, root = failing._connect()
+    for name in ("w/db/segments/a.seg", "w/db/segments/.put-1", ".put-2", "w/db/transactions/0/.put-3", "x/y"):
+        fs.pipe_file(f"{root}/{name}", b"")
+
+    whole: list[str] = []
+    find = fs.find
+    monkeypatch.setattr(fs, "find", lambda path, **options: [whole.append(path[len(root) :]), find(path, **options)][1])
+    left = failing.unfinished_puts()
+    assert next(left).name == ".put-2" and not whole
+    assert next(left).name == "w/db/segments/.put-1" and whole == ["/w/db/segments"]  # no folder is listed before it is needed
+    assert [put.name for put in left] == ["w/db/transactions/0/.put-3"]
+    assert whole == ["/w/db/segments", "/w/db/transactions"]
