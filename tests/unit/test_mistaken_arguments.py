@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
+from bucketcatalog import Catalog, IncompatibleTable, InvalidName, InvalidOption
 from bucketcatalog.harvest import harvest
 
 from .helpers import World, messages, names, obj, proto
@@ -79,6 +80,49 @@ def test_globs_are_no_text_alone(world: World, tmp_path: Path, option: str, give
     (tmp_path / "g").touch()
     with pytest.raises(InvalidOption, match=rf"The globs .* are no list of names. Next: Give a list, such as {option}=\["):
         harvest(world.catalog(), tmp_path, **{option: given})
+    assert names(world.snapshot()) == ["a"]
+
+
+@pytest.mark.parametrize("source", ["", b"", "file://"])
+def test_an_empty_source_is_not_the_working_directory(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Any
+) -> None:
+    (tmp_path / "here").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidOption):
+        harvest(world.catalog(), source)
+    assert names(world.snapshot()) == ["a"]
+
+
+def test_an_owner_may_be_a_uuid(tmp_path: Path) -> None:
+    owner = uuid.UUID("00000000-0000-4000-8000-000000000009")
+    source, catalog = tmp_path / "source", Catalog(tmp_path / "lake")
+    source.mkdir()
+    (source / "g").touch()
+    assert harvest(catalog, source, owner=owner).owner == str(owner)
+    assert harvest(catalog, source, owner=str(owner)).unchanged == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "message"),
+    [
+        ({"owner": 5}, InvalidOption, "The owner 5 is no uuid"),
+        ({"owner": b"0" * 32}, InvalidOption, "is no uuid"),
+        ({"bucket": b"t"}, InvalidName, "b't' cannot be the name of a bucket"),
+        ({"bucket": 5}, InvalidName, "5 cannot be the name of a bucket"),
+        ({"dry_run": "no"}, InvalidOption, "dry_run is 'no'"),
+        ({"dry_run": None}, InvalidOption, "dry_run is None"),
+        ({"allow_empty": 1}, InvalidOption, "allow_empty is 1"),
+        ({"metadata": "no"}, InvalidOption, "metadata is 'no'"),
+        ({"tags": 0}, InvalidOption, "tags is 0"),
+    ],
+)
+def test_a_harvest_names_the_argument_that_does_not_fit(
+    world: World, tmp_path: Path, options: dict[str, Any], expected: type[Exception], message: str
+) -> None:
+    (tmp_path / "g").touch()
+    with pytest.raises(expected, match=message):
+        harvest(world.catalog(), tmp_path, **options)
     assert names(world.snapshot()) == ["a"]
 
 

@@ -64,18 +64,18 @@ def keys_of(bucket: Bucket, table: Table) -> KeyRange:
     return prefix_range(table, [uuid.UUID(bucket.owner).bytes, bucket.id])
 
 
-def owner_of(source: Source, owner: str | None) -> str:
+def owner_of(source: Source, owner: str | uuid.UUID | None) -> str:
     """The bucket's owner as text: the one given, else the authority's. ``InvalidOption`` for what is no uuid."""
     if owner is None:
         return str(uuid.UUID(bytes=uuid5(uuid.NAMESPACE_DNS.bytes, source.authority.encode())))
     try:
-        return str(uuid.UUID(owner))
-    except ValueError:
+        return str(uuid.UUID(str(owner) if isinstance(owner, uuid.UUID) else owner))
+    except (ValueError, TypeError, AttributeError):
         raise InvalidOption(f"The owner {owner!r} is no uuid.", next_step="Give one, or leave it out.") from None
 
 
 def find_bucket(
-    snapshot: Snapshot, source: Source, name: str | None, owner: str | None, told: Mapping[str, Any] | None = None
+    snapshot: Snapshot, source: Source, name: str | None, owner: str | uuid.UUID | None, told: Mapping[str, Any] | None = None
 ) -> Bucket:
     """The source's bucket as the snapshot has it, or as it is to be. ``told`` are further columns that the source knows.
 
@@ -102,7 +102,7 @@ def find_bucket(
 
 def _checked(name: str) -> str:
     try:
-        length = len(name.encode())
+        length = len(name.encode()) if isinstance(name, str) else 0
     except UnicodeEncodeError:
         length = 0
     if not 0 < length <= BUCKETS.by_name["name"].max_bytes:

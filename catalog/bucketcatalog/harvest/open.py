@@ -46,7 +46,7 @@ def open_source(
             )
         return source
     text = os.fsdecode(source)
-    if "\0" in text:
+    if "\0" in text or not text.removeprefix("file://"):  # an empty path would be the working directory
         raise _no_source(source)
     if is_inventory_url(text):
         return S3Source(open_inventory(text, options), metadata=metadata, tags=tags, beside=beside)
@@ -67,5 +67,6 @@ def open_source(
 
 def _no_source(given: object) -> InvalidOption:
     return InvalidOption(
-        f"{given!r} names no source.", next_step="Give a path without NULs, a URL as text, a pathlib.Path, or a Source."
+        f"{given!r} names no source.",
+        next_step="Give a path that is not empty and has no NULs, a URL as text, a pathlib.Path, or a Source.",
     )

@@ -12,11 +12,12 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
+from uuid import UUID
 
 from .. import clock
 from ..arrays import exact_sum
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..errors import AccessDenied, ForeignBranch, SourceNotFound
+from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..names import host_writer, several, writer_id
 from ..snapshot import Snapshot
 from .chunks import Chunks
@@ -86,7 +87,7 @@ def harvest(
     database: str = DEFAULT_DATABASE,
     writer: str | None = None,
     bucket: str | None = None,
-    owner: str | None = None,
+    owner: str | UUID | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     dry_run: bool = False,
@@ -108,6 +109,7 @@ def harvest(
     bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer meanwhile.
     """
     start = clock.monotonic()
+    _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags)
     scope = Scope(several(include, "globs", "include=['*.jpg']"), several(exclude, "globs", "exclude=['*.tmp']"))
     origin = open_source(source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags)
     name = writer_id(writer) if writer is not None else default_writer(origin)
@@ -126,6 +128,13 @@ def harvest(
     return _so_far(state, chunks, start)
 
 
+def _require_bools(**options: object) -> None:
+    """``InvalidOption`` for what is neither True nor False: any text is true, also "no"."""
+    for name, given in options.items():
+        if not isinstance(given, bool):
+            raise InvalidOption(f"{name} is {given!r}, which is neither True nor False.", next_step="Give one of these two.")
+
+
 def _begun(source: Source, target: Bucket, database: str, writer: str, *, dry_run: bool) -> Harvested:
     """A harvest that has done nothing so far."""
     return Harvested(source.url, target.name, _text(target.id), target.owner, database, writer, dry_run)
@@ -136,7 +145,7 @@ def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:
     return replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)
 
 
-def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str | None) -> Bucket:
+def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str | UUID | None) -> Bucket:
     """The bucket that the source is harvested to; see ``find_bucket``."""
     told = _told(source)
     target = find_bucket(snapshot, source, bucket, owner, told)
