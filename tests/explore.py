@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tests.chance import ROOT, SEARCHES, Search
 
-ENGINE = ROOT / "catalog" / "bucketcatalog"
+ENGINE = (ROOT / "catalog" / "bucketcatalog", ROOT / "spark" / "pyspark_bucketcatalog")
 KEPT = ROOT / "build" / "explored.jsonl"
 _FAILED = "Failing test case: "
 _PYTEST = (sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--tb=short")
@@ -43,11 +43,13 @@ class Batch:
     failure: str = ""
 
 
-def engine_digest(folder: Path = ENGINE) -> str:
+def engine_digest(*folders: Path) -> str:
     """What tells one state of the engine's code from another, whatever its comments and docstrings say."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(f"{path.relative_to(folder)}\n{ast.dump(_without_docstrings(ast.parse(path.read_text())))}\n".encode())
+    for folder in folders or ENGINE:
+        for path in sorted(folder.rglob("*.py")):
+            name = f"{folder.name}/{path.relative_to(folder)}"
+            digest.update(f"{name}\n{ast.dump(_without_docstrings(ast.parse(path.read_text())))}\n".encode())
     return digest.hexdigest()[:16]
 
 

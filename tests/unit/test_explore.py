@@ -11,7 +11,7 @@ import pytest
 
 from tests import chance
 from tests.chance import SEARCHES, Search, seed_of
-from tests.explore import engine_digest, explore, explored, run_batch, summary, to_paste
+from tests.explore import ENGINE, engine_digest, explore, explored, run_batch, summary, to_paste
 
 _TEST = """
 import sys
@@ -104,6 +104,21 @@ def test_engine_is_another_after_a_change_of_code_and_not_of_words(tmp_path: Pat
     assert engine_digest(tmp_path) == before
     module.write_text('"""What it is."""\n\nNUMBER = 2\n')
     assert engine_digest(tmp_path) != before
+
+
+def test_engine_is_another_after_a_change_of_what_spark_reads_by() -> None:
+    folders = {path.name for path in ENGINE}
+    assert folders == {"bucketcatalog", "pyspark_bucketcatalog"} and all([*path.rglob("*.py")] for path in ENGINE)
+
+
+def test_engine_of_two_folders_is_another_after_a_change_in_either(tmp_path: Path) -> None:
+    digests = set()
+    for one, two in ((1, 1), (2, 1), (1, 2)):
+        for name, number in (("one", one), ("two", two)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / "files.py").write_text(f"NUMBER = {number}\n")
+        digests.add(engine_digest(tmp_path / "one", tmp_path / "two"))
+    assert len(digests) == 3
 
 
 def test_every_search_names_tests_that_are_there() -> None:
