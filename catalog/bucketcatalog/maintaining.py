@@ -127,7 +127,7 @@ class Maintained(Opened):
         place = Place.given_by(data_url, data_options, self.store)
         given = deleter_of(deleter, place)
         opened = self._existing(database)
-        by = _maintainers_name(writer)
+        by = maintainers_name(writer)
         if place is not None:
             namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
         if dry_run:
@@ -167,9 +167,11 @@ class Maintained(Opened):
         data_options: Mapping[str, Any] | None = None,
         dry_run: bool = True,
         force: bool = False,
+        writer: str | None = None,
     ) -> Iterator[Orphan]:
         """Data that no version names, at ``data_url`` or below the writers' own folders; deleted as it is found with ``dry_run=False``.
 
+        A maintainer deletes them, by default this machine's, by the time of the store that they lie in.
         ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced;
         ``StoreNotFound`` where ``data_url`` is of a folder that is not there.
         """
@@ -178,8 +180,9 @@ class Maintained(Opened):
         place = Place.given_by(data_url, data_options, self.store)
         if place is not None:
             place.require()
+        by = maintainers_name(writer)
         opened = self._existing(database)
-        return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, delete=not dry_run)
+        return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, None if dry_run else by)
 
     def prune(
         self,
@@ -202,7 +205,7 @@ class Maintained(Opened):
         policy = Retention(age_micros(older_than), keep, age_micros(grace))
         # What stays must be there, and be whole: what this process has read of it before says nothing.
         opened = Database(self.store, self._existing(database).name, self._registered)
-        maintainer = _maintainers_name(writer)
+        maintainer = maintainers_name(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)
         with Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
@@ -244,7 +247,7 @@ class Maintained(Opened):
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             self._require(name, there)
-        repairer = Repairer(self.store, self._registered, _maintainers_name(writer), clock, DEFAULT_LIMITS)
+        repairer = Repairer(self.store, self._registered, maintainers_name(writer), clock, DEFAULT_LIMITS)
         return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
 
     def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
@@ -253,7 +256,7 @@ class Maintained(Opened):
         return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)
 
 
-def _maintainers_name(writer: str | None) -> str:
+def maintainers_name(writer: str | None) -> str:
     """The maintainer that was asked for, by default this machine's; ``InvalidOption`` for a name that is none's."""
     name = writer_id(host_writer(MAINTAINER_PREFIX) if writer is None else writer)
     if not is_maintainer(name):

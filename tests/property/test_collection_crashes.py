@@ -79,7 +79,7 @@ class Yard:
     def orphans(self, store: Store, data: Store) -> None:
         look = self.catalog(store).database("default").look
         namer = namer_of(Place(TEMPLATE, store.url, given=data), self.catalog(store).database("default").files, look())
-        list(orphans(look, namer, 24 * HOUR, delete=True))
+        list(orphans(look, namer, 24 * HOUR, "maintainer-1"))
 
     def names(self, table: str = "objects") -> list[str]:
         return list(self.catalog().snapshot().scan(table, columns=["name"]).to_arrow()["name"].to_pylist())

@@ -14,6 +14,8 @@ from ..collection.boundary import check_grace
 from ..collection.collecting import Collected
 from ..collection.templates import Place
 from ..errors import StoreError
+from ..maintaining import maintainers_name
+from ..paths import transactions_prefix
 from ..times import parse_age, shown_time
 from .options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
 from .output import Row, finish, number, print_facts, print_rows, write
@@ -62,7 +64,8 @@ def gc(
     data = data or (data_url is not None and not orphans)
     if data or reap or orphans:
         check_grace(parse_age(older_than), force=force)
-    _puts(opened, older_than, yes=yes, force=force, as_json=as_json)
+    below = transactions_prefix(maintainers_name(writer), opened.databases()[0]) if yes else None
+    _puts(opened, older_than, below, force=force, as_json=as_json)
     common: dict[str, Any] = {"database": database, "older_than": older_than, "dry_run": not yes, "force": force}
     problems: list[str] = []
     if reap:
@@ -75,19 +78,19 @@ def gc(
         _say("data", collected_facts(done), as_json=as_json)
         problems += done.problems
     if orphans:
-        problems += _orphans(opened, {**common, **place}, older_than, as_json=as_json)
+        problems += _orphans(opened, {**common, **place, "writer": writer}, older_than, as_json=as_json)
     refuse_problems(problems)
 
 
-def _puts(opened: Catalog, older_than: str, *, yes: bool, force: bool, as_json: bool) -> None:
-    """Throw away unfinished puts."""
+def _puts(opened: Catalog, older_than: str, below: str | None, *, force: bool, as_json: bool) -> None:
+    """Throw away unfinished puts as the maintainer whose prefix is ``below``; without it only list them."""
     store = opened.store
     rows: list[Row] = []
     with progress_line("looking for unfinished puts") as tell:
-        for put in list(abandoned(store, parse_age(older_than), force=force)):
-            if yes:
+        for put in list(abandoned(store, parse_age(older_than), below=below, force=force)):
+            if below is not None:
                 store.discard(put)
-            rows.append({"name": put.name, "begun": shown_time(put.begun_us), "discarded": yes})
+            rows.append({"name": put.name, "begun": shown_time(put.begun_us), "discarded": below is not None})
             tell(number(len(rows), "put"))
     print_rows(
         rows, ["begun", "discarded", "name"], as_json=as_json, nothing=f"No put is unfinished for longer than {older_than}."

@@ -51,12 +51,26 @@ class Orphan:
 
 @dataclass(frozen=True)
 class Namer:
-    """Where data lies, and what it may be called there; without a template a reference is a path from the catalog's root."""
+    """Where data lies, and what it may be called there; without a template a reference is a path from the catalog's root.
+
+    ``log`` is the catalog's own where data lies in the same store, None elsewhere.
+    """
 
     store: Store
     prefixes: tuple[str, ...]
     template: Template | None
     may_be: Callable[[str], bool]
+    log: LogFiles | None
+
+    def time_for(self, maintainer: str | None) -> int:
+        """The time of the store that data lies in for a maintainer who deletes there; None only looks, and may be told the machine's.
+
+        Where only a put tells it, that is below the maintainer's own prefix in the catalog. Another store has no such prefix, and the
+        catalog's clock is not its: there it is at the root, which is nobody else's.
+        """
+        if maintainer is None:
+            return self.store.now_us()
+        return self.log.time_for(maintainer) if self.log is not None else self.store.now_us("")
 
     def templates(self, snapshot: Snapshot) -> dict[str, Template]:
         """How the data of each table is named that can name any there."""
@@ -70,26 +84,26 @@ def namer_of(place: Place | None, files: LogFiles, snapshot: Snapshot) -> Namer:
     """How data is named at a place, or below the writers' own folders; ``InvalidOption`` where no table could name anything there."""
     if place is None:
         prefixes = tuple(data_prefix(writer, files.database) for writer in files.writers())
-        namer = Namer(files.store, prefixes, None, lambda name: True)
+        namer = Namer(files.store, prefixes, None, lambda name: True, files)
         _require(namer.templates(snapshot), "names data by a path in the catalog: a data reference of one string")
         return namer
-    fitting = Namer(place.store, ("",), place.template, place.is_data).templates(snapshot)
+    log = files if place.is_in_catalog else None
+    fitting = Namer(place.store, ("",), place.template, place.is_data, log).templates(snapshot)
     _require(fitting, f"has the data reference {', '.join(sorted(place.template.columns))}")
     patterns = [re.compile(_pattern(place.template, snapshot.table(name))) for name in fitting]
 
     def may_be(name: str) -> bool:
         return place.is_data(name) and any(pattern.fullmatch(name) for pattern in patterns)
 
-    return Namer(place.store, ("",), place.template, may_be)
+    return Namer(place.store, ("",), place.template, may_be, log)
 
 
-def orphans(look: Callable[[], Snapshot], namer: Namer, grace: int, *, delete: bool) -> Iterator[Orphan]:
-    """The orphans among what is older than ``grace`` microseconds, deleted if so told, as they are found."""
-    below = next(iter(namer.prefixes), None) if delete else None  # who deletes must know the store's time
-    for found in _listed(namer, namer.store.now_us(below) - grace):
+def orphans(look: Callable[[], Snapshot], namer: Namer, grace: int, maintainer: str | None) -> Iterator[Orphan]:
+    """The orphans among what is older than ``grace`` microseconds, as they are found; a maintainer deletes them, None only looks."""
+    for found in _listed(namer, namer.time_for(maintainer) - grace):
         named = _named(look(), namer, pa.array([info.name for info in found], pa.string()))
         rest = [info for info, is_named in zip(found, named.tolist(), strict=True) if not is_named]
-        if not delete:
+        if maintainer is None:
             yield from (Orphan(info.name, info.size, info.modified_us) for info in rest)
             continue
         yield from in_order(lambda info: _deleted(namer.store, info), rest, threads=namer.store.concurrency)

@@ -124,6 +124,11 @@ class Place:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "store"}
 
+    @property
+    def is_in_catalog(self) -> bool:
+        """Whether the place is the catalog or a folder in it."""
+        return f"{self.store.url.rstrip('/')}/".startswith(f"{self.catalog_url.rstrip('/')}/")
+
     def is_data(self, name: str) -> bool:
         """Whether an object of the place can be data: what lies within the catalog is only if it lies below a folder for it."""
         inside = f"{self.store.url.rstrip('/')}/{name}"

@@ -86,9 +86,12 @@ class Plan:
     lost: tuple[Finding, ...]
 
 
-def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], void: Collection[str]) -> Plan:
-    """The plan for a database over which a walk has found this; ``InvalidOption`` where nothing is to be joined or voided of that name."""
-    ahead = _ahead(walk)
+def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collection[str], void: Collection[str]) -> Plan:
+    """The plan for a database over which a walk has found this, by the store's time.
+
+    ``InvalidOption`` where nothing is to be joined or voided of that name.
+    """
+    ahead = _ahead(walk, now)
     chosen = _chosen(ahead, void)
     forked = sorted({f.file.split("/")[0] for f in findings if f.code == "OPEN_FORK"})
     for writer in join:
@@ -99,10 +102,10 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
     broken = _broken_checkpoints(walk, findings)
     without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken})
     view, obstacle = _derivable(without, walk, broken)
-    again = rebuilt(without, walk) if obstacle else None
+    again = rebuilt(without, walk, now) if obstacle else None
     if again is not None:
         view, obstacle = newest_view(without, everything=True, using=again.parts), ""
-    actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join)]
+    actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join, now)]
     for (writer, head), why in sorted(broken.items()):
         if not obstacle and not _is_marked(walk, (writer, head)):
             continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
@@ -121,7 +124,7 @@ def decide(walk: Walk, findings: Sequence[Finding], *, join: Collection[str], vo
     return Plan(
         database=walk.files.database,
         voids=tuple(chosen),
-        joins=tuple(w for w in forked if w in join and not _too_young(walk, w)),
+        joins=tuple(w for w in forked if w in join and not _too_young(walk, w, now)),
         broken=frozenset(head.uuid for _, head in broken),
         dropped=dropped,
         instead=() if again is None else again.parts,
@@ -141,9 +144,9 @@ def _is_marked(walk: Walk, ref: Ref) -> bool:
     return ref[0] in walk.found and ref[1] in walk.found[ref[0]].markers
 
 
-def _ahead(walk: Walk) -> list[Void]:
+def _ahead(walk: Walk, now: int) -> list[Void]:
     """The transactions from the future that are not voided yet, as voids of them."""
-    limit = walk.files.store.now_us() + MAX_CLOCK_SKEW
+    limit = now + MAX_CLOCK_SKEW
     late = sorted(ref for ref in walk.log if ref[1].commit_time > limit and ref not in walk.voided)
     return [Void(writer, Link(head.revision, head.uuid, walk.log[writer, head].digest)) for writer, head in late]
 
@@ -168,17 +171,16 @@ def _void_actions(ahead: Iterable[Void], chosen: Collection[Void]) -> Iterator[A
         yield Action("void", name, "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
 
 
-def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str]) -> Iterator[Action]:
+def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now: int) -> Iterator[Action]:
     for writer in forked:
         obstacle = f"Say --join {writer}, once no process writes under that id, with the right to write as it."
         if writer in join:
-            obstacle = _too_young(walk, writer)
+            obstacle = _too_young(walk, writer, now)
         yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
 
 
-def _too_young(walk: Walk, writer: str) -> str:
+def _too_young(walk: Walk, writer: str, now: int) -> str:
     """Why a timeline cannot be joined yet, if so: a commit of another process may still be under way."""
-    now = walk.files.store.now_us()
     newest = max((h.commit_time for w, h in walk.log if w == writer and h.commit_time <= now), default=0)
     wait = (newest + DEFAULT_LATENESS_BOUND - now) // 1_000_000
     return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""

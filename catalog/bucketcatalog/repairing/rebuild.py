@@ -37,10 +37,10 @@ class Rebuilt:
     parts: tuple[Checkpoint, ...]
 
 
-def rebuilt(files: LogFiles, walk: Walk) -> Rebuilt | None:
+def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
     """The lost checkpoint that covers most and can be made again so that nothing is missing any more; None where there is none.
 
-    ``files`` have no checkpoint that cannot be trusted.
+    ``now`` is the store's time, ``files`` have no checkpoint that cannot be trusted.
     """
     segments = dict(_readable(files, walk))
     by_checkpoint: dict[bytes, list[SegmentFile]] = {}
@@ -53,7 +53,7 @@ def rebuilt(files: LogFiles, walk: Walk) -> Rebuilt | None:
             uuid: segments[uuid] for s in found if s.origin for uuid in s.origin.kept
         }
         if all(_is_whole(files, segment, needed.values()) for segment in needed.values()):
-            made = _made(files, walk, found[0], list(needed.values()))
+            made = _made(files, walk, found[0], list(needed.values()), now)
             if _suffices(files, made):
                 return made
     return None
@@ -102,7 +102,7 @@ def _definitions(segment: SegmentFile) -> list[Definition]:
     return [Definition(stamp, table) for table in segment.tables]
 
 
-def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[SegmentFile]) -> Rebuilt:
+def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[SegmentFile], now: int) -> Rebuilt:
     """What reads as the lost checkpoint did: one part a segment, of which the first says what is covered."""
     assert first.origin is not None
     parts = [
@@ -120,19 +120,19 @@ def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[Se
         )
         for segment in segments
     ]
-    coverage = {writer: _coverage(files, walk, writer, heads) for writer, heads in first.cut.heads.items()}
+    coverage = {writer: _coverage(walk, writer, heads, now) for writer, heads in first.cut.heads.items()}
     whole = replace(parts[0], uuid=first.origin.checkpoint, cut=first.cut, coverage=coverage)
     return Rebuilt(first.origin.checkpoint, first.cut, (whole, *parts[1:]))
 
 
-def _coverage(files: LogFiles, walk: Walk, writer: str, heads: tuple[Head, ...]) -> Coverage:
+def _coverage(walk: Walk, writer: str, heads: tuple[Head, ...], now: int) -> Coverage:
     """How a cut covers what is left of a timeline. What may not be covered counts as if it were not: reading it twice changes nothing."""
     newest = max(head.revision for head in heads)
     listed = {head for head in walk.found[writer].transactions if head.revision <= newest} if writer in walk.found else set()
     reached = _ancestors(walk, writer, heads)
     several = {revision for revision, count in Counter(h.revision for h in listed | set(heads)).items() if count > 1}
     known = {head for head in listed | set(heads) if head in reached or head.revision not in several}
-    oldest = files.store.now_us() - 2 * DEFAULT_LATENESS_BOUND
+    oldest = now - 2 * DEFAULT_LATENESS_BOUND
     unsure = [head.revision for head in listed if head not in known or head.commit_time >= oldest]
     list_from = min(unsure, default=newest + 1)
     return Coverage(

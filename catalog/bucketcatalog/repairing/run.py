@@ -46,7 +46,8 @@ class Repairer:
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints)
-        plan = decide(walk, findings, join=join, void=void)
+        now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes is told no other clock's
+        plan = decide(walk, findings, now, join=join, void=void)
         if not dry_run:
             self._do(plan, tell)
         done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, clock
-from bucketcatalog.errors import AccessDenied, ClockSkew, ObjectNotFound, StoreUnavailable
+from bucketcatalog.cli import run
+from bucketcatalog.errors import AccessDenied, ClockSkew, InvalidOption, ObjectNotFound, StoreUnavailable
 from bucketcatalog.store import LocalStore, Store, directories, local
 from tests.unit.filesystems import FUSE, NFS, SMB, FileSystem, Kind
+from tests.unit.helpers import messages, proto
 
 from .contract import StoreContract, names_of
 
@@ -189,3 +192,108 @@ def test_a_put_over_a_file_that_is_open_is_done_if_that_holds_the_same(tmp_path:
         store.put("a", b"other")
         assert store.get("a") == b"other"
         assert everything(tmp_path) == ["a"]
+
+
+FILES = """message File {
+  option (table) = {name: "iox.file" key: "chunk" data_reference: "path"};
+  string chunk = 1;
+  optional string path = 2;
+}"""
+
+
+def with_orphan(lake: Path) -> Path:
+    """A catalog of the writer ``a`` with a file two days old that no version names."""
+    catalog = Catalog(lake)
+    catalog.register(messages(proto(FILES))["File"])
+    with catalog.writer("a") as held, held.transaction() as tx:
+        tx.put("iox.file", {"chunk": "c", "path": "a/default/data/c"})
+    orphan = lake / "a/default/data/orphan"
+    orphan.parent.mkdir(parents=True)
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (time.time() - 2 * 86_400,) * 2)
+    return orphan
+
+
+@pytest.mark.parametrize("url", [None, "{lake}/a/default/data/{{path}}"])
+def test_who_deletes_orphans_in_the_catalog_asks_for_the_time_below_its_own_prefix(tmp_path: Path, url: str | None) -> None:
+    orphan = with_orphan(tmp_path)
+    made: list[str] = []
+
+    def before(call: str, about: Any) -> None:
+        if call == "unlink":
+            made.extend(str(path.relative_to(tmp_path)) for path in tmp_path.rglob(".put-*"))
+
+    with mounted(NFS, before=before):
+        place = None if url is None else url.format(lake=tmp_path)
+        (found,) = Catalog(tmp_path).orphans(dry_run=False, data_url=place, writer="maintainer-1")
+    assert found.deleted and not orphan.exists()
+    assert made and {name.split("/")[0] for name in made} == {"maintainer-1"}
+
+
+def test_who_deletes_orphans_elsewhere_asks_for_the_time_at_the_root_of_that_place(tmp_path: Path) -> None:
+    with_orphan(tmp_path / "lake")
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "deep" / "orphan").write_bytes(b"x")
+    made: list[str] = []
+
+    def before(call: str, about: Any) -> None:
+        if call == "unlink":
+            made.extend(str(path.relative_to(tmp_path)) for path in tmp_path.rglob(".put-*"))
+
+    with mounted(NFS, before=before, ahead_ns=48 * HOUR * 1_000):
+        (found,) = Catalog(tmp_path / "lake").orphans(dry_run=False, data_url=f"{tmp_path}/data/{{path}}")
+    assert found.deleted  # by the time of the place, which is two days ahead
+    assert made and all(name.startswith("data/.put-") for name in made)
+
+
+def test_nobody_but_a_maintainer_deletes_orphans(tmp_path: Path) -> None:
+    orphan = with_orphan(tmp_path)
+    with pytest.raises(InvalidOption, match="'a' is no maintainer"):
+        Catalog(tmp_path).orphans(dry_run=False, writer="a")
+    assert orphan.exists()
+
+
+def put_under_way(lake: Path) -> Path:
+    """What a put of the writer ``w`` has written so far, just now."""
+    commit(lake, "w", "b")
+    left = lake / "w/default/segments/.put-underway"
+    left.parent.mkdir()
+    left.write_bytes(b"x")
+    return left
+
+
+@pytest.mark.parametrize("kind", WITHOUT_UNNAMED, ids=str)
+def test_a_put_under_way_is_kept_by_a_machine_whose_clock_is_ahead(
+    tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, real = put_under_way(tmp_path), clock.now_us
+    monkeypatch.setattr(clock, "now_us", lambda: real() + 25 * HOUR)
+    with mounted(kind):
+        assert run(["gc", str(tmp_path), "--yes", "--writer", "maintainer-1"]) == 0
+        assert left.exists()
+    assert [path.name for path in tmp_path.rglob(".put-*")] == [left.name]
+
+
+def test_where_the_time_cannot_be_learnt_no_put_is_thrown_away(tmp_path: Path) -> None:
+    left = put_under_way(tmp_path)
+    os.utime(left, (time.time() - 2 * 86_400,) * 2)
+
+    def before(call: str, about: Any) -> None:
+        if call == "open" and isinstance(about, bytes) and about.startswith(b".put-"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with mounted(NFS, before=before):
+        assert run(["gc", str(tmp_path), "--yes"]) == 1
+        assert left.exists()
+        assert run(["gc", str(tmp_path)]) == 0  # who only looks may go by the machine's
+
+
+@pytest.mark.parametrize("kind", WITHOUT_UNNAMED, ids=str)
+def test_repair_voids_by_the_stores_time_and_not_the_machines(
+    tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(tmp_path, "w", "b")
+    real = clock.now_us
+    monkeypatch.setattr(clock, "now_us", lambda: real() - 25 * HOUR)
+    with mounted(kind), pytest.raises(InvalidOption, match="no transaction from the future"):
+        Catalog(tmp_path).repair(void=["w@0"], dry_run=False)
