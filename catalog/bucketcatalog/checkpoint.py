@@ -111,10 +111,8 @@ def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> View:
     """The view of a past cut, also behind the horizon: nothing that it needs may go before it has a checkpoint of its own."""
     try:
         return version_view(files, cut, horizon)
-    except (
-        HistoryPruned,
-        CorruptionError,
-    ):  # no checkpoint is kept of it, or none that can be read, or the horizon's own is lost
+    except (HistoryPruned, CorruptionError):
+        # no checkpoint is kept of it, or none that can be read, or the horizon's own is lost
         return version_view(files, cut)
 
 
