@@ -172,6 +172,26 @@ def test_only_as_much_is_read_as_is_missing() -> None:
     assert world.store.requests["get"] <= 4
 
 
+@pytest.mark.parametrize("own", ["alone", "own checkpoints"])
+def test_however_long_a_chain_is_checkpoints_of_all_writers_are_listed_twice(own: str) -> None:
+    world = World.counting()
+    chain = Chain(world)
+    writers = ["c", "b", "a"]
+    for number in range(20):
+        chain.add(f"x{number:02}", reads=[writers[-1]])
+        writers.append(f"x{number:02}")
+    for name in writers if own == "own checkpoints" else ():
+        with world.writer(name) as writer:
+            writer.checkpoint()
+    assert isinstance(world.store, Counting)
+    whole = str(chain.cut(*writers))
+    for version in (f"{writers[-1]}@0", str(chain.cut(writers[-1]))):
+        world.store.reset()
+        assert world.snapshot(version=version).version == whole
+        assert world.store.requests["get"] <= 2 * len(writers)
+        assert world.store.requests["list"] <= 2 * len(writers) + 2
+
+
 def test_behind_the_horizon_no_checkpoint_is_kept_of_a_cut_that_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)

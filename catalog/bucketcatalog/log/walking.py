@@ -40,7 +40,7 @@ def version_view(
         missing = gathering.missing(of_covered=contains_horizon) if closed_reads else []
         if not missing:
             break
-        whole = whole.joined(Cut.of(missing))
+        whole = _with_what_was_read(gathering, whole, missing)
     if not contains_horizon and horizon is not None:
         return _kept_view(files, cut, horizon, observed)
     return view_of(files, gathering, observed, cut if whole == cut else without_ancestors(files, whole))
@@ -72,6 +72,34 @@ def _gathered(
         for checkpoint in (c for c in strange if newest.get(c.writer) is c):
             older = next(within[checkpoint.writer], None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
+
+
+def _with_what_was_read(gathering: Gathering, cut: Cut, missing: Sequence[Ref]) -> Cut:
+    """The cut with what it is ``missing``, and with what that had read, and so on, where nothing later of the same timeline is in it.
+
+    What is not covered is read to the end here, for to gather lists the checkpoints of all writers. What is gone is left to it:
+    checkpoints within the whole cut may cover it.
+    """
+    pending = missing
+    while pending:
+        cut = cut.joined(Cut.of(pending))
+        read = {
+            (writer, head)
+            for reads in gathering.files.several(_reads_of, pending)
+            for writer, heads in reads.heads.items()
+            for head in heads
+            if head.revision > cut.newest_revision(writer)
+        }
+        pending = sorted(ref for ref in read if not gathering.covered.holds(*ref))
+    return cut
+
+
+def _reads_of(files: LogFiles, ref: Ref) -> Cut:
+    """What a transaction names as read, as far as it can be read itself."""
+    try:
+        return files.transaction(*ref).reads
+    except (CorruptionError, UnsupportedFormat):
+        return Cut()
 
 
 def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> View:
