@@ -8,11 +8,12 @@ import pytest
 
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
-from tests.unit.helpers import Clock, World, bucket, obj
+from tests.unit.helpers import MINUTE, Clock, World, bucket, obj
 
 from .test_tables import GUIDE, table_rows
 
 WRITERS, COMMITS = 3, 4
+DAY = 24 * 60 * MINUTE
 
 
 class Measured(World):
@@ -137,3 +138,29 @@ def test_giving_and_reading_a_tag(world: Measured) -> None:
     for version in (world.snapshot(version="x").version, "x"):
         past = world.cost(lambda version=version: world.catalog().snapshot(database="default", version=version))["LIST"]
         assert past <= now + 1 + 2 * (WRITERS + 1)
+
+
+def test_reading_a_tag_whose_transactions_were_pruned(world: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    operation = "snapshot at a tag whose transactions were pruned"
+    assert documented(operation)[:3] == ["1 and 1 a maintainer more", "1 more for each tag that is not older, and a HEAD", "0"]
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.tag("x")
+    for _ in range(3):
+        world.clock.tick(3 * DAY)
+        for writer in world.open:
+            world.commit(writer, ("put", "objects", obj("later")), ("put", "buckets", bucket("later")))
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        world.catalog().prune("36h", dry_run=False, writer="maintainer-1", clock=world.clock)
+    there = [info.name.rpartition("/")[2] for info in world.counting.list("node-0/default/transactions/")]
+    assert there and not [name for name in there if name.startswith("0" * 20)]
+    now = world.cost(lambda: world.catalog().snapshot(database="default"))
+    cost = world.cost(lambda: world.catalog().snapshot(database="default", version="x"))
+    writers, maintainers = WRITERS + 2, 1
+    assert (cost["range"], cost["head"]) == (0, 1)
+    assert cost["LIST"] <= now["LIST"] + 1 + 2 * writers + 1 + maintainers
+    assert cost["GET"] <= now["GET"] + 2
+    catalog = world.catalog()
+    catalog.snapshot(database="default", version="x")
+    assert world.cost(lambda: catalog.snapshot(database="default", version="x"))["range"] == 0

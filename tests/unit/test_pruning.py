@@ -622,6 +622,28 @@ def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transaction
     assert {f.severity.value for f in verified(world)} == {"info"}
 
 
+def test_a_tags_checkpoint_whose_segments_are_lost_is_taken_only_where_nothing_else_can_be_read(world: World) -> None:
+    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
+        put(world, writer, "x")
+        tagger.tag("early")
+        world.clock.tick(HOUR)
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    assert prune(world).tags != ()
+    (lost,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    world.store.delete(lost)
+    assert names(world.snapshot(version="early")) == ["x"]
+    world.clock.tick(GRACE)
+    assert prune(world).files != () and names(world.snapshot(version="early")) == ["x"]
+    for name in stored(world, ".seg"):
+        if name.startswith("maintainer-1/"):
+            world.store.delete(name)
+    with pytest.raises(MissingObject, match="maintainer-1/default/segments/"):
+        names(world.snapshot(version="early"))
+
+
 def test_a_tag_after_the_horizon_is_read_and_kept_without_the_horizons_checkpoint_while_its_transactions_are_there(
     world: World,
 ) -> None:

@@ -20,8 +20,7 @@ from ..codec.segments import BlockPlace
 from ..codec.tags import TagEntry
 from ..codec.transactions import event_of
 from ..cut import Cut, Head
-from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
-from ..fetch import read_index
+from ..errors import CorruptionError, UnsupportedFormat
 from ..log.boundaries import newest_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
@@ -131,7 +130,7 @@ class Walk:
             (read,) = read_checkpoints(self.files, [ref])
             if isinstance(read, Finding):
                 unread[ref] = replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
-            elif read.cut in tagged and (error := self._unusable(read)) is not None:
+            elif read.cut in tagged and (error := self.files.unreadable_segment(read)) is not None:
                 unread[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name)
             elif read.cut in tagged:
                 yield from self._take(read, kept=True)
@@ -147,15 +146,6 @@ class Walk:
         for ref, info in unmarked.items():
             if ref not in needed:
                 yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
-
-    def _unusable(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
-        """Why nobody can read from a checkpoint, if so: a segment of it is lost."""
-        try:
-            for reference in checkpoint.segments:
-                read_index(self.files.store, self.files.database, reference)
-        except (CorruptionError, UnsupportedFormat) as error:
-            return error
-        return None
 
     def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[tuple[TagEntry, Finding]]:
         """Those of these tags that have lost the checkpoint that was kept for them, and what is said of one that is gone."""

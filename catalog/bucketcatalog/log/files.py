@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 from .. import paths
 from ..clock import uuid7_time
 from ..codec.checkpoints import Checkpoint, decode_checkpoint
+from ..codec.segmentrefs import SegmentReference
 from ..codec.transactions import Transaction, decode_transaction
 from ..cut import Head
-from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
+from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
+from ..fetch import read_index
 from ..losses import Losses
 from ..names import is_name
 from ..parallel import in_order
@@ -75,6 +77,14 @@ class LogFiles:
     def at_revision(self, writer: str, revision: int) -> list[Head]:
         """The transactions at one revision of the writer's timeline."""
         return [Head(file.revision, file.uuid) for file in self._at(writer, revision) if file.is_transaction]
+
+    def is_there(self, writer: str, head: Head) -> bool:
+        """Whether the transaction lies in the store now."""
+        try:
+            self.store.head(paths.transaction(writer, self.database, head.revision, head.uuid))
+        except ObjectNotFound:
+            return False
+        return True
 
     def checkpoints_at(self, writer: str, revision: int) -> list[Head]:
         """The checkpoints at one revision of the writer's timeline, whether or not they have markers."""
@@ -138,6 +148,10 @@ class LogFiles:
         """The checkpoint, or None where it is to be passed over; errors as ``checkpoint``."""
         return self.checkpoint(writer, head)
 
+    def unreadable_segment(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
+        """Why the index of one of the checkpoint's segments cannot be read, or None; one request a segment, several at once."""
+        return next((error for error in self.several(_index_error, checkpoint.segments) if error is not None), None)
+
     def refuse(self, transaction: Transaction, why: str) -> Transaction:
         """``CorruptionError`` for a transaction that is not the one that others refer to."""
         name = paths.transaction(transaction.writer, self.database, transaction.revision, transaction.uuid)
@@ -181,6 +195,14 @@ class LogFiles:
                 f"{name} holds {file.writer}/{file.database} revision {file.revision}: another file lies under this name.",
                 next_step=_RESTORE,
             )
+
+
+def _index_error(files: LogFiles, reference: SegmentReference) -> BucketCatalogError | None:
+    try:
+        read_index(files.store, files.database, reference)
+    except (CorruptionError, UnsupportedFormat) as error:
+        return error
+    return None
 
 
 class ChosenFiles(LogFiles):

@@ -9,7 +9,6 @@ from ..codec.checkpoints import Checkpoint
 from ..codec.tags import TagEntry
 from ..cut import Cut
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
-from ..fetch import read_index
 from ..names import is_maintainer
 from .files import LogFiles
 from .gathering import Ref
@@ -35,7 +34,11 @@ class KeptCheckpoints:
         return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
     def of(self, cut: Cut) -> Checkpoint | None:
-        """The checkpoint of exactly this cut, if there is one that can be read, its segments too: ``repair`` may have dropped others."""
+        """The checkpoint of exactly this cut, if there is one that can be read.
+
+        ``repair`` may have dropped one whose segments are lost: these are looked at where something else can be read instead, another
+        checkpoint or the transactions. Else who reads a lost one is told then.
+        """
         return next((found for found in self._read_for(cut) if isinstance(found, Checkpoint) and found.cut == cut), None)
 
     def unread_of(self, cut: Cut) -> BucketCatalogError | None:
@@ -48,11 +51,18 @@ class KeptCheckpoints:
         for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):
             try:
                 found = self.files.checkpoint(*ref)
-                for segment in found.segments if found.cut == cut else ():
-                    read_index(self.files.store, self.files.database, segment)
-                yield found
+                is_alone = sum(head.commit_time == ref[1].commit_time for _, head in refs) == 1
+                is_taken = found.cut != cut or (is_alone and self._is_gone(cut))
+                yield found if is_taken else self.files.unreadable_segment(found) or found
             except (CorruptionError, UnsupportedFormat) as error:
                 yield error
+
+    def _is_gone(self, cut: Cut) -> bool:
+        """Whether a transaction that the cut names is gone; the newest are asked for first, for mostly something has followed them."""
+        refs = sorted(
+            ((writer, head) for writer, heads in cut.heads.items() for head in heads), key=lambda ref: -ref[1].commit_time
+        )
+        return any(not self.files.is_there(*ref) for ref in refs)
 
 
 def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:

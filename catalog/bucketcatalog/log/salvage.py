@@ -15,11 +15,9 @@ from typing import Any
 
 from .. import paths
 from ..codec.checkpoints import Checkpoint
-from ..codec.segmentrefs import SegmentReference
 from ..codec.transactions import Link, Transaction
 from ..cut import Head
 from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
-from ..fetch import read_index
 from ..losses import Losses, revision
 from ..store.base import Store
 from .files import LogFiles
@@ -103,18 +101,6 @@ class SalvagingFiles(LogFiles):
                 self._timelines[writer] = list(self.transactions(writer))
             return self._timelines[writer]
 
-    def broken(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
-        """Why the index of one of its segments cannot be read, or None."""
-
-        def index(files: LogFiles, reference: SegmentReference) -> BucketCatalogError | None:
-            try:
-                read_index(files.store, files.database, reference)
-            except _DAMAGE as error:
-                return error
-            return None
-
-        return next((error for error in self.several(index, checkpoint.segments) if error is not None), None)
-
 
 def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> tuple[SalvagingFiles, View]:
     """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
@@ -130,7 +116,9 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> t
         files = SalvagingFiles(store, database, heed_horizon=False)
         view = find(files)
     while broken := {
-        c.uuid: error for c in view.checkpoints if c.uuid not in files.avoided and (error := files.broken(c)) is not None
+        c.uuid: error
+        for c in view.checkpoints
+        if c.uuid not in files.avoided and (error := files.unreadable_segment(c)) is not None
     }:
         others = files.without(broken)
         again = find(others)
