@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from . import clock, paths
@@ -21,9 +22,18 @@ from .codec.seal import digest
 from .codec.segmentrefs import SegmentReference
 from .codec.segments import Origin
 from .contents import Contents
-from .cut import Cut
+from .cut import Cut, Head
 from .database import Database
-from .errors import HistoryPruned, InvalidOption, MissingObject, ObjectNotFound, TagExists, TargetNotEmpty
+from .errors import (
+    CatalogWarning,
+    CorruptionError,
+    HistoryPruned,
+    InvalidOption,
+    MissingObject,
+    ObjectNotFound,
+    TagExists,
+    TargetNotEmpty,
+)
 from .fetch import read_index
 from .log.applications import latest_results
 from .log.boundaries import boundaries_of
@@ -102,14 +112,17 @@ def clone(
     cut = found.cut if is_now and _is_still(source, name, found) else snapshot.cut
     if found.cut is not None and found.cut != cut:
         raise _other_clone(target, source.name, found.cut)
-    if not found.is_complete:
-        _refuse_kept_alone(source.files, snapshot.view)
+    lost = {} if found.is_complete else _lost_segments(source.files, snapshot.view)
+    for text in lost.values():
+        warnings.warn(
+            f"The clone goes without a segment of events, whose rows a checkpoint holds: {text}", CatalogWarning, stacklevel=3
+        )
     maintainer.tag(name, version=str(cut), replace=True)
     told = Cloned(target.url, source.name, str(cut), name)
     if found.checkpoint is not None and found.is_complete:
         place.mark(found.checkpoint)
         return told
-    return _Clone(source.files, place, snapshot.view, now).write(told)
+    return _Clone(source.files, place, snapshot.view, lost, now).write(told)
 
 
 def _refuse_within(source: Store, target: Store) -> None:
@@ -122,14 +135,15 @@ def _refuse_within(source: Store, target: Store) -> None:
         )
 
 
-def _refuse_kept_alone(files: LogFiles, view: View) -> None:
-    """``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on from the newest transactions.
+def _lost_segments(files: LogFiles, view: View) -> dict[bytes, str]:
+    """The segments that heads of the cut name and that cannot be read, and why; an error where the clone cannot do without them.
 
-    These and what they name are looked for in the store: what this process has read of them may be gone by now.
+    It can where a checkpoint covers the head. ``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on
+    from the newest transactions. All of it is looked for in the store: what this process has read may be gone by now.
     """
-    heads = _heads(view)
+    heads, tail = _heads(view), {(t.writer, Head(t.revision, t.uuid)) for t in view.tail}
     try:
-        files.several(_find, heads)
+        found = files.several(lambda files, ref: _unread_of(files, ref, is_covered=ref not in tail), heads)
     except MissingObject:
         if view.horizon is None or all(head.revision >= view.horizon.floor(writer) for writer, head in heads):
             raise
@@ -137,16 +151,24 @@ def _refuse_kept_alone(files: LogFiles, view: View) -> None:
             f"A checkpoint of the version {view.cut} is kept for a tag, but the transactions that a clone goes on from were pruned.",
             next_step=f"Clone a version from {view.horizon.cut} on, or export the tables of this one.",
         ) from None
+    return {uuid: text for lost in found for uuid, text in lost.items()}
 
 
 def _heads(view: View) -> list[Ref]:
     return [(writer, head) for writer, heads in view.cut.heads.items() for head in heads]
 
 
-def _find(files: LogFiles, ref: Ref) -> None:
-    """An error where the transaction cannot be copied, or the segments that it names."""
+def _unread_of(files: LogFiles, ref: Ref, *, is_covered: bool) -> dict[bytes, str]:
+    """The segments of a transaction that cannot be read, an error unless it is covered; an error where it cannot be copied itself."""
+    lost = {}
     for reference in files.stored_transaction(*ref)[0].segments:
-        read_index(files.store, files.database, reference)
+        try:
+            read_index(files.store, files.database, reference)
+        except CorruptionError as error:
+            if not is_covered:
+                raise
+            lost[reference.uuid] = error.message
+    return lost
 
 
 def _address(store: Store) -> str:
@@ -217,12 +239,13 @@ class _Target:
 
 
 class _Clone:
-    """One run: what the view holds, written to the target."""
+    """One run: what the view holds, written to the target, without the segments of events that are ``lost``."""
 
-    def __init__(self, files: LogFiles, place: _Target, view: View, now: Callable[[], int]) -> None:
+    def __init__(self, files: LogFiles, place: _Target, view: View, lost: Collection[bytes], now: Callable[[], int]) -> None:
         self._files = files
         self._place = place
         self._view = view
+        self._lost = lost
         self._now = now
         self._bytes = 0
 
@@ -232,7 +255,8 @@ class _Clone:
         data = encode_checkpoint(checkpoint)
         link = CheckpointLink(checkpoint.writer, checkpoint.revision, checkpoint.uuid, digest(data))
         heads = _heads(self._view)
-        named = [segment for ref in heads for segment in self._files.transaction(*ref).segments]
+        segments = [segment for ref in heads for segment in self._files.transaction(*ref).segments]
+        named = [segment for segment in segments if segment.uuid not in self._lost]
         for segment in named:
             self._copy_segment(segment)
         self._publish(link, floors_of(checkpoint, {}))

@@ -8,7 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, HistoryPruned, InvalidOption, MissingObject, TargetNotEmpty, paths
+from bucketcatalog import (
+    Catalog,
+    CatalogWarning,
+    CorruptionError,
+    HistoryPruned,
+    InvalidOption,
+    MissingObject,
+    TargetNotEmpty,
+    paths,
+)
 from bucketcatalog.cloning import Cloned
 from bucketcatalog.cloning import clone as clone_to
 from bucketcatalog.codec.boundaries import Boundary
@@ -150,6 +159,47 @@ def test_verify_says_nothing_of_what_was_copied_long_after_it_was_committed(worl
     world.clock.tick(HOUR)
     target.put(name, target.get(name))
     assert [(f.code, f.file) for f in copied.catalog().verify(deep=True)] == [("LATE_ARRIVAL", name)]
+
+
+@pytest.mark.parametrize("damage", ["gone", "truncated"])
+def test_a_lost_segment_of_a_last_transaction_is_left_out_where_a_checkpoint_has_its_rows(
+    world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 0)
+    with world.writer(MAINTAINER) as held:
+        restore(world.catalog().database("default"), held, "objects", None, "before", skip_collected=False)
+    (name,) = [name for name in content(world.store) if name.startswith(f"{MAINTAINER}/") and name.endswith(".seg")]
+    whole = world.store.get(name)
+
+    def lose() -> None:
+        if damage == "gone":
+            world.store.delete(name)
+        else:
+            world.store.put(name, whole[: len(whole) // 2])
+
+    lose()
+    before = content(world.store)
+    with pytest.raises(CorruptionError, match=name):
+        clone(world, target)
+    assert content(target) == {} and content(world.store) == before
+    world.store.put(name, whole)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    lose()
+    expected = shown(world)
+    with pytest.warns(CatalogWarning, match=name):
+        made = clone(world, target)
+    there = at(world, target)
+    assert shown(there) == expected and name not in content(target)
+    assert made.segments == len([name for name in content(target) if name.endswith(".seg")]) == 1
+    assert [f.file for f in there.catalog().verify() if f.severity.value == "error"] == [name]
+    world.catalog().repair(dry_run=False, writer="maintainer-2", clock=world.clock)
+    again = MemoryStore(clock=world.clock)
+    with pytest.warns(CatalogWarning, match=name):
+        clone(world, again, made.version)
+    assert shown(at(world, again)) == expected
+    with there.writer(MAINTAINER) as held:
+        held.tag("goes-on")
 
 
 def test_segments_that_the_last_transactions_name_go_along(
