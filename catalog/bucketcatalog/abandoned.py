@@ -20,7 +20,8 @@ def abandoned(store: Store, older_than: int, *, below: str | None = None, force:
     """The unfinished puts of a catalog that began more than ``older_than`` microseconds ago by the store's clock.
 
     Who throws them away gives ``below``, a prefix that is its own, and goes by the store's time or gets a ``StoreError``; who only looks
-    may go by the machine's. ``InvalidOption`` below ``SAFE_AGE``, unless forced: a put that is under way would fail, and be repeated by its writer.
+    may go by the machine's. ``InvalidOption`` below ``SAFE_AGE``, unless forced: a put that is under way would fail, and be repeated by
+    its writer.
     """
     if older_than < SAFE_AGE and not force:
         raise InvalidOption(
