@@ -81,6 +81,10 @@ class StoreClock:
         learnt = self._learnt
         return learnt is not None and clock.monotonic() - learnt.since <= LASTS and abs(_ahead() - learnt.ahead) < 1.0
 
+    def learnt_since(self, moment: float) -> bool:
+        """Whether an answer has told since a moment of the monotonic clock at which the time was not known."""
+        return self._learnt is not None and self._learnt.since >= moment
+
     def now_us(self) -> int:
         """The store's time, or this machine's where no answer has told any."""
         return clock.now_us() + (self._learnt.offsets.smallest if self._learnt is not None else 0)

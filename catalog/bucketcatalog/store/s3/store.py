@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from bucketcatalog import clock
 from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, TruncatedObject, UnsupportedStore
 from bucketcatalog.store.base import ObjectInfo, UnfinishedPut, time_unknown
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
@@ -153,12 +154,13 @@ class S3Store:
 
     def now_us(self, below: str | None = None) -> int:
         """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none. Nothing is put."""
-        if not self._calls.clock.known:
+        time, asked = self._calls.clock, clock.monotonic()
+        if not time.known:
             with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
                 self._find_bucket()
-        if below is not None and not self._calls.clock.known:
-            raise time_unknown(self.url, "its answers have no date")
-        return self._calls.clock.now_us()
+            if below is not None and not time.learnt_since(asked):
+                raise time_unknown(self.url, "its answers have no date")
+        return time.now_us()
 
     def _find_bucket(self) -> None:
         """``StoreNotFound`` where there is no bucket, as answers without a body do not tell; who may not ask is not told either."""
