@@ -12,9 +12,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bucketcatalog import clock
-from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut, time_unknown
+from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
+from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
 from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
+from bucketcatalog.store.persist import for_seconds, persistently
 from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.calls import Calls
 from bucketcatalog.store.s3.credentials import redeemed, ticket_for
@@ -154,13 +155,24 @@ class S3Store:
 
     def now_us(self, below: str | None = None) -> int:
         """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none. Nothing is put."""
-        time, asked = self._calls.clock, clock.monotonic()
-        if not time.known:
-            with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
-                self._find_bucket()
-            if below is not None and not time.learnt_since(asked):
-                raise time_unknown(self.url, "its answers have no date")
-        return time.now_us()
+        if not self._calls.clock.known and not self._asks_time() and below is not None:
+            persistently(self._learn_time, for_seconds(self._calls.options.retry_timeout))
+        return self._calls.clock.now_us()
+
+    def _asks_time(self) -> bool:
+        """Whether the answer to a request for the time had told it."""
+        asked = clock.monotonic()
+        with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
+            self._find_bucket()
+        return self._calls.clock.learnt_since(asked)
+
+    def _learn_time(self) -> None:
+        """Ask for the time; every answer of S3 has a date, so one that has none was cut on its way and may be whole the next time."""
+        if not self._asks_time():
+            raise StoreUnreachable(
+                f"The time of {self.url} cannot be learnt: its answers have no date.",
+                next_step="try again; if it stays so, see that nothing on the way takes their Date header.",
+            )
 
     def _find_bucket(self) -> None:
         """``StoreNotFound`` where there is no bucket, as answers without a body do not tell; who may not ask is not told either."""
