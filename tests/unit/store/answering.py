@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Answer = tuple[int, bytes] | tuple[int, bytes, dict[str, str]]
-"""Status, body, and headers where they matter."""
+"""Status, body, and headers where they matter; an empty one is left out."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,11 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Answering]:
             query = {name: values[0] for name, values in parse_qs(found.query, keep_blank_values=True).items()}
             told.asked.append(Asked(self.command, found.path, query, headers))
             status, body, headers = (*answer(told.asked[-1]), {})[:3]
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), "Connection": "close", **headers}.items():
-                self.send_header(name, value)
+            self.send_response_only(status)
+            usual = {"Date": self.date_time_string(), "Content-Length": str(len(body)), "Connection": "close"}
+            for name, value in (usual | headers).items():
+                if value:
+                    self.send_header(name, value)
             self.end_headers()
             self.wfile.write(b"" if self.command == "HEAD" else body)
 

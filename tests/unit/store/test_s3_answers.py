@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bucketcatalog.errors import BucketCatalogError, StoreNotFound, TruncatedObject, UnsupportedStore
+from bucketcatalog import clock
+from bucketcatalog.errors import BucketCatalogError, StoreNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
 from bucketcatalog.store.s3.store import S3Store
 
 from .answering import Answer, Asked, answering, refusal
@@ -33,6 +34,16 @@ def test_more_than_the_part_that_was_asked_for_is_an_error() -> None:
         store = S3Store("s3://bucket", server.options)
         with pytest.raises(UnsupportedStore, match="cannot read parts"):
             store.get_range("a", 2, 3)
+
+
+def test_who_writes_to_a_server_whose_answers_have_no_date_is_refused_and_who_reads_goes_by_the_machine() -> None:
+    with answering(lambda _: (200, b"", {"Date": ""})) as server:
+        store = S3Store("s3://bucket", server.options)
+        with pytest.raises(StoreUnreachable, match=r"its answers have no date\. Next: "):
+            store.now_us("w/db/transactions/")
+        assert len(server.asked) > 1 and {asked.method for asked in server.asked} == {"HEAD"}
+        before = clock.now_us()
+        assert before <= store.now_us() <= clock.now_us()
 
 
 @pytest.mark.parametrize("answer", [refusal(404, "NoSuchKey"), (404, b"")])
