@@ -602,7 +602,8 @@ def test_verify_finds_a_damaged_checkpoint_of_a_tag_and_repair_names_it_as_lost(
     assert made.actions == () and [f.file for f in made.lost] == [kept]
 
 
-def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transactions_are_there(world: World) -> None:
+def kept_for_a_tag(world: World, ending: str) -> str:
+    """The one file that a prune has written for the tag ``early``, whose transactions are still there."""
     with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
         put(world, writer, "x")
         tagger.tag("early")
@@ -612,7 +613,12 @@ def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transaction
     checkpoint(world)
     world.clock.tick(2 * DAY)
     assert prune(world).tags != ()
-    (kept,) = [name for name in stored(world, ".ckpt") if name.startswith("maintainer-1/")]
+    (kept,) = [name for name in stored(world, ending) if name.startswith("maintainer-1/")]
+    return kept
+
+
+def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transactions_are_there(world: World) -> None:
+    kept = kept_for_a_tag(world, ".ckpt")
     damage(world, kept)
     assert names(world.snapshot(version="early")) == ["x"]
     assert {f.severity.value for f in verified(world)} == {"info"}
@@ -623,16 +629,7 @@ def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transaction
 
 
 def test_a_tags_checkpoint_whose_segments_are_lost_is_taken_only_where_nothing_else_can_be_read(world: World) -> None:
-    with world.writer("a") as writer, world.writer("maintainer-2") as tagger:
-        put(world, writer, "x")
-        tagger.tag("early")
-        world.clock.tick(HOUR)
-        put(world, writer, "y")
-    world.clock.tick(HOUR)
-    checkpoint(world)
-    world.clock.tick(2 * DAY)
-    assert prune(world).tags != ()
-    (lost,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    lost = kept_for_a_tag(world, ".seg")
     world.store.delete(lost)
     assert names(world.snapshot(version="early")) == ["x"]
     world.clock.tick(GRACE)

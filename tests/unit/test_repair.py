@@ -83,6 +83,17 @@ def reached_by_another(*, full: bool = False) -> World:
     return world
 
 
+def tagged_at_its_first_checkpoint() -> World:
+    """Two objects, a checkpoint of them at a maintainer's first revision, and then a tag."""
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.checkpoint(scope="all")
+    with world.writer("maintainer-2") as tagger:
+        tagger.tag("x")
+    return world
+
+
 class TestCheckpoints:
     @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "swapped", "foreign"])
     @pytest.mark.parametrize("kind", ["checkpoint", "segment"])
@@ -241,12 +252,7 @@ class TestCheckpoints:
     def test_one_of_exactly_a_tags_cut_whose_segments_are_lost_is_not_taken_for_what_is_kept_of_the_tag(
         self, damage: str
     ) -> None:
-        world = World()
-        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
-        with world.writer("maintainer-1") as maintainer:
-            maintainer.checkpoint(scope="all")
-        with world.writer("maintainer-2") as tagger:
-            tagger.tag("x")
+        world = tagged_at_its_first_checkpoint()
         for name in [name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg")]:
             DAMAGES[damage](Specimen(world, {}), name)
         assert [action.what for action in repair(world, dry_run=False).actions] == ["drop", "checkpoint"]
@@ -261,12 +267,7 @@ class TestCheckpoints:
 
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
-        world = World()
-        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
-        with world.writer("maintainer-1") as maintainer:
-            maintainer.checkpoint(scope="all")
-        with world.writer("maintainer-2") as tagger:
-            tagger.tag("x")
+        world = tagged_at_its_first_checkpoint()
         name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".ckpt"))
         DAMAGES[damage](Specimen(world, {}), name)
         assert ("drop", name) in done(repair(world, dry_run=False))
