@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bucketcatalog import Catalog
 from bucketcatalog.clock import uuid7
-from bucketcatalog.paths import transaction
+from bucketcatalog.model.paths import transaction
 from bucketcatalog.store import LocalStore
 
 from . import dataset, ours, peer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bucketcatalog import Catalog
-from bucketcatalog.publishing import CheckpointResult
+from bucketcatalog.checkpoint.publish import CheckpointResult
 
 from . import dataset
 from .fresh import run_fresh

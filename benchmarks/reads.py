@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 from bucketcatalog import Catalog
-from bucketcatalog.codec.segments import BlockPlace
-from bucketcatalog.fetch import read_block
+from bucketcatalog.format.segments import BlockPlace
+from bucketcatalog.log.segments import read_block
+from bucketcatalog.model.tables import Table
 from bucketcatalog.store import Store, open_store
 from bucketcatalog.store.faults import Counting
-from bucketcatalog.tables import Table
 
 from . import dataset, inventories, ours, peer
 from .fresh import run_fresh

@@ -47,7 +47,7 @@ def ours(where: dict[str, Any], number: int) -> Commit:
 
 def puts(where: dict[str, Any], number: int) -> Commit:
     """A boto3 client that puts as many bytes as a commit has, under names of the same shape."""
-    from bucketcatalog.paths import transaction
+    from bucketcatalog.model.paths import transaction
 
     from . import servers
 

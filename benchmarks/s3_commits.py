@@ -8,7 +8,7 @@ from typing import Any
 
 from bucketcatalog import Catalog
 from bucketcatalog.clock import uuid7
-from bucketcatalog.paths import transaction
+from bucketcatalog.model.paths import transaction
 from minio.process import Server
 
 from . import ours, servers

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bucketcatalog.publishing import CheckpointResult
+from bucketcatalog.checkpoint.publish import CheckpointResult
 
 from . import dataset, ours
 

@@ -45,7 +45,7 @@ from .errors import (
     UnsupportedStore,
     UsageError,
 )
-from .filters import between, prefix
+from .state.conditions import between, prefix
 
 __all__ = [
     "AccessDenied",

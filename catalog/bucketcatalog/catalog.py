@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .changes import Changes, Diff, changed_table, refuse_reversed
-from .cut import Cut
-from .information import Information, describe
-from .log.voids import without_voided
-from .log.walking import between, version_view
+from .log.ancestry import between, version_view
+from .log.entries import without_voided
+from .log.versions import Version, without_naming_tags
 from .maintaining import Maintained
+from .model.cuts import Cut
 from .opening import DEFAULT_DATABASE
-from .snapshot import Snapshot
-from .versions import Version, without_naming_tags
+from .query.changes import Changes, Diff, changed_table, refuse_reversed
+from .query.info import Information, describe
+from .query.snapshot import Snapshot
 
 __all__ = ["DEFAULT_DATABASE", "Catalog"]
 

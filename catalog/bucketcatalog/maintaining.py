@@ -7,30 +7,30 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from . import clock
-from .checking.findings import Finding
-from .checking.walk import verify
-from .cloning import Cloned, clone
-from .collection.boundary import GRACE, check_grace
-from .collection.collecting import Collected, InProcess, Workers, collect, dry_run_of
-from .collection.deleters import Callback, Deleter, deleter_of
-from .collection.orphans import Orphan, namer_of, orphans
-from .collection.reaping import Find, Reaped, reap
-from .collection.templates import Place
-from .database import Database
 from .errors import InvalidOption
 from .log.files import LogFiles
-from .log.owner import DEFAULT_LIMITS
-from .names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, several, tag_name, writer_id
+from .log.timeline import DEFAULT_LIMITS
+from .log.versions import Version
+from .maintain.clone import Cloned, clone
+from .maintain.gc.boundary import GRACE, check_grace
+from .maintain.gc.collect import Collected, InProcess, Workers, collect, dry_run_of
+from .maintain.gc.data import Place
+from .maintain.gc.deleters import Callback, Deleter, deleter_of
+from .maintain.gc.orphans import Orphan, namer_of, orphans
+from .maintain.gc.reap import Find, Reaped, reap
+from .maintain.prune import PruneResult, Pruning
+from .maintain.repairer import Repair, Repairer
+from .maintain.restore import Restored, plan_restore, restore
+from .maintain.retention import Retention
+from .maintain.verify.findings import Finding
+from .maintain.verify.walk import verify
+from .model.names import MAINTAINER_PREFIX, database_name, host_writer, is_maintainer, several, tag_name, writer_id
+from .model.times import Age, Time, age_micros
 from .opening import Opened
-from .pruning import PruneResult, Pruning
-from .repairing.run import Repair, Repairer
-from .restoring import Restored, plan_restore, restore
-from .retention import Retention
+from .query.database import Database
 from .store import Store
-from .tagging import Tag
-from .times import Age, Time, age_micros
-from .versions import Version
-from .writer import Writer
+from .write.tags import Tag
+from .write.writer import Writer
 
 
 class Maintained(Opened):

@@ -8,20 +8,20 @@ from types import ModuleType
 from typing import Any
 
 from . import clock
-from .codec.descriptors import core_tables, tables_of
-from .database import Database
 from .errors import CatalogNotFound, DatabaseNotFound, IncompatibleTable, InvalidOption
-from .log.owner import DEFAULT_LIMITS, Limits
-from .metadataschemas import METADATA_TABLES
-from .names import database_name, is_name, writer_id
-from .paths import newest_prefix, transactions_prefix
-from .schema import merge
-from .snapshot import DELETED_PREFIX, Snapshot
+from .format.definitions import core_tables, tables_of
+from .format.evolution import merge
+from .log.timeline import DEFAULT_LIMITS, Limits
+from .log.versions import Version
+from .model.names import database_name, is_name, writer_id
+from .model.paths import newest_prefix, transactions_prefix
+from .model.tables import Table
+from .model.times import Time
+from .query.database import Database
+from .query.metadataschemas import METADATA_TABLES
+from .query.snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
-from .tables import Table
-from .times import Time
-from .versions import Version
-from .writer import Writer
+from .write.writer import Writer
 
 DEFAULT_DATABASE = "default"
 

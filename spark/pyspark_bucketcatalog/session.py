@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog import InvalidOption
 
 from .options import STORAGE
-from .relation import open_relation
+from .read.relation import open_relation
 from .source import DefaultSource
 
 _OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed"})

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from .relation import Relation
+    from .read.relation import Relation
 
 # The engine is imported in the methods: finding data sources must neither take its time nor fail where it cannot be imported.
 
@@ -52,7 +52,7 @@ class DefaultSource(DataSource):
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        from .relation import open_relation
+        from .read.relation import open_relation
         from .sqltables import creates_table, table_options
 
         super().__init__({})  # the base would keep them for all to read
@@ -69,15 +69,15 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """Every column that is shown without being asked for."""
-        from .schema import spark_schema
         from .sqltables import with_options
+        from .types import spark_schema
 
         columns = spark_schema(self._open({}).schema)
         return columns if self._of_table is None else with_options(columns, self._of_table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; ``InvalidOption`` where the table does not have them so."""
-        from .reader import make_reader
+        from .read.reader import make_reader
         from .sqltables import options_of, refuse_options_of_query
 
         of_columns = options_of(schema)
@@ -86,7 +86,7 @@ class DefaultSource(DataSource):
         return make_reader(self._open(of_columns), schema)
 
     def _open(self, of_columns: Mapping[str, str]) -> Relation:
-        from .relation import open_relation
+        from .read.relation import open_relation
 
         return self._relation if self._relation is not None else open_relation({**of_columns, **self._given})
 

@@ -12,9 +12,9 @@ import typer
 
 import bucketcatalog
 from bucketcatalog import errors
-from bucketcatalog.checking.findings import SORTS
 from bucketcatalog.cli.app import app
 from bucketcatalog.errors import BucketCatalogError
+from bucketcatalog.maintain.verify.findings import SORTS
 from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
 from tests.unit.hostile import HOSTILE

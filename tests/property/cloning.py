@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bucketcatalog import Catalog, CorruptionError, HistoryPruned
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.cloning import Cloned, clone
+from bucketcatalog.maintain.clone import Cloned, clone
+from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore
 

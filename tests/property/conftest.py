@@ -11,7 +11,9 @@ from functools import partial
 
 import pytest
 
-from bucketcatalog import checkpoint, merging, orders, writer
+from bucketcatalog.checkpoint import merge, plan
+from bucketcatalog.state import orders
+from bucketcatalog.write import writer
 
 
 def any_level(levels: Sequence[int], new: int) -> int:
@@ -23,10 +25,10 @@ def any_level(levels: Sequence[int], new: int) -> int:
 def levels_of_few_rows() -> Iterator[None]:
     """What ``tiers`` would do with large tables, and more; merges in as many tasks as executors would get."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint, "lowest_merged", any_level)
-        patch.setattr(writer, "Alone", partial(merging.Alone, most=3))
-        patch.setattr(merging, "PIECE_ROWS", 4)
-        patch.setattr(merging, "FEWEST_ROWS", 2)
+        patch.setattr(plan, "lowest_merged", any_level)
+        patch.setattr(writer, "Alone", partial(merge.Alone, most=3))
+        patch.setattr(merge, "PIECE_ROWS", 4)
+        patch.setattr(merge, "FEWEST_ROWS", 2)
         patch.setattr(orders, "SHARE", 1e-6)
         patch.setattr(orders, "RUN_ROWS", 4)
         yield

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor
 
 from bucketcatalog import between, prefix
-from bucketcatalog.filters import Between, Prefix
+from bucketcatalog.state.conditions import Between, Prefix
 from bucketcatalog.v1 import options_pb2
 
 NAME = "lab.random"

@@ -15,11 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog, restoring
+from bucketcatalog import Catalog
 from bucketcatalog.errors import CommitUnknown, DataCollected, ForeignBranch, OutcomeUnknown, ParentEnded, StoreUnavailable
+from bucketcatalog.maintain import restore as restoring
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .columns import DATABASE, KEYS, TIME, TIMES
 from .model import Key, Op

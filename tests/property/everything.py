@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
-from bucketcatalog.checking.findings import Severity
+from bucketcatalog.maintain.verify.findings import Severity
 
 from .cloning import Clone, Cloning
 from .collecting import Collect, Collecting, NameAgain, Reap

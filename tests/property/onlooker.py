@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from bucketcatalog import Catalog, InvalidOption, between
-from bucketcatalog.cut import Head
-from bucketcatalog.facts import Expects, Kind
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.render import output_schema, render, version_names
-from bucketcatalog.replay.tail import every_event
+from bucketcatalog.model.cuts import Head
+from bucketcatalog.model.facts import Expects, Kind
+from bucketcatalog.model.render import output_schema, render, version_names
+from bucketcatalog.state.tail import every_event
 from bucketcatalog.store.base import Store
 
 from .columns import COLUMNS, DATABASE, EPOCH, KEYS, MICROSECOND

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from bucketcatalog import BucketCatalogError, Catalog, CorruptionError, MissingObject
-from bucketcatalog.cut import Cut
+from bucketcatalog.checkpoint.merge import Alone
+from bucketcatalog.log.discovery import newest_view
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.looking import newest_view
-from bucketcatalog.merging import Alone
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.model.cuts import Cut
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Wrapped
 from bucketcatalog.store.memory import MemoryStore
@@ -87,7 +87,7 @@ class Specimen:
                 tx.delete("objects", obj("b"))
             if checkpoint:
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr("bucketcatalog.writer.Alone", Alone)  # one task, so that all blocks lie in one segment
+                    patch.setattr("bucketcatalog.write.writer.Alone", Alone)  # one task, so that all blocks lie in one segment
                     writer.checkpoint()
         self.files = {info.name: self.store.get(info.name) for info in self.store.list("")}
         self.expected = {name: read(self.snapshot()) for name, read in READS.items()}

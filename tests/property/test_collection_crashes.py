@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.collection.collecting import InProcess, collect
-from bucketcatalog.collection.deleters import Deleting
-from bucketcatalog.collection.orphans import namer_of, orphans
-from bucketcatalog.collection.reaping import reap
-from bucketcatalog.collection.templates import Place, Template
 from bucketcatalog.log.boundaries import boundaries_of
+from bucketcatalog.maintain.gc.collect import InProcess, collect
+from bucketcatalog.maintain.gc.data import Place, Template
+from bucketcatalog.maintain.gc.deleters import Deleting
+from bucketcatalog.maintain.gc.orphans import namer_of, orphans
+from bucketcatalog.maintain.gc.reap import reap
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore

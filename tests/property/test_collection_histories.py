@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from bucketcatalog import Catalog, DataCollected
-from bucketcatalog.collection.collecting import Collected
+from bucketcatalog.maintain.gc.collect import Collected
 from bucketcatalog.store.memory import MemoryStore
 from tests.chance import ANY_SPEED, SEARCHES, count, seed_of
 

@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog, CommitUnknown, OutcomeUnknown, clock
-from bucketcatalog.log.owner import Limits
-from bucketcatalog.restoring import restore as restore_table
+from bucketcatalog.log.timeline import Limits
+from bucketcatalog.maintain.restore import restore as restore_table
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, LostResponses, SimulatedCrash
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .columns import DATABASE
 from .comparing import Comparer

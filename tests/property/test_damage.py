@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, CorruptionError
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.memory import MemoryStore
 from tests.chance import searching

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, between
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.query.snapshot import Snapshot
 from tests.chance import SEARCHES, searching
 from tests.unit.helpers import World, time_at
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from bucketcatalog import bulk
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.write import bulk
 from tests.chance import SEARCHES, searching
 
 from .driver import quiet

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog.checking.findings import Severity
+from bucketcatalog.maintain.verify.findings import Severity
 from tests.chance import searching
 from tests.docs.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
 from tests.unit.helpers import World, messages, proto

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, HistoryPruned
-from bucketcatalog.pruning import PruneResult
+from bucketcatalog.maintain.prune import PruneResult
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore

@@ -13,10 +13,10 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, InvalidVersion, NotFound, TagExists
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.tagging import Tag
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.tags import Tag
+from bucketcatalog.write.writer import Writer
 from tests.chance import searching
 
 from .driver import quiet

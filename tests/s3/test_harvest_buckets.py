@@ -13,10 +13,11 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.cli.app import run
 from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, StoreUnreachable
-from bucketcatalog.harvest import BATCH_ROWS, harvest, open_source, splits
-from bucketcatalog.harvest import s3 as harvest_s3
-from bucketcatalog.harvest.s3 import S3Source
+from bucketcatalog.harvest import BATCH_ROWS, harvest, open_source
 from bucketcatalog.harvest.scope import Scope
+from bucketcatalog.harvest.sources import s3 as harvest_s3
+from bucketcatalog.harvest.sources import splits
+from bucketcatalog.harvest.sources.s3 import S3Source
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.openinventory import open_inventory
 from minio.process import Server

@@ -11,7 +11,7 @@ from bucketcatalog import Catalog
 from bucketcatalog.errors import AccessDenied
 from bucketcatalog.harvest import harvest
 from bucketcatalog.harvest.scope import Scope
-from bucketcatalog.store.inventories import IS_DELETE_MARKER, Span
+from bucketcatalog.store.inventory import IS_DELETE_MARKER, Span
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.openinventory import open_inventory
 from minio.clients import client

@@ -19,7 +19,7 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.cli import run
 from bucketcatalog.errors import AccessDenied
-from bucketcatalog.store import persist
+from bucketcatalog.store import retry
 from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
@@ -292,7 +292,7 @@ def errors_of(options: dict[str, str], filled: str, proxy: Proxy) -> Iterator[Ba
 def test_no_credential_is_shown_by_anything(
     filled: str, server: Server, role: Callable[..., dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(persist, "_MOMENT", 0.0)  # so that who waits is told each time
+    monkeypatch.setattr(retry, "_MOMENT", 0.0)  # so that who waits is told each time
     options = role("writer", "w1")
     with logging_everything() as logged:
         shown, pickled = everything_that_shows(filled, server, options)

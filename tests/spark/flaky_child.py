@@ -13,8 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bucketcatalog import Catalog, merging
-from bucketcatalog.merging import Merged, MergeTask, run_task
+from bucketcatalog import Catalog
+from bucketcatalog.checkpoint import merge
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from pyspark_bucketcatalog.jobs.executors import on_executors
 
 PATH, MARKS = sys.argv[1:]
@@ -42,7 +43,7 @@ class Dying:
 
 if __name__ == "__main__":
     session = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
-    merging.FEWEST_ROWS = merging.PIECE_ROWS = 4_096
+    merge.FEWEST_ROWS = merge.PIECE_ROWS = 4_096
     with Catalog(PATH).writer("compactor-flaky", database="photos") as writer:
         result = writer.checkpoint(scope="all", workers=Dying(session))
     assert result is not None

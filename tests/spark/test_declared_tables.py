@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import SparkSession, functions
 
 from bucketcatalog import Catalog
-from bucketcatalog.filters import Between, Prefix
+from bucketcatalog.state.conditions import Between, Prefix
 from tests.property.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
 
 from .sample import read

@@ -16,9 +16,10 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 import pyspark_bucketcatalog as bcs
-from bucketcatalog import Catalog, DatabaseNotFound, InvalidOption, merging
-from bucketcatalog.codec.seal import RUNS
-from bucketcatalog.merging import Merged, MergeTask, run_task
+from bucketcatalog import Catalog, DatabaseNotFound, InvalidOption
+from bucketcatalog.checkpoint import merge
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
+from bucketcatalog.format.sealing import RUNS
 from minio.process import Server
 from pyspark_bucketcatalog.jobs.checkpointing import Executors, Place
 from pyspark_bucketcatalog.jobs.executors import on_executors
@@ -33,8 +34,8 @@ JOBS = ROOT / "spark" / "pyspark_bucketcatalog" / "jobs" / "__main__.py"
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of a few thousand rows, as larger catalogs have larger ones."""
-    monkeypatch.setattr(merging, "PIECE_ROWS", 4_096)
-    monkeypatch.setattr(merging, "FEWEST_ROWS", 4_096)
+    monkeypatch.setattr(merge, "PIECE_ROWS", 4_096)
+    monkeypatch.setattr(merge, "FEWEST_ROWS", 4_096)
 
 
 def answers(path: str) -> list[Any]:
@@ -52,7 +53,7 @@ def referred(path: str) -> set[str]:
 
 
 def _uuid(raw: bytes) -> str:
-    from bucketcatalog.paths import uuid_text
+    from bucketcatalog.model.paths import uuid_text
 
     return uuid_text(raw)
 

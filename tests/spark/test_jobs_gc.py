@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.base import TableBase
+from bucketcatalog.state.tables import TableBase
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
 

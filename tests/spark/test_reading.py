@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog import Catalog, InvalidOption, NotFound
 from bucketcatalog.store import open_store
 from bucketcatalog.store.faults import Counting
-from pyspark_bucketcatalog.partitions import grouped, partition_count
+from pyspark_bucketcatalog.read.partitions import grouped, partition_count
 from tests.spark.sample import HOSTILE_NAMES, OTHER, OWNER, PER_BUCKET, Sample, read, reader, rows
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bucketcatalog import paths
-from bucketcatalog.codec.blocks import BlockClass, encode_blocks
-from bucketcatalog.codec.seal import FORMAT_VERSION, seal
-from bucketcatalog.codec.segmentrefs import SegmentReference
-from bucketcatalog.codec.segments import SegmentBuilder
-from bucketcatalog.codec.transactions import Transaction, decode_transaction, encode_transaction
-from bucketcatalog.fetch import read_block
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.format.blocks import BlockClass, encode_blocks
+from bucketcatalog.format.sealing import FORMAT_VERSION, seal
+from bucketcatalog.format.segment_refs import SegmentReference
+from bucketcatalog.format.segments import SegmentBuilder
+from bucketcatalog.format.transactions import Transaction, decode_transaction, encode_transaction
+from bucketcatalog.log.segments import read_block
+from bucketcatalog.model import paths
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 
 from .helpers import World, names, obj

@@ -17,13 +17,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor
 
 from bucketcatalog import Catalog
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.writer import Writer
-from bucketcatalog.writetransaction import Committed
+from bucketcatalog.write.transaction import Committed
+from bucketcatalog.write.writer import Writer
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
 START = 1_700_000_000_000_000

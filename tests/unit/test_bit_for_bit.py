@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.arrays import identical, same_values
-from bucketcatalog.checking.comparing import differing_keys
-from bucketcatalog.codec.blockcolumns import distinct_columns
-from bucketcatalog.codec.descriptors import tables_of
-from bucketcatalog.events import Event, EventKind, facts_of_events
-from bucketcatalog.facts import Facts, transaction_table
-from bucketcatalog.restoring import restore
-from bucketcatalog.snapshot import Snapshot
-from bucketcatalog.tables import Table
+from bucketcatalog.format.columns import distinct_columns
+from bucketcatalog.format.definitions import tables_of
+from bucketcatalog.maintain.restore import restore
+from bucketcatalog.maintain.verify.comparing import differing_keys
+from bucketcatalog.model.arrays import identical, same_values
+from bucketcatalog.model.events import Event, EventKind, facts_of_events
+from bucketcatalog.model.facts import Facts, transaction_table
+from bucketcatalog.model.tables import Table
+from bucketcatalog.query.snapshot import Snapshot
 
 from .helpers import START, World, messages
 

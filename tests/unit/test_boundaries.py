@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from bucketcatalog import UnsupportedFormat
-from bucketcatalog.codec import seal
-from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
-from bucketcatalog.cut import Cut, Head
+from bucketcatalog.format import sealing
+from bucketcatalog.format.boundaries import Boundary, CheckpointLink
 from bucketcatalog.log.boundaries import Boundaries, boundaries_of, newest_of
+from bucketcatalog.model.cuts import Cut, Head
 
 from .helpers import World, obj
 
@@ -67,7 +67,7 @@ def test_no_boundary_counts_where_there_is_none(world: World) -> None:
 
 def test_a_reader_that_does_not_know_boundaries_refuses(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     published(world, Boundary(data=1))
-    monkeypatch.setattr(seal, "KNOWN_FEATURES", frozenset({"runs"}))
+    monkeypatch.setattr(sealing, "KNOWN_FEATURES", frozenset({"runs"}))
     with pytest.raises(UnsupportedFormat, match="boundary"):
         world.snapshot()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.codec.checkpoints import decode_checkpoint
+from bucketcatalog.format.checkpoints import decode_checkpoint
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
@@ -160,7 +160,7 @@ def test_two_checkpoints_together_cost_no_listing_a_commit() -> None:
 
 def test_what_is_read_by_name_during_a_look_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look that began before lists less than what somebody has read by its version meanwhile."""
-    from bucketcatalog import database as module
+    from bucketcatalog.query import database as module
 
     world = World()
     with world.writer("other") as other, world.writer("mine") as mine:
@@ -183,7 +183,7 @@ def test_what_is_read_by_name_during_a_look_is_not_forgotten(monkeypatch: pytest
 
 def test_a_look_that_began_earlier_and_saw_more_is_not_forgotten_for_one_that_ends_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look begins first, lists late and ends first; another begins later, lists early and ends last."""
-    from bucketcatalog import database as module
+    from bucketcatalog.query import database as module
 
     world = World()
     with world.writer("other") as other, world.writer("mine") as mine:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import InvalidOption, InvalidVersion, UnknownTable
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import World, bucket, messages, obj, proto, rows, time_at, version
 

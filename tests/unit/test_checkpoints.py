@@ -10,7 +10,7 @@ import pytest
 from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import BUCKET, MINUTE, OWNER, World, bucket, names, obj, rows, version
 

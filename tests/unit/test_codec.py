@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import CorruptionError, TruncatedObject, UnsupportedFormat, clock, paths
-from bucketcatalog.codec.blocks import MAX_BYTES, BlockClass, decode_block, encode_blocks
-from bucketcatalog.codec.checkpoints import (
+from bucketcatalog import CorruptionError, TruncatedObject, UnsupportedFormat, clock
+from bucketcatalog.format.blocks import MAX_BYTES, BlockClass, decode_block, encode_blocks
+from bucketcatalog.format.checkpoints import (
     ApplicationResult,
     Checkpoint,
     Coverage,
@@ -19,10 +19,10 @@ from bucketcatalog.codec.checkpoints import (
     decode_checkpoint,
     encode_checkpoint,
 )
-from bucketcatalog.codec.descriptors import core_tables
-from bucketcatalog.codec.seal import digest, seal, seal_block, unseal
-from bucketcatalog.codec.segments import SegmentBuilder
-from bucketcatalog.codec.transactions import (
+from bucketcatalog.format.definitions import core_tables
+from bucketcatalog.format.sealing import digest, seal, seal_block, unseal
+from bucketcatalog.format.segments import SegmentBuilder
+from bucketcatalog.format.transactions import (
     Application,
     Link,
     Transaction,
@@ -31,10 +31,11 @@ from bucketcatalog.codec.transactions import (
     encode_transaction,
     event_of,
 )
-from bucketcatalog.cut import Cut, Head
-from bucketcatalog.events import Event, EventKind, VersionName, facts_of_events
-from bucketcatalog.facts import Facts, transaction_table
-from bucketcatalog.fetch import read_block, read_index
+from bucketcatalog.log.segments import read_block, read_index
+from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Cut, Head
+from bucketcatalog.model.events import Event, EventKind, VersionName, facts_of_events
+from bucketcatalog.model.facts import Facts, transaction_table
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.v1 import log_pb2
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOption, InvalidRows, StaleRead
-from bucketcatalog.base import TableBase
-from bucketcatalog.collection.collecting import Collected
-from bucketcatalog.collection.pins import Pins
 from bucketcatalog.log.boundaries import boundaries_of
-from bucketcatalog.writer import Writer
+from bucketcatalog.maintain.gc.collect import Collected
+from bucketcatalog.maintain.gc.pins import Pins
+from bucketcatalog.state.tables import TableBase
+from bucketcatalog.write.writer import Writer
 
 from .helpers import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows, version
 
@@ -411,8 +411,8 @@ def test_several_tombstones_of_one_datum_are_one_deletion(yard: Yard) -> None:
 
 
 def test_more_candidates_than_are_held_are_collected_in_parts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.collection.collecting.HELD", 10)
-    monkeypatch.setattr("bucketcatalog.collection.collecting.BATCH", 4)
+    monkeypatch.setattr("bucketcatalog.maintain.gc.collect.HELD", 10)
+    monkeypatch.setattr("bucketcatalog.maintain.gc.collect.BATCH", 4)
     monkeypatch.setitem(TableBase.plan.__kwdefaults__, "target", 16)
     dead(yard, *(f"{number:03}" for number in range(50)))
     assert yard.collected().deleted == 50 and not yard.data

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bucketcatalog import AccessDenied, Catalog, ForeignBranch, InvalidName, InvalidOption, StoreUnreachable
-from bucketcatalog.compaction import Compactor, Policy, Round, Waiting
+from bucketcatalog.maintain.compactor import Compactor, Policy, Round, Waiting
 from bucketcatalog.store import ObjectInfo, Store
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import MINUTE, World, names, obj
 

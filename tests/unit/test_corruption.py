@@ -11,12 +11,12 @@ from uuid import UUID
 import pytest
 
 from bucketcatalog import CorruptionError, UnsupportedFormat
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.codec.transactions import decode_transaction, encode_transaction
-from bucketcatalog.keys import KeyRange
+from bucketcatalog.format.losses import Losses
+from bucketcatalog.format.transactions import decode_transaction, encode_transaction
 from bucketcatalog.log.salvage import SalvagingFiles
-from bucketcatalog.losses import Losses
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model.keys import KeyRange
+from bucketcatalog.query.snapshot import Snapshot
 
 from .corrupting import COLUMNAR, DAMAGES, EVERYTHING, INLINE, OF_SEGMENT, TAIL, Specimen, specimen
 from .helpers import MINUTE, World, names, obj, rows

@@ -8,8 +8,8 @@ import uuid
 import pytest
 
 from bucketcatalog.clock import uuid7, uuid7_time
-from bucketcatalog.cut import Cut, Head
 from bucketcatalog.errors import InvalidVersion
+from bucketcatalog.model.cuts import Cut, Head
 
 ONE, TWO, THREE = (Head(n, uuid.UUID(int=n).bytes) for n in (1, 2, 3))
 CUT = Cut.of([("b", TWO), ("a-1.x_y", ONE), ("b", ONE)])

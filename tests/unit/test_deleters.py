@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, StoreUnavailable
-from bucketcatalog.collection.deleters import Deleting
-from bucketcatalog.collection.orphans import Orphan
-from bucketcatalog.collection.templates import Place, Template
+from bucketcatalog.maintain.gc.data import Place, Template
+from bucketcatalog.maintain.gc.deleters import Deleting
+from bucketcatalog.maintain.gc.orphans import Orphan
 from bucketcatalog.store.faults import Failing
 from bucketcatalog.store.memory import MemoryStore
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bucketcatalog import clock
-from bucketcatalog.codec.descriptors import core_tables
-from bucketcatalog.events import Event, EventKind, VersionName, facts_of_events
-from bucketcatalog.facts import NO_STAMP, End, Facts, Kind, concat, transaction_table
-from bucketcatalog.replay.conflicts import conflicts
-from bucketcatalog.replay.fold import fold
+from bucketcatalog.format.definitions import core_tables
+from bucketcatalog.model.events import Event, EventKind, VersionName, facts_of_events
+from bucketcatalog.model.facts import NO_STAMP, End, Facts, Kind, concat, transaction_table
+from bucketcatalog.state.conflicts import conflicts
+from bucketcatalog.state.fold import fold
 
 from .helpers import START
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, InvalidOption, InvalidRows, between
-from bucketcatalog.filters import Where, check, key_ranges
-from bucketcatalog.keys import encode_key
-from bucketcatalog.snapshot import Snapshot
-from bucketcatalog.tables import Table
+from bucketcatalog.model.keys import encode_key
+from bucketcatalog.model.tables import Table
+from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.state.conditions import Where, check, key_ranges
 
 from .helpers import BUCKET, OWNER, START, World, messages, obj, time_at
 

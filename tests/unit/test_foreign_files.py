@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CorruptionError
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.fetch import read_segment_file
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.log.segments import read_segment_file
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.query.snapshot import Snapshot
 from tests.docs.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
 from tests.docs.spec_reader import writing as by_hand
 

@@ -7,12 +7,12 @@ import warnings
 import pytest
 
 from bucketcatalog import CatalogWarning, ClosedWriter, ForeignBranch, ForkDetected
-from bucketcatalog.codec.transactions import Transaction
-from bucketcatalog.cut import Head
+from bucketcatalog.format.transactions import Transaction
 from bucketcatalog.log.coverage import Covered
+from bucketcatalog.log.discovery import newest_view
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.looking import newest_view
-from bucketcatalog.writer import Writer
+from bucketcatalog.model.cuts import Head
+from bucketcatalog.write.writer import Writer
 
 from .helpers import MINUTE, World, names, obj, rows
 

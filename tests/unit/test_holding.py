@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from bucketcatalog import AccessDenied, Catalog, CatalogWarning, DataCollected
-from bucketcatalog.restoring import Restored, plan_restore, restore
+from bucketcatalog.maintain.restore import Restored, plan_restore, restore
 from bucketcatalog.store.base import ObjectInfo
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import Intervening, World, names, obj, rows, version
 from .test_collection import HOUR, Yard, thing

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, InvalidName, InvalidOption, InvalidRows, prefix
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore

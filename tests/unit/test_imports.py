@@ -17,89 +17,27 @@ ROOT = Path(bucketcatalog.__file__).parent
 ORDER = [
     "errors",
     "clock",
-    "names",
-    "paths",
-    "recent",
-    "cut",
-    "uuids",
-    "arrays",
-    "tables",
-    "declarations",
-    "keys",
-    "keydecoding",
-    "keyfilters",
-    "minimums",
-    "surface",
-    "times",
-    "intake",
-    "filters",
-    "facts",
-    "events",
-    "v1",
+    "cache",
+    "ahead",
     "parallel",
+    "model",
+    "v1",
     "store",
-    "codec",
-    "sortedfacts",
-    "losses",
-    "fetch",
-    "schema",
+    "format",
     "log",
-    "runs",
-    "planning",
-    "replay",
-    "merge",
-    "reading",
-    "packedslices",
-    "base",
-    "sums",
-    "orders",
-    "render",
-    "versions",
-    "contents",
-    "damage",
-    "metadataschemas",
-    "metadata",
-    "scan",
-    "listing",
-    "snapshot",
-    "information",
-    "changes",
-    "reverting",
-    "incarnations",
-    "references",
-    "ownevents",
-    "targets",
-    "sharing",
-    "drafts",
-    "database",
-    "tiers",
-    "sampling",
-    "segmenting",
-    "bulk",
-    "merging",
+    "state",
     "checkpoint",
-    "publishing",
-    "checking",
-    "abandoned",
-    "tagging",
-    "writetransaction",
-    "writer",
-    "collection",
-    "repairing",
-    "holding",
-    "restoring",
-    "retention",
-    "prunable",
-    "pruning",
-    "cloning",
+    "query",
+    "write",
+    "maintain",
     "opening",
     "maintaining",
     "catalog",
-    "compaction",
     "harvest",
+    "console",
     "cli",
 ]
-"""What is imported as a package stands here once; within ``store``, ``codec`` and so on the test below looks for circles."""
+"""What is imported as a package stands here once; within ``store``, ``log`` and so on the test below looks for circles."""
 
 
 def sources() -> dict[str, Path]:
@@ -194,11 +132,11 @@ def test_imports_stand_at_the_top(module: str) -> None:
         assert [ast.unparse(node) for node in inner] == []
 
 
-def test_only_the_codec_imports_generated_protobuf() -> None:
+def test_only_the_format_imports_generated_protobuf() -> None:
     users = {module for module in MODULES if any(n.split(".")[0] == "v1" for n in imports(module, typing=True))}
-    assert users and {name.split(".")[0] for name in users} <= {"codec", "v1"}
+    assert users and {name.split(".")[0] for name in users} <= {"format", "v1"}
     runtime = {module for module in MODULES if "google" in outside(module)}
-    assert {name.split(".")[0] for name in runtime} <= {"codec", "v1"}
+    assert {name.split(".")[0] for name in runtime} <= {"format", "v1"}
 
 
 def test_only_one_module_reads_clocks_and_makes_chance() -> None:
@@ -215,7 +153,7 @@ def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:
     clients = {m for m, found in every.items() if found & {"boto3", "botocore", "s3fs", "urllib3"}}
     assert clients and all(m.startswith("store.s3.") for m in clients)
     assert {m.split(".")[0] for m, found in every.items() if "fsspec" in found} <= {"store"}
-    assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli"}
+    assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli", "console"}
 
 
 def test_an_object_stores_client_is_imported_only_when_one_is_opened() -> None:

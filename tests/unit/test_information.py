@@ -9,9 +9,9 @@ import pytest
 
 from bucketcatalog import DatabaseNotFound
 from bucketcatalog.catalog import Catalog
-from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
-from bucketcatalog.information import Information
+from bucketcatalog.format.boundaries import Boundary, CheckpointLink
 from bucketcatalog.log.horizon import floors_of
+from bucketcatalog.query.info import Information
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
@@ -92,7 +92,7 @@ def test_counts_are_those_of_scans_whatever_covers_what(world: World, late: bool
 
 
 def test_segments_that_transactions_refer_to_are_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 0)
     catalog = Catalog(MemoryStore())
     with catalog.writer("w") as w, w.transaction() as tx:
         tx.put("objects", obj("a"))
@@ -175,10 +175,10 @@ def test_what_needs_doing_comes_with_the_command(world: World, monkeypatch: pyte
         ]
         for limit in ("MANY_EVENTS", "MANY_TRANSACTIONS", "MANY_BYTES"):
             with monkeypatch.context() as patch:
-                patch.setattr(f"bucketcatalog.information.{limit}", 3)
+                patch.setattr(f"bucketcatalog.query.info.{limit}", 3)
                 assert advice(world)[0] == f"readers replay 3 transactions: bucketcatalog checkpoint {chosen} --all-writers"
         w.checkpoint()
-    monkeypatch.setattr("bucketcatalog.information.MANY_TRANSACTIONS", 3)
+    monkeypatch.setattr("bucketcatalog.query.info.MANY_TRANSACTIONS", 3)
     assert not any("replay" in line for line in advice(world))
 
 
@@ -191,7 +191,7 @@ def test_a_fork_is_told(world: World, recwarn: Any) -> None:
 
 
 def test_many_tombstones_are_worth_collecting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.information.MANY_TOMBSTONES", 3)
+    monkeypatch.setattr("bucketcatalog.query.info.MANY_TOMBSTONES", 3)
     with world.writer() as w:
         world.commit(w, ("put", "objects", [obj(str(n)) for n in range(6)]))
         world.commit(w, ("delete", "objects", [obj(str(n)) for n in range(3)]))
@@ -202,7 +202,7 @@ def test_many_tombstones_are_worth_collecting(world: World, monkeypatch: pytest.
 
 
 def test_a_long_history_is_worth_pruning_once_it_is_old(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.information.MUCH_HISTORY", 1_000)
+    monkeypatch.setattr("bucketcatalog.query.info.MUCH_HISTORY", 1_000)
     with world.writer() as w:
         for _ in range(12):
             world.commit(w, ("put", "objects", many(0, 300)))
@@ -210,7 +210,7 @@ def test_a_long_history_is_worth_pruning_once_it_is_old(world: World, monkeypatc
         assert advice(world) == []
         world.clock.tick(31 * 86_400 * 1_000_000)
         (line,) = advice(world)
-        monkeypatch.setattr("bucketcatalog.information.MANY_TIMES", 1_000)
+        monkeypatch.setattr("bucketcatalog.query.info.MANY_TIMES", 1_000)
         assert advice(world) == []
     assert line.endswith(f": bucketcatalog prune {world.store.url} --database default --older-than 30d")
 

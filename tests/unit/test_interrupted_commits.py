@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog import Catalog, ClosedWriter, CommitUnknown, ForeignBranch, InvalidOption, clock
 from bucketcatalog.errors import OutcomeUnknown
-from bucketcatalog.log.owner import Limits
+from bucketcatalog.log.timeline import Limits
 from bucketcatalog.store.wrappers import Wrapped
 
 from .helpers import MINUTE, SECOND, World, names, obj

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog.codec.descriptors import core_tables, table_of
-from bucketcatalog.keydecoding import decode_key
-from bucketcatalog.keys import encode_key
+from bucketcatalog.format.definitions import core_tables, table_of
+from bucketcatalog.model.keydecoding import decode_key
+from bucketcatalog.model.keys import encode_key
 
 from .helpers import EPOCH, messages, proto
 

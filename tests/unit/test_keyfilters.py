@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog import CorruptionError
-from bucketcatalog.keyfilters import KeyFilter, hash_keys
-from bucketcatalog.paths import segment
+from bucketcatalog.model.bloom import KeyFilter, hash_keys
+from bucketcatalog.model.paths import segment
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 

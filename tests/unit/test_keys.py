@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog.errors import InvalidRows
-from bucketcatalog.keys import (
+from bucketcatalog.model.keys import (
     EVERYTHING,
     KeyRange,
     after_prefix,
@@ -21,7 +21,7 @@ from bucketcatalog.keys import (
     encode_value,
     prefix_range,
 )
-from bucketcatalog.tables import Column, DataType, Table
+from bucketcatalog.model.tables import Column, DataType, Table
 
 TEXTS = [
     "",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bucketcatalog import Catalog, CorruptionError, IncompatibleTable, UnsupportedFormat, paths
-from bucketcatalog.codec.checkpoints import decode_checkpoint
-from bucketcatalog.codec.seal import seal, unseal
-from bucketcatalog.paths import uuid_bytes
+from bucketcatalog import Catalog, CorruptionError, IncompatibleTable, UnsupportedFormat
+from bucketcatalog.format.checkpoints import decode_checkpoint
+from bucketcatalog.format.sealing import seal, unseal
+from bucketcatalog.model import paths
+from bucketcatalog.model.paths import uuid_bytes
 from bucketcatalog.v1 import log_pb2
 
 from .helpers import MINUTE, World, messages, names, obj, proto

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bucketcatalog import InvalidOption, UnknownTable
-from bucketcatalog.listing import Page
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.query.listing import Page
+from bucketcatalog.query.snapshot import Snapshot
 
 from .helpers import BUCKET, OTHER, OWNER, World, messages, names, obj, proto
 

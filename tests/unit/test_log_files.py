@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bucketcatalog import paths
 from bucketcatalog.log import files as log_files
 from bucketcatalog.log.files import LogFiles
+from bucketcatalog.model import paths
 from bucketcatalog.store.faults import Counting
 
 from .helpers import World, obj

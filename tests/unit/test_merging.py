@@ -13,21 +13,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError, checkpoint, merging, segmenting
-from bucketcatalog.codec.blocks import BlockClass, BlockHeader
-from bucketcatalog.codec.checkpoints import decode_checkpoint
-from bucketcatalog.codec.seal import RUNS
-from bucketcatalog.codec.segments import BlockPlace
-from bucketcatalog.contents import Contents
-from bucketcatalog.keys import KeyRange
-from bucketcatalog.merge import Part
-from bucketcatalog.merging import Merged, MergeTask, run_task
-from bucketcatalog.planning import SLICE_ROWS, Slice
-from bucketcatalog.reading import read_slice
-from bucketcatalog.sampling import deepest
+from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError
+from bucketcatalog.checkpoint import merge, plan
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
+from bucketcatalog.checkpoint.sampling import deepest
+from bucketcatalog.format.blocks import BlockClass, BlockHeader
+from bucketcatalog.format.checkpoints import decode_checkpoint
+from bucketcatalog.format.sealing import RUNS
+from bucketcatalog.format.segments import BlockPlace
+from bucketcatalog.log import segmenting
+from bucketcatalog.model.keys import KeyRange
+from bucketcatalog.state.contents import Contents
+from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.plan import SLICE_ROWS, Slice
+from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import BUCKET, MINUTE, OWNER, World, bucket, names, obj, rows, version
 
@@ -99,8 +101,8 @@ def world() -> World:
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks and slices of a few thousand rows, as larger tables have larger ones."""
-    monkeypatch.setattr(merging, "PIECE_ROWS", 4_096)
-    monkeypatch.setattr(merging, "FEWEST_ROWS", 4_096)
+    monkeypatch.setattr(merge, "PIECE_ROWS", 4_096)
+    monkeypatch.setattr(merge, "FEWEST_ROWS", 4_096)
 
 
 def test_tasks_cover_every_key_once_in_pieces_of_bounded_size(world: World, small_tasks: None) -> None:
@@ -405,8 +407,8 @@ def test_segments_are_cut_at_their_size(world: World, monkeypatch: pytest.Monkey
 
 def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty transactions from one end to the other, none covered: by first and last keys all rows would lie in one slice."""
-    monkeypatch.setattr(merging, "PIECE_ROWS", 1_000)
-    monkeypatch.setattr(merging, "FEWEST_ROWS", 4_000)
+    monkeypatch.setattr(merge, "PIECE_ROWS", 1_000)
+    monkeypatch.setattr(merge, "FEWEST_ROWS", 4_000)
     with world.writer() as writer:
         for number in range(60):
             world.commit(writer, ("put", "objects", table(range(number, 24_000, 80))))
@@ -472,7 +474,7 @@ def test_a_full_merge_of_anothers_levels_is_written_though_nothing_is_new(world:
 def test_levels_that_are_merged_keep_what_ends_a_version_below_them_or_one_that_comes_late(
     is_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "lowest_merged", lambda levels, new: min(1, len(levels)))
+    monkeypatch.setattr(plan, "lowest_merged", lambda levels, new: min(1, len(levels)))
     world = World()
     world.commit(world.writer("w"), ("put", "objects", obj("kept")))
     world.commit(world.writer("v"), ("put", "objects", obj("ended")))

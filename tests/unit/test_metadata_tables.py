@@ -7,9 +7,10 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import InvalidOption, paths
-from bucketcatalog.information import describe
-from bucketcatalog.writer import Writer
+from bucketcatalog import InvalidOption
+from bucketcatalog.model import paths
+from bucketcatalog.query.info import describe
+from bucketcatalog.write.writer import Writer
 
 from .helpers import World, bucket, obj, rows, time_at
 

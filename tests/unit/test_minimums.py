@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, InvalidRows, between
-from bucketcatalog.restoring import restore
+from bucketcatalog.maintain.restore import restore
 
 from .helpers import World, messages, names, obj, proto, rows
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bucketcatalog import Catalog, InvalidName
-from bucketcatalog.names import database_name, is_data_writer, is_name, tag_name, writer_id
+from bucketcatalog.model.names import database_name, is_data_writer, is_name, tag_name, writer_id
 from bucketcatalog.store.memory import MemoryStore
 
 GOOD = ["a", "Z9", "0", "_", "-", "a.b", "a..b", "a.", "node-1", "etl_2024.05", "x" * 128]

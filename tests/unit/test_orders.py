@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CorruptionError, between
-from bucketcatalog.codec.blocks import Purpose
-from bucketcatalog.orders import kept, plan_ended
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.format.blocks import Purpose
+from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.state.orders import kept, plan_ended
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
@@ -45,7 +45,7 @@ def world() -> World:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Orders are used however little they save."""
-    monkeypatch.setattr("bucketcatalog.orders.SHARE", 1e-6)
+    monkeypatch.setattr("bucketcatalog.state.orders.SHARE", 1e-6)
 
 
 def tombstones(snapshot: Snapshot, table: str = "objects", **where: Any) -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ def commit_some(world: World, writer: Any, chance: random.Random) -> int:
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("seed", range(5))
 def test_tombstones_of_any_time_are_those_of_a_full_read(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.tiers.SMALL_ROWS", 0)
+    monkeypatch.setattr("bucketcatalog.checkpoint.tiers.SMALL_ROWS", 0)
     world, chance = World(), random.Random(seed)
     levels = set()
     with world.writer("a") as writer, world.writer("b") as slow:
@@ -263,8 +263,8 @@ def test_an_order_of_several_sorted_runs_has_a_segment_for_each(world: World, mo
             for at in range(0, 2_500, 100)
         ]
         with monkeypatch.context() as patch:
-            patch.setattr("bucketcatalog.orders.RUN_ROWS", 1_000)
-            patch.setattr("bucketcatalog.merging.PIECE_ROWS", 500)
+            patch.setattr("bucketcatalog.state.orders.RUN_ROWS", 1_000)
+            patch.setattr("bucketcatalog.checkpoint.merge.PIECE_ROWS", 500)
             writer.checkpoint()
     segments = world.snapshot().view.checkpoints[0].segments
     runs = [run for segment in segments for run in segment.runs]

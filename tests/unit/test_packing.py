@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import CorruptionError, UnsupportedFormat, prefix
-from bucketcatalog.arrays import convert_list, convert_map
-from bucketcatalog.codec.blocks import BlockClass, decode_block, encode_blocks
-from bucketcatalog.codec.descriptors import core_tables
-from bucketcatalog.codec.packing import packed
-from bucketcatalog.codec.seal import seal_block
-from bucketcatalog.events import Event, EventKind, facts_of_events
-from bucketcatalog.facts import transaction_table
+from bucketcatalog.format.blocks import BlockClass, decode_block, encode_blocks
+from bucketcatalog.format.definitions import core_tables
+from bucketcatalog.format.packing import packed
+from bucketcatalog.format.sealing import seal_block
+from bucketcatalog.model.arrays import convert_list, convert_map
+from bucketcatalog.model.events import Event, EventKind, facts_of_events
+from bucketcatalog.model.facts import transaction_table
 from bucketcatalog.v1 import log_pb2
 
 from .helpers import BUCKET, OWNER, START, World, obj, rows

@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from bucketcatalog import paths
-from bucketcatalog.paths import FileKind, LogFile
+from bucketcatalog.model import paths
+from bucketcatalog.model.paths import FileKind, LogFile
 
 REVISIONS = [0, 1, 9, 10, 99, 12_345_678_901, 2**63 - 1, 10**20 - 1]
 ONE, TWO = uuid.UUID(int=1).bytes, uuid.UUID(int=2**127 + 5).bytes

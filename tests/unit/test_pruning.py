@@ -19,13 +19,13 @@ from bucketcatalog import (
     MissingObject,
     TagExists,
 )
-from bucketcatalog.checking.findings import SORTS, Finding
-from bucketcatalog.cloning import clone
-from bucketcatalog.merging import Merged, MergeTask, run_task
-from bucketcatalog.pruning import PruneResult
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
+from bucketcatalog.maintain.clone import clone
+from bucketcatalog.maintain.prune import PruneResult
+from bucketcatalog.maintain.verify.findings import SORTS, Finding
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import MINUTE, World, bucket, names, obj, rows
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, CorruptionError, prefix
-from bucketcatalog.codec.blocks import BlockClass, BlockHeader
-from bucketcatalog.codec.segments import BlockPlace
-from bucketcatalog.keys import KeyRange
+from bucketcatalog.format.blocks import BlockClass, BlockHeader
+from bucketcatalog.format.segments import BlockPlace
+from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.parallel import in_order
-from bucketcatalog.runs import runs_by_table
+from bucketcatalog.state.indexes import runs_by_table
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import InvalidOption, StaleRead
-from bucketcatalog.codec.transactions import Link, Void
-from bucketcatalog.collection import parents
-from bucketcatalog.collection.parents import Distinct
-from bucketcatalog.collection.reaping import Find, Reaped, orphaned, reap
-from bucketcatalog.snapshot import Snapshot
-from bucketcatalog.tables import Table
+from bucketcatalog.format.transactions import Link, Void
+from bucketcatalog.maintain.gc import parents
+from bucketcatalog.maintain.gc.parents import Distinct
+from bucketcatalog.maintain.gc.reap import Find, Reaped, orphaned, reap
+from bucketcatalog.model.tables import Table
+from bucketcatalog.query.snapshot import Snapshot
 
 from .helpers import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows
 

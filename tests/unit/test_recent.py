@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from bucketcatalog.recent import Recent
+from bucketcatalog.cache import Recent
 
 
 def test_what_was_used_longest_ago_goes_first() -> None:

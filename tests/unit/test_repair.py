@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption, paths
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.codec.checkpoints import encode_checkpoint
-from bucketcatalog.repairing.run import Repair
+from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption
+from bucketcatalog.format.checkpoints import encode_checkpoint
+from bucketcatalog.maintain.repairer import Repair
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model import paths
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 

@@ -18,16 +18,16 @@ from bucketcatalog import (
     StaleRead,
     UnknownTable,
 )
-from bucketcatalog.codec.boundaries import Boundary
-from bucketcatalog.codec.transactions import Link, Void
+from bucketcatalog.format.boundaries import Boundary
+from bucketcatalog.format.transactions import Link, Void
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.owner import MAX_SNAPSHOT_AGE
-from bucketcatalog.restoring import Restored, plan_restore
-from bucketcatalog.restoring import restore as restore_table
+from bucketcatalog.log.timeline import MAX_SNAPSHOT_AGE
+from bucketcatalog.maintain.restore import Restored, plan_restore
+from bucketcatalog.maintain.restore import restore as restore_table
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.writetransaction import Committed
+from bucketcatalog.write.transaction import Committed
 
 from .helpers import BUCKET, MINUTE, OWNER, SECOND, Clock, Intervening, World, bucket, names, obj, rows, version
 
@@ -379,8 +379,8 @@ def test_a_comparison_that_took_too_long_is_not_committed(world: World, past: Co
 
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 1_000)
-    monkeypatch.setattr("bucketcatalog.segmenting.TARGET_SEGMENT_BYTES", 20_000)
+    monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 1_000)
+    monkeypatch.setattr("bucketcatalog.log.segmenting.TARGET_SEGMENT_BYTES", 20_000)
 
 
 def large(world: World) -> Committed:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bucketcatalog import InvalidOption, clock
-from bucketcatalog.codec.checkpoints import Checkpoint
-from bucketcatalog.cut import Cut, Head
-from bucketcatalog.retention import SAFE_GRACE, Retention, chosen_horizon, of_everyone
+from bucketcatalog.format.checkpoints import Checkpoint
+from bucketcatalog.maintain.retention import SAFE_GRACE, Retention, chosen_horizon, of_everyone
+from bucketcatalog.model.cuts import Cut, Head
 
 DAY = 24 * 3_600_000_000
 NOW = 100 * DAY

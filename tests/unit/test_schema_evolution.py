@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidRows
-from bucketcatalog.codec.descriptors import table_of
-from bucketcatalog.schema import merge
-from bucketcatalog.writer import Writer
+from bucketcatalog.format.definitions import table_of
+from bucketcatalog.format.evolution import merge
+from bucketcatalog.write.writer import Writer
 
 from .helpers import OWNER, World, messages, proto, rows
 

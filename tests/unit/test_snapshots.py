@@ -19,7 +19,7 @@ from bucketcatalog import (
     prefix,
 )
 from bucketcatalog.store.local import LocalStore
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import BUCKET, OWNER, START, World, bucket, names, obj, rows, time_at
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CatalogWarning
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.codec.transactions import Link, Void
-from bucketcatalog.incarnations import NAMESPACE
+from bucketcatalog.format.transactions import Link, Void
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.restoring import restore
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.maintain.restore import restore
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store.local import LocalStore
+from bucketcatalog.write.derived_ids import NAMESPACE
 from tests.docs import spec_reader
 from tests.docs.spec_reader import LIVE, SpecReader, Style, compact, message, seal
 from tests.docs.spec_reader import reader as reading
@@ -269,7 +269,7 @@ def test_a_restore_says_what_the_engine_says_also_where_its_events_lie_in_segmen
     script.go_on()
     script.world.clock.tick()
     if in_segments:
-        monkeypatch.setattr("bucketcatalog.bulk.INLINE_BYTES", 0)
+        monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 0)
     with Catalog(script.world.store).writer("maintainer-3", clock=script.world.clock) as held:
         database = Catalog(script.world.store).database("default")
         done = restore(database, held, "objects", None, then, skip_collected=False)

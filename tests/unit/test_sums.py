@@ -11,11 +11,11 @@ import pytest
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.cli import run
-from bucketcatalog.codec.blocks import Purpose
-from bucketcatalog.fetch import read_block
-from bucketcatalog.snapshot import Snapshot
+from bucketcatalog.format.blocks import Purpose
+from bucketcatalog.log.segments import read_block
+from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.state.sums import run_name, shape_of_blocks
 from bucketcatalog.store.faults import Counting
-from bucketcatalog.sums import run_name, shape_of_blocks
 
 from .helpers import BUCKET, OWNER, World, messages, obj, rows
 

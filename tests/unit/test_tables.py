@@ -11,8 +11,8 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from bucketcatalog import IncompatibleTable, InvalidRows, UnknownTable
-from bucketcatalog.codec.descriptors import core_tables, parse_definition, table_of, tables_of
-from bucketcatalog.tables import TIMESTAMP, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
+from bucketcatalog.format.definitions import core_tables, parse_definition, table_of, tables_of
+from bucketcatalog.model.tables import TIMESTAMP, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
 from bucketcatalog.v1 import log_pb2, tables_pb2
 
 from .helpers import World, messages, proto, rows

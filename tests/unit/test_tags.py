@@ -23,9 +23,9 @@ from bucketcatalog import (
     NotFound,
     TagExists,
 )
-from bucketcatalog.cut import Cut
+from bucketcatalog.model.cuts import Cut
 from bucketcatalog.store import Store
-from bucketcatalog.writer import Writer
+from bucketcatalog.write.writer import Writer
 
 from .helpers import MINUTE, SECOND, START, World, names, obj, rows, time_at
 

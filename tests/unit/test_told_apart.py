@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bucketcatalog.facts import End, Facts, Kind, transaction_table
-from bucketcatalog.keys import encode_key, shared_columns, without_leading
-from bucketcatalog.merge import Part, merged, told_apart
-from bucketcatalog.sortedfacts import SortedFacts
-from bucketcatalog.tables import Column, DataType, Table
+from bucketcatalog.model.facts import End, Facts, Kind, transaction_table
+from bucketcatalog.model.keys import encode_key, shared_columns, without_leading
+from bucketcatalog.model.sortedfacts import SortedFacts
+from bucketcatalog.model.tables import Column, DataType, Table
+from bucketcatalog.state.overlay import Part, merged, told_apart
 
 KEY = Column(1, "k", DataType.STRING)
 TABLE = Table("t", (KEY, Column(2, "v", DataType.STRING)), ("k",))

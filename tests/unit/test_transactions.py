@@ -18,11 +18,11 @@ from bucketcatalog import (
     StoreUnavailable,
     UnknownTable,
 )
-from bucketcatalog.names import writer_id
+from bucketcatalog.model.names import writer_id
 from bucketcatalog.store.faults import Counting, Failing, LostResponses
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.writer import Writer
-from bucketcatalog.writetransaction import WriteTransaction
+from bucketcatalog.write.transaction import WriteTransaction
+from bucketcatalog.write.writer import Writer
 
 from .helpers import BUCKET, OTHER, OWNER, Clock, World, bucket, names, obj, rows, time_at, version
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog.codec.transactions import Link, Void
-from bucketcatalog.cut import Cut
 from bucketcatalog.errors import InvalidVersion
+from bucketcatalog.format.transactions import Link, Void
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.paths import transaction as transaction_path
+from bucketcatalog.model.cuts import Cut
+from bucketcatalog.model.paths import transaction as transaction_path
 from bucketcatalog.store.faults import Counting
 from tests.docs.spec_reader import SpecReader, message, new_transaction, seal, table_of
 from tests.docs.spec_reader.writing import name_of_file

@@ -8,7 +8,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import uuids
+from bucketcatalog.model import uuids
 
 RANDOM = random.Random(3)
 VALUES = [uuid.UUID(int=RANDOM.getrandbits(128)) for _ in range(300)] + [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)]

@@ -12,16 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bucketcatalog import DatabaseNotFound, paths
-from bucketcatalog.checking.comparing import differing_keys
-from bucketcatalog.checking.findings import SORTS, Finding, Severity
-from bucketcatalog.codec.boundaries import Boundary, CheckpointLink
-from bucketcatalog.codec.checkpoints import Checkpoint, encode_checkpoint
-from bucketcatalog.codec.transactions import encode_transaction
-from bucketcatalog.cut import Cut, Head
+from bucketcatalog import DatabaseNotFound
+from bucketcatalog.format.boundaries import Boundary, CheckpointLink
+from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
+from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.merge import Part
-from bucketcatalog.reading import read_slice
+from bucketcatalog.maintain.verify.comparing import differing_keys
+from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
+from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Cut, Head
+from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 

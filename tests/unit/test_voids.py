@@ -8,12 +8,13 @@ from typing import Literal
 
 import pytest
 
-from bucketcatalog import CatalogWarning, ClockSkew, InvalidOption, UnsupportedFormat, paths
-from bucketcatalog.checking.findings import Severity
-from bucketcatalog.cloning import clone
-from bucketcatalog.codec.checkpoints import encode_checkpoint
-from bucketcatalog.codec.transactions import Link, Void, decode_transaction, encode_transaction
+from bucketcatalog import CatalogWarning, ClockSkew, InvalidOption, UnsupportedFormat
+from bucketcatalog.format.checkpoints import encode_checkpoint
+from bucketcatalog.format.transactions import Link, Void, decode_transaction, encode_transaction
 from bucketcatalog.log.files import LogFiles
+from bucketcatalog.maintain.clone import clone
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model import paths
 from bucketcatalog.store.memory import MemoryStore
 
 from .helpers import MINUTE, World, bucket, messages, names, obj, proto, rows
@@ -209,7 +210,7 @@ def test_only_a_maintainer_can_void_and_only_a_maintainers_voids_count(world: Wo
 
 def test_an_older_release_refuses_what_is_voided(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     voided(world)
-    monkeypatch.setattr("bucketcatalog.codec.seal.KNOWN_FEATURES", frozenset({"runs"}))
+    monkeypatch.setattr("bucketcatalog.format.sealing.KNOWN_FEATURES", frozenset({"runs"}))
     with pytest.raises(UnsupportedFormat, match="'voids'"):
         world.snapshot()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .codes import INTERRUPTED
+from ..console.codes import INTERRUPTED
 
 __all__ = ["main", "run"]
 

@@ -17,25 +17,12 @@ from typing import Annotated, TextIO
 import typer
 
 from .. import clock
+from ..console.codes import INTERRUPTED
+from ..console.output import PipeClosed, visible
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.localerrors import next_step
 from ..store.secrets import Secrets, has_cut_password
-from . import (
-    about,
-    checking,
-    collecting,
-    files,
-    harvesting,
-    history,
-    information,
-    maintenance,
-    objects,
-    pruning,
-    restoring,
-    writing,
-)
-from .codes import INTERRUPTED
-from .output import PipeClosed, visible
+from . import changes, checkpoint, dump, gc, harvest, info, ls, metadata, prune, restore, tag, verify
 
 NAME = "bucketcatalog"
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
@@ -76,18 +63,18 @@ def _root(
 
 
 for _group in (
-    harvesting,
-    information,
-    objects,
-    about,
-    history,
-    writing,
-    maintenance,
-    restoring,
-    checking,
-    collecting,
-    pruning,
-    files,
+    harvest,
+    info,
+    ls,
+    metadata,
+    changes,
+    checkpoint,
+    tag,
+    restore,
+    verify,
+    gc,
+    prune,
+    dump,
 ):
     for _name, _command in _group.COMMANDS.items():
         app.command(_name)(_command)

@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import clock
 from ..catalog import Catalog
-from ..compaction import Compactor, Policy, Round
+from ..console.output import finish, number, size, to_json, visible, write
 from ..errors import InvalidOption
-from ..times import parse_age, shown_time
-from .output import finish, number, size, to_json, visible, write
+from ..maintain.compactor import Compactor, Policy, Round
+from ..model.times import parse_age, shown_time
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

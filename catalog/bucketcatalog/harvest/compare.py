@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..keys import lower_bound
-from ..render import version_names
+from ..model.keys import lower_bound
+from ..model.render import version_names
 from .columns import differing, with_unsaid
 from .source import EntryError
 

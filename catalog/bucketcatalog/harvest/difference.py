@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..snapshot import Snapshot
-from ..tables import Table
-from .bucketversions import ONLY_VERSIONS, current
+from ..model.tables import Table
+from ..query.snapshot import Snapshot
 from .compare import Look, Merger, Side, Step
 from .live import live_sides
 from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, names_of, object_ids
 from .scope import Scope
 from .source import Source, is_of_a_store
+from .sources.bucketversions import ONLY_VERSIONS, current
 
 Change = tuple[Table, Step]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..snapshot import Snapshot
+from ..query.snapshot import Snapshot
 from .scope import Scope
 from .source import EntryError
 

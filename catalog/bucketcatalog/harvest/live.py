@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..arrays import one_chunk
-from ..facts import Facts
-from ..merge import Part
-from ..reading import read_slice
-from ..snapshot import Snapshot
-from ..tables import Column, Table
+from ..model.arrays import one_chunk
+from ..model.facts import Facts
+from ..model.tables import Column, Table
+from ..query.snapshot import Snapshot
+from ..state.overlay import Part
+from ..state.read import read_slice
 from .compare import Side
 from .mapping import OBJECTS, Bucket, keys_of, names_of
 from .scope import Scope

@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..clock import uuid5
-from ..codec.descriptors import core_tables
 from ..errors import InvalidName, InvalidOption
-from ..incarnations import Incarnations
-from ..keys import KeyRange, encode_array, prefix_range
-from ..render import version_names
-from ..snapshot import Snapshot
-from ..surface import storage_row
-from ..tables import UUID_STORAGE, Table
+from ..format.definitions import core_tables
+from ..model.coerce import storage_row
+from ..model.keys import KeyRange, encode_array, prefix_range
+from ..model.render import version_names
+from ..model.tables import UUID_STORAGE, Table
+from ..query.snapshot import Snapshot
+from ..write.derived_ids import Incarnations
 from .source import Source
 
 OBJECTS = core_tables()["objects"]

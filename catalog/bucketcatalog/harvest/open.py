@@ -9,15 +9,15 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidOption
-from ..names import several
+from ..model.names import several
 from ..store import Store
 from ..store.open import refuse_mistyped
 from ..store.openinventory import is_inventory_url, open_inventory
-from ..store.remotefiles import RemoteFiles
-from .local import LocalSource
-from .remote import RemoteSource
-from .s3 import S3Source
+from ..store.remote_files import RemoteFiles
 from .source import AnyPath, Source
+from .sources.local import LocalSource
+from .sources.remote import RemoteSource
+from .sources.s3 import S3Source
 
 _FILE_URL = re.compile(r"file://[^/]*(?=/)")
 

@@ -15,20 +15,20 @@ from typing import Any
 from uuid import UUID
 
 from .. import clock
-from ..arrays import exact_sum
 from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
-from ..names import host_writer, several, writer_id
-from ..snapshot import Snapshot
-from .chunks import Chunks
+from ..model.arrays import exact_sum
+from ..model.names import host_writer, several, writer_id
+from ..query.snapshot import Snapshot
+from .commit import Chunks
 from .compare import OutOfReach, Step
 from .difference import Difference
 from .failures import Failed, Failures
 from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
-from .s3 import S3Source
 from .scope import Scope
 from .source import AnyPath, EntryError, Source, is_of_a_store
+from .sources.s3 import S3Source
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000

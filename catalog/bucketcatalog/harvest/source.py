@@ -14,7 +14,7 @@ from typing import Protocol, TypeGuard
 import pyarrow as pa
 
 from ..errors import InvalidOption
-from ..tables import TIMESTAMP
+from ..model.tables import TIMESTAMP
 from .scope import Scope
 
 AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]

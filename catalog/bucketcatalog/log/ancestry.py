@@ -1,68 +1,225 @@
-"""What follows what on a timeline, and what a commit had read of others, however long ago."""
+"""Views of a cut that somebody names, and what lies between two: followed from its heads, parent by parent."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
-from ..cut import Cut, Head
-from ..errors import MissingObject
+from ..errors import CorruptionError, InvalidVersion, MissingObject, UnsupportedFormat
+from ..format.checkpoints import Checkpoint
+from ..format.transactions import Transaction
+from ..model.cuts import Cut, Head
+from .coverage import Covered, choose
 from .files import LogFiles
+from .following import without_ancestors
+from .gathering import Gathering, Ref
 from .horizon import Horizon
+from .kept import KeptCheckpoints
+from .view import View, view_of
 
 
-def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
-    """A transaction and everything that it and its ancestors had read, as far as they are there.
+def version_view(
+    files: LogFiles,
+    cut: Cut,
+    horizon: Horizon | None = None,
+    writers: Sequence[str] | None = None,
+    *,
+    closed_reads: bool = True,
+) -> View:
+    """The view of this cut, completed until it is closed; ``InvalidVersion`` where it names what is not there.
 
-    Ancestors before the ``horizon`` that are gone had read nothing beyond it: a cut that contains it misses nothing without them.
-
-    A checkpoint that lies beside an ancestor knows what that one had read, so that not every ancestor is fetched.
+    ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
+    those that were just listed. Without ``closed_reads`` the view is of exactly this cut, which may be closed under parents only, as of one
+    writer's checkpoint.
     """
-    by_revision = {at.revision: at for at in files.checkpoints(writer) if at.revision <= head.revision}
-    reads = Cut()
-    done: set[Head] = set()
-    pending = [head]
-    while pending:
-        at = pending.pop()
-        if at in done:
-            continue
-        done.add(at)
-        known = by_revision.get(at.revision)
-        checkpoint = files.usable_checkpoint(writer, known) if known is not None else None
-        if checkpoint is not None and checkpoint.cut.of_writer(writer) == (at,):
-            reads = reads.joined(checkpoint.cut).joined(checkpoint.reads)
-            continue
+    observed = files.store.now_us()
+    listed = files.writers() if writers is None else writers
+    whole = cut
+    while True:
+        gathering, contains_horizon = _gathered(files, whole, cut, horizon, listed, closed_reads=closed_reads)
+        missing = gathering.missing(of_covered=contains_horizon) if closed_reads else []
+        if not missing:
+            break
+        whole = _with_what_was_read(gathering, whole, missing)
+    if not contains_horizon and horizon is not None:
+        return _kept_view(files, cut, horizon, observed)
+    return view_of(files, gathering, observed, cut if whole == cut else without_ancestors(files, whole))
+
+
+def _gathered(
+    files: LogFiles, cut: Cut, named: Cut, horizon: Horizon | None, listed: Sequence[str], *, closed_reads: bool
+) -> tuple[Gathering, bool]:
+    """What a cut is made from, of which somebody ``named`` a part, and whether it contains the ``horizon``.
+
+    Only parents are followed: what had been read is in the cut where that is closed.
+    """
+    within = {writer: _checkpoints_within(files, writer, cut) for writer in listed}
+    newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
+    while True:
         try:
-            transaction = files.transaction(writer, at)
+            covered = Covered(files, choose(newest.values(), horizon), horizon)
+        except (CorruptionError, UnsupportedFormat):  # of the horizon's own
+            if horizon is None or all(horizon.cut.newest_revision(w) <= cut.newest_revision(w) for w in horizon.cut.heads):
+                raise
+            return Gathering(files, Covered(files, ())), False
+        gathering = Gathering(files, covered, closed_reads=closed_reads)
+        strange = _walk(gathering, cut, named)
+        if horizon is not None and len(strange) == 1 and horizon.is_own(strange[0]):
+            return gathering, False
+        strange = strange or gathering.unaware()
+        if not strange:
+            return gathering, True
+        for checkpoint in (c for c in strange if newest.get(c.writer) is c):
+            older = next(within[checkpoint.writer], None)
+            newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
+
+
+def _with_what_was_read(gathering: Gathering, cut: Cut, missing: Sequence[Ref]) -> Cut:
+    """The cut with what it is ``missing``, and with what that had read, and so on, where nothing later of the same timeline is in it.
+
+    What is not covered is read to the end here, for to gather lists the checkpoints of all writers. What is gone is left to it:
+    checkpoints within the whole cut may cover it.
+    """
+    pending = missing
+    while pending:
+        cut = cut.joined(Cut.of(pending))
+        read = {
+            (writer, head)
+            for reads in gathering.files.several(_reads_of, pending)
+            for writer, heads in reads.heads.items()
+            for head in heads
+            if head.revision > cut.newest_revision(writer)
+        }
+        pending = sorted(ref for ref in read if not gathering.covered.holds(*ref))
+    return cut
+
+
+def _reads_of(files: LogFiles, ref: Ref) -> Cut:
+    """What a transaction names as read, as far as it can be read itself."""
+    try:
+        return files.transaction(*ref).reads
+    except (CorruptionError, UnsupportedFormat):
+        return Cut()
+
+
+def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> View:
+    """The view of a cut behind the horizon, of which a checkpoint was kept."""
+    kept = KeptCheckpoints.listed(files).of(cut)
+    if kept is None:
+        raise horizon.refusal(f"The version {cut}")
+    return view_of(files, Gathering(files, Covered(files, [kept], horizon)), observed, cut)
+
+
+def _checkpoints_within(files: LogFiles, writer: str, cut: Cut) -> Iterator[Checkpoint]:
+    """The writer's checkpoints that may lie within the cut, newest first; where timelines are forked the walk decides."""
+    for head in files.checkpoints(writer):
+        if head.commit_time <= cut.newest_commit_time:
+            checkpoint = files.usable_checkpoint(writer, head)
+            if checkpoint is not None and all(
+                checkpoint.cut.newest_revision(w) <= cut.newest_revision(w) for w in checkpoint.cut.heads
+            ):
+                yield checkpoint
+
+
+def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
+    """Fetch the uncovered ancestors of a cut, part of which was ``asked`` for; returns the chosen checkpoints that lie not within it."""
+    checkpoints = gathering.covered.checkpoints
+    for writer in cut.heads:
+        _read_ahead(gathering.covered, writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
+    tops = {(writer, head) for c in checkpoints for writer, heads in c.cut.heads.items() for head in heads}
+    named = {(writer, head) for writer, heads in asked.heads.items() for head in heads}
+    reached: set[Ref] = set()
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    while pending:
+        ref = pending.pop()
+        if ref in gathering.found or ref in reached:
+            continue
+        if ref in tops or gathering.covered.holds(*ref):
+            reached.add(ref)
+            continue
+        transaction = _named_transaction(gathering.files, ref, named)
+        gathering.found[ref] = transaction
+        pending += [(ref[0], Head(link.revision, link.uuid)) for link in transaction.parents]
+    return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
+
+
+def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
+    """Read the transactions at these revisions that are not covered, where many at once pay."""
+    if covered.files.concurrency > 1 and last - first > 1:
+        heads = list(takewhile(lambda head: head.revision <= last + 1, covered.files.transactions(writer, first)))
+        covered.know(writer, heads, first)
+        covered.files.read_ahead([(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)])
+
+
+def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
+    refs = [(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads]
+    others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint], covered.horizon)
+    return all(ref in reached or others.holds(*ref) for ref in refs)
+
+
+def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transaction:
+    try:
+        return files.transaction(*ref)
+    except MissingObject:
+        if ref not in named:
+            raise
+        raise InvalidVersion(
+            f"The version names revision {ref[1].revision} of writer {ref[0]!r}, which is not in this database.",
+            next_step="Use a version that a snapshot of this catalog gave.",
+        ) from None
+
+
+def between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
+    """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
+    tail = {(t.writer, t.head) for t in start.tail}
+    covered = Covered(files, start.checkpoints, start.horizon)
+    if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
+        raise start.horizon.refusal(f"The version {start.cut}" if start.cut.heads else "The beginning")
+    for writer in end.heads:
+        _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
+    return _back(files, end, lambda ref: ref in tail or covered.holds(*ref))
+
+
+def still_there(files: LogFiles, view: View) -> list[Transaction]:
+    """The transactions in the view's cut that have not been deleted, by stamp."""
+    for writer in view.cut.heads:
+        _read_ahead(Covered(files, ()), writer, 0, view.cut.newest_revision(writer))
+    return _back(files, view.cut, lambda _: False, view.horizon)
+
+
+def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
+    """Whether transactions of the cut were deleted before the horizon, and no other is missing: a damaged one may be put back."""
+    covered = Covered(files, (), horizon)
+    missing: list[Ref] = []
+    done: set[Ref] = set()
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    while pending:
+        ref = pending.pop()
+        if ref in done:
+            continue
+        done.add(ref)
+        try:
+            pending += [(ref[0], Head(link.revision, link.uuid)) for link in files.transaction(*ref).parents]
         except MissingObject:
-            if horizon is None or at == head or at.revision >= horizon.floor(writer):
+            missing.append(ref)
+    return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
+
+
+def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
+    """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
+    found: dict[Ref, Transaction] = {}
+    done: set[Ref] = set()
+    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    while pending:
+        ref = pending.pop()
+        if ref in done or stops_at(ref):
+            continue
+        done.add(ref)
+        try:
+            found[ref] = files.transaction(*ref)
+        except MissingObject:
+            if horizon is None or ref[1].revision >= horizon.floor(ref[0]):
                 raise
             continue
-        reads = reads.joined(transaction.reads)
-        pending += [Head(link.revision, link.uuid) for link in transaction.parents]
-    others = Cut({name: heads for name, heads in reads.heads.items() if name != writer})
-    return Cut.of([(writer, head)]).joined(without_ancestors(files, others))
-
-
-def without_ancestors(files: LogFiles, cut: Cut) -> Cut:
-    """The same cut without the heads that other heads of it follow."""
-    return Cut.of((writer, head) for writer, heads in cut.heads.items() for head in _tops(files, writer, heads))
-
-
-def _tops(files: LogFiles, writer: str, heads: tuple[Head, ...]) -> Iterable[Head]:
-    if len(heads) == 1:
-        return heads
-    between = (head.revision for head in files.transactions(writer, heads[0].revision) if head.revision <= heads[-1].revision)
-    if all(count == 1 for count in Counter(between).values()):
-        return heads[-1:]
-    followed: set[Head] = set()
-    pending = list(heads)
-    while pending:
-        try:
-            parents = [Head(link.revision, link.uuid) for link in files.transaction(writer, pending.pop()).parents]
-        except MissingObject:
-            continue  # pruned: a head before it that it follows is named without need, which changes no cut
-        new = {parent for parent in parents if parent.revision >= heads[0].revision} - followed
-        followed |= new
-        pending += new
-    return [head for head in heads if head not in followed]
+        pending += [(ref[0], Head(link.revision, link.uuid)) for link in found[ref].parents]
+    return sorted(found.values(), key=lambda transaction: transaction.stamp)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..codec.checkpoints import ApplicationResult
-from ..codec.transactions import Link
+from ..format.checkpoints import ApplicationResult
+from ..format.transactions import Link
 from .view import View
 
 

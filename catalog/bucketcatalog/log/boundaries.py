@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..codec.boundaries import Boundary
+from ..format.boundaries import Boundary
 from .view import View
 
 

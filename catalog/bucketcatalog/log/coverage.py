@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..codec.checkpoints import Checkpoint, Coverage
-from ..cut import Head
+from ..format.checkpoints import Checkpoint, Coverage
+from ..model.cuts import Head
 from .files import LogFiles
 from .horizon import Horizon
 

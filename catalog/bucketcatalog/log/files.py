@@ -11,20 +11,20 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, TypeVar
 
-from .. import paths
+from ..cache import Recent
 from ..clock import uuid7_time
-from ..codec.checkpoints import Checkpoint, decode_checkpoint
-from ..codec.segmentrefs import SegmentReference
-from ..codec.transactions import Transaction, decode_transaction
-from ..cut import Head
 from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
-from ..fetch import read_index
-from ..losses import Losses
-from ..names import is_name
+from ..format.checkpoints import Checkpoint, decode_checkpoint
+from ..format.losses import Losses
+from ..format.segment_refs import SegmentReference
+from ..format.transactions import Transaction, decode_transaction
+from ..model import paths
+from ..model.cuts import Head
+from ..model.names import is_name
+from ..model.paths import LogFile
 from ..parallel import in_order
-from ..paths import LogFile
-from ..recent import Recent
 from ..store.base import Store
+from .segments import read_index
 
 _KEPT_BYTES = 64 << 20
 _FEW = 4

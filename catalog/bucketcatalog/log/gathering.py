@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Transaction, Void
-from ..cut import Cut, Head
 from ..errors import MissingObject
-from ..paths import LogFile
+from ..format.checkpoints import Checkpoint
+from ..format.transactions import Transaction, Void
+from ..model.cuts import Cut, Head
+from ..model.paths import LogFile
 from .coverage import Covered
+from .entries import outrun, voids_of
 from .files import LogFiles
-from .voids import outrun, voids_of
 
 Ref = tuple[str, Head]
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..codec.boundaries import Boundary
-from ..codec.checkpoints import Checkpoint
-from ..cut import Cut
 from ..errors import CorruptionError, HistoryPruned
-from ..paths import checkpoint as checkpoint_path
-from ..times import shown_time
+from ..format.boundaries import Boundary
+from ..format.checkpoints import Checkpoint
+from ..model.cuts import Cut
+from ..model.paths import checkpoint as checkpoint_path
+from ..model.times import shown_time
 from .files import LogFiles
 
 FROM_THEN_ON = "Read a time from then on, or a version that contains that one."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..codec.checkpoints import Checkpoint
-from ..codec.tags import TagEntry
-from ..cut import Cut
 from ..errors import BucketCatalogError, CorruptionError, UnsupportedFormat
-from ..names import is_maintainer
+from ..format.checkpoints import Checkpoint
+from ..format.records import TagEntry
+from ..model.cuts import Cut
+from ..model.names import is_maintainer
 from .files import LogFiles
 from .gathering import Ref
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from .. import paths
-from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Link, Transaction
-from ..cut import Head
 from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
-from ..losses import Losses, revision
+from ..format.checkpoints import Checkpoint
+from ..format.losses import Losses, revision
+from ..format.transactions import Link, Transaction
+from ..model import paths
+from ..model.cuts import Head
 from ..store.base import Store
 from .files import LogFiles
 from .view import DEFAULT_LATENESS_BOUND, View

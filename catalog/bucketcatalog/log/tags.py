@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..codec.tags import TagEntry
+from ..format.records import TagEntry
 from .view import View
 
 

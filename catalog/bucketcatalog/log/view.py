@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..codec.checkpoints import Checkpoint
-from ..codec.transactions import Transaction, Void
-from ..cut import Cut, Head
+from ..format.checkpoints import Checkpoint
+from ..format.transactions import Transaction, Void
+from ..model.cuts import Cut, Head
+from .entries import emptied
 from .files import LogFiles
 from .gathering import Gathering
 from .horizon import Horizon
-from .voids import emptied
 
 DEFAULT_LATENESS_BOUND = 6 * 60 * 1_000_000
 """Five minutes of commit delay and one of clock skew, in microseconds."""

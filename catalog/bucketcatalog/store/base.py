@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from bucketcatalog.errors import StoreUnavailable
+from ..errors import StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)

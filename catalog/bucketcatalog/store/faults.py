@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from bucketcatalog.errors import OutcomeUnknown, TruncatedObject
-from bucketcatalog.store.base import ObjectInfo, Store
-from bucketcatalog.store.wrappers import Counting, Wrapped
+from ..errors import OutcomeUnknown, TruncatedObject
+from .base import ObjectInfo, Store
+from .wrappers import Counting, Wrapped
 
 __all__ = ["Counting", "DelayedArrival", "Failing", "LostResponses", "SimulatedCrash", "Truncating", "Wrapped"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from bucketcatalog.store.base import UnfinishedPut
-from bucketcatalog.store.objectnames import TEMPORARY
+from .base import UnfinishedPut
+from .object_names import TEMPORARY
 
 
 def leftovers(root: str) -> Iterator[UnfinishedPut]:

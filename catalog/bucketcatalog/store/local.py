@@ -17,21 +17,14 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from bucketcatalog import clock
-from bucketcatalog.errors import (
-    BucketCatalogError,
-    InvalidName,
-    ObjectNotFound,
-    OutcomeUnknown,
-    StoreUnavailable,
-    TruncatedObject,
-)
-from bucketcatalog.store import leftovers
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
-from bucketcatalog.store.directories import Directories, Place
-from bucketcatalog.store.localerrors import NO_SUCH_FILE, REFUSED_RENAME, from_os_error
-from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range, is_hidden
-from bucketcatalog.store.walk import holds_objects, walk
+from .. import clock
+from ..errors import BucketCatalogError, InvalidName, ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
+from . import leftovers
+from .base import ObjectInfo, UnfinishedPut
+from .filesystem import Directories, Place
+from .localerrors import NO_SUCH_FILE, REFUSED_RENAME, from_os_error
+from .object_names import TEMPORARY, check_name, check_prefix, check_range, is_hidden
+from .walk import holds_objects, walk
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC

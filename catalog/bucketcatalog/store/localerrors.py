@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from bucketcatalog.errors import AccessDenied, StoreError, StoreUnavailable
+from ..errors import AccessDenied, StoreError, StoreUnavailable
 
 NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 """A get that fails with one of these names no object."""

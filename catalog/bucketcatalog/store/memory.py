@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from weakref import WeakValueDictionary
 
-from bucketcatalog import clock as machine_clock
-from bucketcatalog.errors import ObjectNotFound, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
-from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
+from .. import clock as machine_clock
+from ..errors import ObjectNotFound, TruncatedObject, UnsupportedStore
+from .base import ObjectInfo, UnfinishedPut
+from .object_names import check_name, check_prefix, check_range
 
 _PAGE = 256
 _AFTER_SLASH = chr(ord("/") + 1)

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bucketcatalog.errors import InvalidOption
-from bucketcatalog.store.base import Store
-from bucketcatalog.store.extras import extra
-from bucketcatalog.store.local import LocalStore
-from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.remote import ATOMIC_PUTS, FsspecStore
-from bucketcatalog.store.s3.options import PROTOCOLS as S3_PROTOCOLS
+from ..errors import InvalidOption
+from .base import Store
+from .extras import extra
+from .local import LocalStore
+from .memory import MemoryStore
+from .remote import ATOMIC_PUTS, FsspecStore
+from .s3.options import PROTOCOLS as S3_PROTOCOLS
 
 WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
 """The protocols over which a catalog can be written."""
@@ -54,7 +54,7 @@ def refuse_mistyped(url: str) -> None:
 
 def _s3(url: str, storage_options: Mapping[str, Any] | None) -> Store:
     with extra("s3", url):
-        from bucketcatalog.store.s3.store import S3Store
+        from .s3.store import S3Store
     return S3Store(url, storage_options)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bucketcatalog.store.extras import extra
-from bucketcatalog.store.inventories import Inventory
-from bucketcatalog.store.s3.options import PROTOCOLS
+from .extras import extra
+from .inventory import Inventory
+from .s3.options import PROTOCOLS
 
 
 def open_inventory(url: str, storage_options: Mapping[str, Any] | None = None) -> Inventory:
     """The inventory of ``s3://BUCKET/PATH``; asks nothing yet. ``InvalidOption`` for what is no such url or option."""
     with extra("s3", url):
-        from bucketcatalog.store.s3.inventory import S3Inventory
+        from .s3.inventory import S3Inventory
     return S3Inventory(url, storage_options)
 
 

@@ -33,14 +33,14 @@ from typing import Any
 import fsspec
 from fsspec.dircache import DirCache
 
-from bucketcatalog import clock
-from bucketcatalog.errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut, time_unknown
-from bucketcatalog.store.objectnames import TEMPORARY, check_name, check_prefix, check_range
-from bucketcatalog.store.remoteerrors import guarded, import_filesystem
-from bucketcatalog.store.remoteinfo import entries, flat_entries, modified_us
-from bucketcatalog.store.secrets import Secrets
-from bucketcatalog.store.walk import holds_objects, walk
+from .. import clock
+from ..errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
+from .base import ObjectInfo, UnfinishedPut, time_unknown
+from .object_names import TEMPORARY, check_name, check_prefix, check_range
+from .remote_failures import guarded, import_filesystem
+from .remoteinfo import entries, flat_entries, modified_us
+from .secrets import Secrets
+from .walk import holds_objects, walk
 
 ATOMIC_PUTS = frozenset({"gs", "gcs", "abfs", "abfss", "az", "memory"})
 """Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""

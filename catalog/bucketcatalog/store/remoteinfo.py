@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bucketcatalog.store.objectnames import is_hidden, is_unicode
+from .object_names import is_hidden, is_unicode
 
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from bucketcatalog.errors import InvalidOption
+from ..errors import InvalidOption
 
 _PASSWORD = re.compile(r"//([^/:]*):([^/]*)@")
 """User and password, which ends at the last @ before the path."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TypeVar
 
-from bucketcatalog.store.base import ObjectInfo
+from .base import ObjectInfo
 
 Entry = TypeVar("Entry")
 

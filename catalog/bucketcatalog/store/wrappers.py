@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from bucketcatalog.store.base import ObjectInfo, Store, UnfinishedPut
+from .base import ObjectInfo, Store, UnfinishedPut
 
 
 class Wrapped:

@@ -7,20 +7,14 @@ import typer
 from pyspark.sql import SparkSession
 
 from bucketcatalog.cli.app import main
-from bucketcatalog.cli.collecting import (
-    DataOption,
-    DataUrl,
-    Force,
-    OlderThan,
-    collected_facts,
-    refuse_problems,
-)
-from bucketcatalog.cli.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
-from bucketcatalog.cli.output import print_facts
-from bucketcatalog.cli.writing import print_checkpoint
-from bucketcatalog.names import COMPACTOR_PREFIX, host_writer
-from pyspark_bucketcatalog import jobs
-from pyspark_bucketcatalog.jobs.checkpointing import MOST_TASKS
+from bucketcatalog.cli.checkpoint import print_checkpoint
+from bucketcatalog.cli.gc import DataOption, DataUrl, Force, OlderThan, collected_facts, refuse_problems
+from bucketcatalog.console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
+from bucketcatalog.console.output import print_facts
+from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
+
+from .. import jobs
+from .checkpointing import MOST_TASKS
 
 app = typer.Typer(
     help="Work on a catalog that Spark's executors do.",

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.merging import Merged, MergeTask, run_task
-from bucketcatalog.names import COMPACTOR_PREFIX, host_writer
-from bucketcatalog.publishing import CheckpointResult
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
+from bucketcatalog.checkpoint.publish import CheckpointResult
+from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
 
 from .executors import on_executors
 
@@ -45,7 +45,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Executors:
-    """Does the tasks of a merge on Spark's executors; see ``bucketcatalog.merging.Workers``."""
+    """Does the tasks of a merge on Spark's executors; see ``bucketcatalog.checkpoint.merge.Workers``."""
 
     spark: SparkSession
     place: Place

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, count, first, lit, when
 
-from bucketcatalog.collection.boundary import GRACE
-from bucketcatalog.collection.candidates import (
+from bucketcatalog.maintain.gc.boundary import GRACE
+from bucketcatalog.maintain.gc.candidates import (
     EXTERNAL,
     ID,
     REFERENCE,
@@ -34,14 +34,14 @@ from bucketcatalog.collection.candidates import (
     read_columns,
     waiting_in,
 )
-from bucketcatalog.collection.collecting import BATCH, OPERATION, Collected
-from bucketcatalog.collection.deleters import Callback, Deleter, deleter_for
-from bucketcatalog.merge import Part
-from bucketcatalog.references import by_space
-from bucketcatalog.snapshot import Snapshot
-from bucketcatalog.tables import Table
-from bucketcatalog.times import Age
-from bucketcatalog.writer import Writer
+from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
+from bucketcatalog.maintain.gc.deleters import Callback, Deleter, deleter_for
+from bucketcatalog.model.tables import Table
+from bucketcatalog.model.times import Age
+from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.state.overlay import Part
+from bucketcatalog.write.references import by_space
+from bucketcatalog.write.writer import Writer
 
 from .checkpointing import Place
 from .executors import on_executors
@@ -58,7 +58,7 @@ _MOST_TASKS = 4_096
 
 @dataclass(frozen=True)
 class OnExecutors:
-    """Does the work of a collection on Spark's executors; see ``bucketcatalog.collection.collecting.Workers``."""
+    """Does the work of a collection on Spark's executors; see ``bucketcatalog.maintain.gc.collect.Workers``."""
 
     spark: SparkSession
     place: Place

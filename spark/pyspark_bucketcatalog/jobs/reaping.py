@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from bucketcatalog.collection.boundary import GRACE
-from bucketcatalog.collection.candidates import owner_column
-from bucketcatalog.collection.reaping import BATCH, Reaped, orphan_schema, orphaned_in
-from bucketcatalog.merge import Part
-from bucketcatalog.snapshot import Snapshot
-from bucketcatalog.tables import Table
-from bucketcatalog.times import Age
+from bucketcatalog.maintain.gc.boundary import GRACE
+from bucketcatalog.maintain.gc.candidates import owner_column
+from bucketcatalog.maintain.gc.reap import BATCH, Reaped, orphan_schema, orphaned_in
+from bucketcatalog.model.tables import Table
+from bucketcatalog.model.times import Age
+from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.state.overlay import Part
 
 from .checkpointing import Place
 from .slices import SliceTask, frame, packed_rows, slice_tasks
@@ -24,7 +24,7 @@ from .slices import SliceTask, frame, packed_rows, slice_tasks
 
 @dataclass(frozen=True)
 class Finding:
-    """Finds rows by their parents on the executors; see ``bucketcatalog.collection.reaping.Find``."""
+    """Finds rows by their parents on the executors; see ``bucketcatalog.maintain.gc.reap.Find``."""
 
     spark: SparkSession
     place: Place

@@ -10,20 +10,20 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from bucketcatalog.base import TableBase
-from bucketcatalog.collection.judging import FACT_NAMES
-from bucketcatalog.facts import Facts
-from bucketcatalog.fetch import Blocks
-from bucketcatalog.merge import Part
-from bucketcatalog.orders import plan_ended
-from bucketcatalog.packedslices import PackedSlice, grouped
-from bucketcatalog.planning import Slice
-from bucketcatalog.reading import read_pieces
+from bucketcatalog.log.segments import Blocks
+from bucketcatalog.maintain.gc.judging import FACT_NAMES
+from bucketcatalog.model.facts import Facts
+from bucketcatalog.model.tables import Column, Table
+from bucketcatalog.state.orders import plan_ended
+from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.packedslices import PackedSlice, grouped
+from bucketcatalog.state.plan import Slice
+from bucketcatalog.state.read import read_pieces
+from bucketcatalog.state.tables import TableBase
 from bucketcatalog.store import Store
-from bucketcatalog.tables import Column, Table
 
-from ..partitions import partition_count
-from ..schema import arrow_schema, conformed, spark_schema
+from ..read.partitions import partition_count
+from ..types import arrow_schema, conformed, spark_schema
 
 MOST_ROWS = 1 << 20
 """Rows of a task."""

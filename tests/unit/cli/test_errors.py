@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.cli import app, harvesting, run
+from bucketcatalog.cli import app, harvest, run
 
 from .conftest import Cli, Past
 
@@ -209,7 +209,7 @@ def test_an_interrupt_is_one_line_that_says_how_to_go_on(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Catalog, "databases", interrupted)
-    monkeypatch.setattr(harvesting, "run_harvest", interrupted)
+    monkeypatch.setattr(harvest, "run_harvest", interrupted)
     harvests = [past.source, past.path, "--bucket", "two words"]
     ran = cli(command, *(harvests if command == "harvest" else [past.path]))
     assert (ran.code, ran.err.count("\n")) == (130, 1)
@@ -221,7 +221,7 @@ def test_an_interrupt_shows_no_secret_of_the_command(cli: Cli, past: Past, monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(harvesting, "run_harvest", interrupted)
+    monkeypatch.setattr(harvest, "run_harvest", interrupted)
     secrets = ["--storage-option", "key=hunter20", "--storage-option", "secret=hunter21", "--source-option=password=hunter22"]
     ran = cli("harvest", "sftp://me:hunter24@host/a", "s3://lake/a", "--include", "a?b", *secrets)
     assert ran.code == 130 and "hunter" not in ran.err

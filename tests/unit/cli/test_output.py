@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog.cli.output import plain, rows_of, size, to_json, visible_name
+from bucketcatalog.console.output import plain, rows_of, size, to_json, visible_name
 
 
 @given(st.text(max_size=20))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.codec.inspection import inspect
+from bucketcatalog.format.dump import inspect
 
 from .conftest import Cli, Past
 

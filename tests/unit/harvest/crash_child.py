@@ -9,7 +9,7 @@ import sys
 
 from bucketcatalog import Catalog
 from bucketcatalog.harvest import harvest
-from bucketcatalog.harvest.local import LocalSource
+from bucketcatalog.harvest.sources.local import LocalSource
 
 if __name__ == "__main__":
     source, catalog = sys.argv[1:]

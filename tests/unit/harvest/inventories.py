@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes
 
 from bucketcatalog.store import Store
-from bucketcatalog.store.inventories import IS_DELETE_MARKER, ListedPage, Span
+from bucketcatalog.store.inventory import IS_DELETE_MARKER, ListedPage, Span
 
 START = 1_700_000_000
 

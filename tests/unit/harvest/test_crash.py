@@ -17,7 +17,7 @@ import pytest
 
 from bucketcatalog import Catalog
 from bucketcatalog.harvest import Harvested, harvest
-from bucketcatalog.harvest.local import LocalSource
+from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, LostResponses, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from bucketcatalog.errors import UnsupportedStore
-from bucketcatalog.store.inventories import Span
+from bucketcatalog.store.inventory import Span
 from bucketcatalog.store.s3.inventory import S3Inventory
 
 ORDER = "bucketcatalog:order"

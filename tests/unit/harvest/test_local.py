@@ -12,10 +12,10 @@ import pytest
 
 from bucketcatalog.errors import AccessDenied, InvalidName, InvalidOption, SourceNotFound
 from bucketcatalog.harvest import EntryError, open_source
-from bucketcatalog.harvest.local import LocalSource
 from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.source import ENTRY_SCHEMA, escaped
-from bucketcatalog.harvest.stats import entry_batch
+from bucketcatalog.harvest.sources.local import LocalSource
+from bucketcatalog.harvest.sources.stats import entry_batch
 
 from .trees import HOSTILE, locked, make_tree, on_disk, open_folder
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bucketcatalog.harvest import descent, local
+from bucketcatalog.harvest.sources import descent, local
 from tests.unit.filesystems import KINDS, NFS, FileSystem, Kind
 
 from . import test_harvest, test_local

@@ -12,9 +12,10 @@ import pytest
 
 from bucketcatalog import Catalog
 from bucketcatalog.errors import SourceNotFound
-from bucketcatalog.harvest import descent, harvest, local
-from bucketcatalog.harvest.local import LocalSource
+from bucketcatalog.harvest import harvest
 from bucketcatalog.harvest.scope import Scope
+from bucketcatalog.harvest.sources import descent, local
+from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.store.memory import MemoryStore
 from tests.unit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
 

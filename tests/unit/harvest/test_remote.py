@@ -16,10 +16,10 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, StoreUnavailable, UnsupportedStore
 from bucketcatalog.harvest import harvest, open_source
-from bucketcatalog.harvest.remote import RemoteSource
+from bucketcatalog.harvest.sources.remote import RemoteSource
 from bucketcatalog.store import FsspecStore
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.remotefiles import RemoteFiles
+from bucketcatalog.store.remote_files import RemoteFiles
 
 from .trees import make_tree
 

@@ -14,7 +14,7 @@ import pytest
 from bucketcatalog import Catalog, clock
 from bucketcatalog.cli import run
 from bucketcatalog.errors import AccessDenied, ClockSkew, InvalidOption, ObjectNotFound, StoreUnavailable
-from bucketcatalog.store import LocalStore, Store, directories, local
+from bucketcatalog.store import LocalStore, Store, filesystem, local
 from tests.unit.filesystems import FUSE, NFS, SMB, FileSystem, Kind
 from tests.unit.helpers import messages, proto
 
@@ -26,7 +26,7 @@ WITHOUT_UNNAMED = [NFS, SMB, FUSE]
 
 
 def mounted(kind: Kind, **options: Any) -> Any:
-    return FileSystem(kind, **options).used_by(local, directories)
+    return FileSystem(kind, **options).used_by(local, filesystem)
 
 
 class OnAnotherFileSystem(StoreContract):

@@ -9,7 +9,7 @@ import pytest
 from bucketcatalog import clock
 from bucketcatalog.cli import run
 from bucketcatalog.errors import StoreUnreachable
-from bucketcatalog.store.persist import for_seconds, persistently
+from bucketcatalog.store.retry import for_seconds, persistently
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog.errors import StoreUnreachable, UnsupportedStore
-from bucketcatalog.store.inventories import Span
+from bucketcatalog.store.inventory import Span
 from bucketcatalog.store.s3.inventory import S3Inventory
 from bucketcatalog.store.s3.store import S3Store
 

@@ -8,7 +8,7 @@ import pytest
 
 from bucketcatalog.errors import InvalidOption
 from bucketcatalog.store.open import open_store
-from bucketcatalog.store.remotefiles import RemoteFiles
+from bucketcatalog.store.remote_files import RemoteFiles
 from bucketcatalog.store.secrets import Secrets
 
 

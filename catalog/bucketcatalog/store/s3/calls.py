@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from bucketcatalog.errors import BucketCatalogError, OutcomeUnknown, StoreUnreachable
-from bucketcatalog.store.persist import for_seconds, persistently
-from bucketcatalog.store.s3.client import Connection, connect
-from bucketcatalog.store.s3.clocks import StoreClock
-from bucketcatalog.store.s3.credentials import missing
-from bucketcatalog.store.s3.failures import SENSELESS, translated, unprepared
-from bucketcatalog.store.s3.options import S3Options
-from bucketcatalog.store.secrets import Secrets
+from ...errors import BucketCatalogError, OutcomeUnknown, StoreUnreachable
+from ..retry import for_seconds, persistently
+from ..secrets import Secrets
+from .client import Connection, connect
+from .clocks import StoreClock
+from .credentials import missing
+from .failures import SENSELESS, translated, unprepared
+from .options import S3Options
 
 Result = TypeVar("Result")
 Request = Callable[[Any], Result]

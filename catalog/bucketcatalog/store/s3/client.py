@@ -18,7 +18,7 @@ from botocore.config import Config
 from botocore.handlers import add_expect_header
 from botocore.loaders import Loader, create_loader
 
-from bucketcatalog.store.s3.options import S3Options
+from .options import S3Options
 
 _REGION_ELSEWHERE = "us-east-1"
 """What servers other than AWS take for granted where nobody names a region."""

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from bucketcatalog import clock
+from ... import clock
 
 LASTS = 30.0
 _SECOND = 1_000_000

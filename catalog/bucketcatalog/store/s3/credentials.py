@@ -6,8 +6,8 @@ back to other credentials, which may be allowed other things.
 
 from __future__ import annotations
 
-from bucketcatalog.clock import random_token
-from bucketcatalog.errors import AccessDenied
+from ...clock import random_token
+from ...errors import AccessDenied
 
 _kept: dict[str, dict[str, str]] = {}
 _tickets: dict[tuple[tuple[str, str], ...], str] = {}

@@ -22,7 +22,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
-from bucketcatalog.errors import (
+from ...errors import (
     AccessDenied,
     BucketCatalogError,
     InvalidOption,
@@ -32,7 +32,7 @@ from bucketcatalog.errors import (
     StoreUnreachable,
     UnsupportedStore,
 )
-from bucketcatalog.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
+from ...model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 
 _CREDENTIALS = (
     boto.NoCredentialsError,

@@ -13,15 +13,15 @@ from urllib.parse import unquote_to_bytes
 
 from botocore.exceptions import ClientError
 
-from bucketcatalog.errors import AccessDenied, ObjectNotFound, UnsupportedStore
-from bucketcatalog.store.base import Store
-from bucketcatalog.store.inventories import IS_DELETE_MARKER, ListedPage, Span
-from bucketcatalog.store.s3.calls import Calls
-from bucketcatalog.store.s3.failures import DENIED
-from bucketcatalog.store.s3.options import S3Options, split_url
-from bucketcatalog.store.s3.places import authority_of
-from bucketcatalog.store.s3.store import S3Store
-from bucketcatalog.store.wrappers import Wrapped
+from ...errors import AccessDenied, ObjectNotFound, UnsupportedStore
+from ..base import Store
+from ..inventory import IS_DELETE_MARKER, ListedPage, Span
+from ..wrappers import Wrapped
+from .calls import Calls
+from .failures import DENIED
+from .options import S3Options, split_url
+from .places import authority_of
+from .store import S3Store
 
 _ORDER = "bucketcatalog:order"
 _NO_SUCH_CALL = {"NotImplemented", "MethodNotAllowed"}

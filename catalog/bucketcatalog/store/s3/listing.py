@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from operator import methodcaller
 from typing import Any
 
-from bucketcatalog.errors import UnsupportedStore
-from bucketcatalog.store.s3.calls import Calls
+from ...errors import UnsupportedStore
+from .calls import Calls
 
 PAGE = 1_000
 _TOKEN = "NextContinuationToken"

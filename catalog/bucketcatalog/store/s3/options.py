@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from bucketcatalog.errors import InvalidName, InvalidOption
-from bucketcatalog.store.secrets import has_cut_password
+from ...errors import InvalidName, InvalidOption
+from ..secrets import has_cut_password
 
 PROTOCOLS = ("s3", "s3a")
 _URL = re.compile(r"s3a?://([^/]*)(?:/(.*))?", re.DOTALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from bucketcatalog.store.s3.calls import Calls
+from .calls import Calls
 
 _AWS = "amazonaws.com"
 _PORTS = {"http": 80, "https": 443}

@@ -11,16 +11,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bucketcatalog import clock
-from bucketcatalog.errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
-from bucketcatalog.store.base import ObjectInfo, UnfinishedPut
-from bucketcatalog.store.objectnames import check_name, check_prefix, check_range
-from bucketcatalog.store.persist import for_seconds, persistently
-from bucketcatalog.store.s3 import uploads
-from bucketcatalog.store.s3.calls import Calls
-from bucketcatalog.store.s3.credentials import redeemed, ticket_for
-from bucketcatalog.store.s3.listing import level, pages
-from bucketcatalog.store.s3.options import S3Options, split_url
+from ... import clock
+from ...errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
+from ..base import ObjectInfo, UnfinishedPut
+from ..object_names import check_name, check_prefix, check_range
+from ..retry import for_seconds, persistently
+from . import uploads
+from .calls import Calls
+from .credentials import redeemed, ticket_for
+from .listing import level, pages
+from .options import S3Options, split_url
 
 _SECOND = 1_000_000
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bucketcatalog.parallel import in_order
-from bucketcatalog.store.base import UnfinishedPut
-from bucketcatalog.store.s3.calls import Calls
+from ...parallel import in_order
+from ..base import UnfinishedPut
+from .calls import Calls
 
 THRESHOLD_BYTES = 32 << 20
 PART_BYTES = 16 << 20

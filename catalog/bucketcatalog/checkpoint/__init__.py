@@ -1,0 +1,1 @@
+"""The state of a cut written down, level by level."""

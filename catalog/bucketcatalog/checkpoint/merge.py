@@ -1,0 +1,207 @@
+"""Merging: levels of a table and what is new over them in, segments of their fold out, in memory that does not grow with the table.
+
+A merge is planned from indexes alone, as tasks of disjoint ranges of keys. A task is small, can be pickled, and writes segments of its own
+wherever it runs; a checkpoint then refers to them. So a task that dies, or runs twice, leaves segments that nothing refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import ClosedWriter
+from ..format.blocks import TARGET_ROWS, TOMBSTONES, BlockClass, EncodedBlock, encode_blocks
+from ..format.segment_refs import SegmentReference
+from ..format.segments import BlockPlace, Origin
+from ..log.segmenting import SegmentWriter
+from ..log.segments import Blocks
+from ..model.arrays import one_chunk
+from ..model.cuts import Cut
+from ..model.facts import Facts, Kind, concat
+from ..model.keys import encode_keys
+from ..model.tables import Table
+from ..state.orders import KeptOrders
+from ..state.outcome import Mask
+from ..state.overlay import Part
+from ..state.packedslices import PackedSlice, grouped
+from ..state.plan import SLICE_ROWS
+from ..state.read import read_slice
+from ..state.sums import KeptSums
+from ..state.tables import TableBase
+from ..store.base import Store
+from .sampling import merge_ranges
+
+PIECE_ROWS = SLICE_ROWS
+"""About the most rows that are merged at once."""
+FEWEST_ROWS = 1 << 18
+"""Rows below which a further task costs more, in its start and in a segment of its own, than it saves."""
+_CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED, BlockClass.STUBS)
+
+
+@dataclass(frozen=True)
+class MergePart:
+    """Slices of one table, next to each other in key order. Of the ``lowest`` level sums and orders are kept beside the rows."""
+
+    table: Table
+    slices: tuple[PackedSlice, ...]
+    lowest: bool
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """A part of a merge that is done in one place: picklable. Tasks of one merge share no key of a table.
+
+    ``writer`` is whose segments they become, ``cut`` what they cover, ``began`` the store's time before the work began, ``origin`` for
+    which checkpoint.
+    """
+
+    writer: str
+    database: str
+    cut: Cut
+    began: int
+    parts: tuple[MergePart, ...]
+    origin: Origin
+
+    @property
+    def rows(self) -> int:
+        """An upper bound of the rows that are read."""
+        return sum(piece.rows for part in self.parts for piece in part.slices)
+
+
+Merged = tuple[SegmentReference, ...]
+"""What a task wrote."""
+
+
+class Workers(Protocol):
+    """Who does the tasks of a merge. ``most`` is how many tasks it is worth making."""
+
+    @property
+    def most(self) -> int:
+        """See the class."""
+        ...
+
+    def run(self, tasks: Sequence[MergeTask]) -> Iterable[Merged]:
+        """What each task wrote, in any order; a task may be run again, and then only one of its results counts."""
+        ...
+
+
+@dataclass(frozen=True)
+class Alone:
+    """This process, one task after the other. ``stopped`` ends it, with ``ClosedWriter``, at the next slice."""
+
+    store: Store
+    stopped: Callable[[], bool] = lambda: False
+    most: int = 1
+
+    def run(self, tasks: Sequence[MergeTask]) -> Iterator[Merged]:
+        """What each task wrote, in order."""
+        return (run_task(self.store, task, self.stopped) for task in tasks)
+
+
+def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
+    """The parts of at most ``most`` tasks of about equal weight that merge all of these; few rows are one task's, whatever their tables.
+
+    ``lowest`` are the tables below which nothing lies.
+    """
+    slices = [
+        (base.table, PackedSlice.of(piece, base.table, Part.EVERYTHING))
+        for base in bases
+        for piece in base.plan(merge_ranges(base, PIECE_ROWS), target=PIECE_ROWS)
+    ]
+    weights = [piece.rows for _, piece in slices]
+    count = max(min(most, _distinct_rows(piece for _, piece in slices) // FEWEST_ROWS), 1)
+    tasks = []
+    for group in grouped(weights, count):
+        by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
+        parts = [list(of_table) for _, of_table in by_table]
+        tasks.append(tuple(MergePart(part[0][0], tuple(piece for _, piece in part), part[0][0].name in lowest) for part in parts))
+    return tasks
+
+
+def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
+    """The rows that slices read, where a block that lies over several counts once."""
+    tail, places = 0, dict[BlockPlace, int]()
+    for packed in slices:
+        tail += packed.tail_rows
+        places |= {place: place.header.rows for place in packed.piece.places}
+    return tail + sum(places.values())
+
+
+def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False, *, into: Store | None = None) -> Merged:
+    """Merge what a task is about and put its segments, into another store if there is one; ``ClosedWriter`` once ``stopped`` says so."""
+    segments = SegmentWriter(
+        into or store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped, origin=task.origin
+    )
+    blocks = Blocks(store)
+    for part in task.parts:
+        for block in _merged_blocks(blocks, part, stopped):
+            segments.add(block, part.table)
+    segments.flush()
+    return tuple(segments.written)
+
+
+def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:
+    """The state that slices of a table make, as blocks; those of each class are in key order."""
+    waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
+    sums, orders = KeptSums(part.table), KeptOrders(part.table)
+    for piece in part.slices:
+        if stopped():
+            raise ClosedWriter(
+                "The writer was closed while it wrote a checkpoint.", next_step="Open it again, and write another."
+            )
+        state = read_slice(blocks, part.table, piece.unpacked(part.table), Part.EVERYTHING)
+        for kind, rows in _by_class(state, part.table):
+            yield from _full_blocks(waiting[kind], rows, part.table, kind)
+            if part.lowest and kind is BlockClass.LIVE:
+                sums.add(rows)
+            if part.lowest and kind in TOMBSTONES:
+                yield from orders.add(rows)
+    for kind in _CLASSES:
+        if waiting[kind]:
+            yield from encode_blocks(concat(waiting[kind]), part.table, kind)
+    yield from sums.blocks()
+    yield from orders.blocks()
+
+
+def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:
+    """Blocks of what is complete; the rest waits for the next slice."""
+    waiting.append(rows)
+    if sum(len(part) for part in waiting) < TARGET_ROWS:
+        return
+    joined = concat(waiting)
+    whole = len(joined) - len(joined) % TARGET_ROWS
+    yield from encode_blocks(joined.slice(0, whole), table, kind)
+    # A slice would keep all that it was cut from, a take keeps its rows alone.
+    waiting[:] = [joined.take(pa.array(np.arange(whole, len(joined))))] if whole < len(joined) else []
+
+
+def _by_class(state: Facts, table: Table) -> Iterator[tuple[BlockClass, Facts]]:
+    is_version = state.numbers("_kind") == Kind.VERSION
+    ended = state.numbers("_end_kind") > 0
+    purged = ended & (state.numbers("_purged") > 0)
+    live, tombstones = is_version & ~ended, is_version & ended & ~purged
+    superseded = tombstones & _of_live_keys(state, table, live, tombstones)
+    masks = {
+        BlockClass.LIVE: live,
+        BlockClass.ENDED: tombstones & ~superseded,
+        BlockClass.SUPERSEDED: superseded,
+        BlockClass.STUBS: ~is_version | purged,
+    }
+    for kind, mask in masks.items():
+        if np.any(mask):
+            yield kind, state.filter(pa.array(mask))
+
+
+def _of_live_keys(state: Facts, table: Table, live: Mask, asked: Mask) -> Mask:
+    """Which of the rows asked for have a key that has a live version too."""
+    found = np.zeros(len(state), dtype=bool)
+    if live.any() and asked.any():
+        keys, alive = (one_chunk(encode_keys(table, state.filter(pa.array(mask)).rows)) for mask in (asked, live))
+        found[asked] = np.asarray(pc.is_in(keys, value_set=alive))
+    return found

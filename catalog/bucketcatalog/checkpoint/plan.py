@@ -1,0 +1,227 @@
+"""Checkpoints: the state at a cut, written as segments, so that readers need not replay what led there.
+
+A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. Its cost follows
+what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels (``tiers``), and
+refers to the others' segments again. Here is decided what it starts from and what its tasks merge; ``publishing`` puts what comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .. import clock
+from ..errors import CorruptionError, HistoryPruned, InvalidVersion
+from ..format.checkpoints import Checkpoint
+from ..format.sealing import RUNS
+from ..format.segment_refs import SegmentReference
+from ..format.segments import Origin
+from ..log.ancestry import version_view
+from ..log.applications import latest_results
+from ..log.boundaries import boundaries_of
+from ..log.coverage import Covered, goes
+from ..log.discovery import horizon_of, newest_own, newest_view
+from ..log.files import LogFiles
+from ..log.following import without_ancestors
+from ..log.horizon import Horizon
+from ..log.tags import tags_of
+from ..log.timeline import OwnTimeline
+from ..log.view import View
+from ..model.cuts import Cut, Head
+from ..state.contents import Contents
+from .covering import coverages
+from .merge import MergeTask, merge_parts
+from .tiers import lowest_merged
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A checkpoint that is decided but for what its ``tasks`` write: ``draft`` has the segments that are used again.
+
+    ``levels`` are those of each table that what they write becomes, ``began`` is the store's time before the look, ``started`` the
+    process's, ``marked`` says whether a marker leads to it, and ``parent`` is the checkpoint whose segments are used again. Whoever has the
+    results of the tasks can ``publish`` it, whatever has been committed meanwhile.
+    """
+
+    draft: Checkpoint
+    levels: Mapping[str, int]
+    tasks: tuple[MergeTask, ...]
+    began: int
+    started: float
+    marked: bool = True
+    parent: Checkpoint | None = None
+
+
+def prepare(
+    files: LogFiles,
+    timeline: OwnTimeline,
+    note: Callable[[Cut], Head] | None,
+    *,
+    full: bool = False,
+    most: int = 1,
+    instead: Sequence[Checkpoint] = (),
+) -> Prepared | None:
+    """A checkpoint of the timeline, or with ``note`` of every writer's, as at most ``most`` tasks; None where there is nothing to write.
+
+    ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it. With ``full`` everything is
+    merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
+    ``instead`` of those in the store is always written.
+    """
+    started, writer = clock.monotonic(), timeline.writer
+    limit = files.time_for(writer) + timeline.limits.clock_skew
+    horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
+    parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
+    only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
+    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using, horizon=horizon)
+    if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
+        parent = None  # it covers what was voided since
+    is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
+    is_layered = len(view.checkpoints) > 1 or any(RUNS in checkpoint.features for checkpoint in view.checkpoints)
+    if not view.tail and is_known and not instead and not (full and is_layered):
+        return None
+    if note is None:
+        place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
+        return _prepared(files, place, view, _Merge(parent, full, most, started))
+    followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
+    head = note(view.cut)
+    kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
+    view = replace(view, cut=Cut.of([(writer, head), *kept]))
+    place = _Place(writer, head.revision, timeline.limits.lateness_bound)
+    return _prepared(files, place, view, _Merge(parent, full, most, started))
+
+
+def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> Prepared:
+    """A checkpoint of a past cut in the writer's namespace, which keeps the cut readable when what it is made from is pruned.
+
+    It lies at the first revision and has no marker, so that only who asks for this very cut meets it.
+    """
+    started = clock.monotonic()
+    view = view_to_keep(files, cut, horizon)
+    if view.cut != cut:
+        raise InvalidVersion(
+            f"The version {cut} is not closed: to be read it is completed to {view.cut}. No checkpoint can be kept of it.",
+            next_step="Give its tag to the version that it is completed to: bucketcatalog tag CATALOG NAME VERSION --replace.",
+        )
+    parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
+    place = _Place(writer, 0, view.lateness_bound, marked=False)
+    return _prepared(files, place, view, _Merge(parent, False, 1, started))
+
+
+def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> View:
+    """The view of a past cut, also behind the horizon: nothing that it needs may go before it has a checkpoint of its own."""
+    try:
+        return version_view(files, cut, horizon)
+    except (HistoryPruned, CorruptionError):
+        # no checkpoint is kept of it, or none that can be read, or the horizon's own is lost
+        return version_view(files, cut)
+
+
+def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:
+    """The checkpoint to start from: the writer's newest of its own timeline ``alone``, or of others' too.
+
+    What it does not cover has to be there: from before the horizon it is gone. And it has to stay: segments of one that goes would be
+    referred to again. Else it is one that reaches the horizon, or is its own.
+    """
+    own = newest_own(files, writer, limit, alone=alone)
+    if horizon is None:
+        return own
+    reaching = Covered(files, [own] if own is not None else [], horizon)
+    if alone:
+        is_enough = all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer))
+    else:
+        is_enough = own is not None and reaching.reaches(own)
+    if is_enough and not (own is not None and goes(own, horizon)):
+        return own
+    others = newest_own(files, writer, limit, alone=False)
+    if others is not None and reaching.reaches(others) and not goes(others, horizon):
+        return others
+    try:
+        return horizon.checkpoint
+    except CorruptionError:
+        reached = newest_view(files, ahead_of=limit, horizon=horizon)
+        return reached.checkpoints[0]  # another writer's that reaches it, or nothing can
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a checkpoint lies, the lateness bound that its maker promises, and whether a marker leads to it."""
+
+    writer: str
+    revision: int
+    lateness_bound: int
+    marked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """How a checkpoint is to be made: from which one, all of it or as ``tiers`` says, in how many tasks, and since when."""
+
+    parent: Checkpoint | None
+    full: bool
+    most: int
+    started: float
+
+    def levels(self, contents: Contents) -> dict[str, int]:
+        """The lowest level of each table that is merged with what is new; tables that stay as they are are absent."""
+        levels: dict[str, int] = {}
+        for name in contents.names:
+            base = contents.base(name)
+            if self.parent is None or self.full:
+                levels[name] = 0
+            elif base.new_rows:
+                levels[name] = lowest_merged(base.level_rows, base.new_rows)
+        return levels
+
+    def kept(self, levels: Mapping[str, int]) -> tuple[SegmentReference, ...]:
+        """The segments of the parent, with those runs that are not merged."""
+        kept = [segment.below(levels) for segment in (self.parent.segments if self.parent is not None else ())]
+        return tuple(segment for segment in kept if segment.runs)
+
+    def replaced(self, levels: Mapping[str, int]) -> tuple[bytes, ...]:
+        """The segments of the parent of which runs are merged."""
+        segments = self.parent.segments if self.parent is not None else ()
+        return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
+
+
+def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prepared:
+    """The checkpoint of the view's cut at a place."""
+    contents = Contents(files, view)
+    levels = merge.levels(contents)
+    kept = merge.kept(levels)
+    bound = max(view.lateness_bound, place.lateness_bound)
+    draft = Checkpoint(
+        writer=place.writer,
+        database=files.database,
+        revision=place.revision,
+        uuid=clock.uuid7(view.newest_commit_time).bytes,
+        cut=view.cut,
+        coverage=coverages(files, view, view.observed - 2 * bound),
+        created=0,
+        lateness_bound=bound,
+        definitions=contents.definitions.given,
+        applications=tuple(result for _, result in sorted(latest_results(view).items())),
+        segments=kept,
+        tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        voids=tuple(view.voids.values()),
+        boundaries=boundaries_of(view).entries,
+        reads=outside_reads(files, view),
+        features=frozenset({RUNS} if kept or any(levels.values()) else ()),
+    )
+    bases = [contents.base(name).above(level) for name, level in levels.items()]
+    lowest = {name for name, level in levels.items() if not level}
+    every = merge_parts(bases, lowest, merge.most)
+    origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
+    tasks = [
+        MergeTask(place.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        for number, parts in enumerate(every)
+    ]
+    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked, merge.parent)
+
+
+def outside_reads(files: LogFiles, view: View) -> Cut:
+    """What the covered transactions had read of writers that the cut does not cover as far."""
+    reads = Cut()
+    for cut in (*(c.reads for c in view.checkpoints), *(t.reads for t in view.tail)):
+        reads = reads.joined(cut)
+    outside = {w: heads for w, heads in reads.heads.items() if reads.newest_revision(w) > view.cut.newest_revision(w)}
+    return without_ancestors(files, Cut(outside))

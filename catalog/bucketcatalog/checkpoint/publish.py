@@ -1,0 +1,117 @@
+"""Publishing a checkpoint: what was decided before the merge and what its tasks wrote become files of the catalog.
+
+The order of the writes is the segments, the checkpoint, its marker under ``newest/``: until the marker is there nothing refers to what was
+written before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from .. import clock
+from ..errors import CheckpointTooLate
+from ..format.blocks import TOMBSTONES, BlockClass
+from ..format.checkpoints import Totals, encode_checkpoint
+from ..format.segment_refs import SegmentReference
+from ..log.coverage import goes
+from ..log.discovery import horizon_of
+from ..log.files import LogFiles
+from ..log.segmenting import PATIENCE
+from ..model import paths
+from ..store.retry import for_seconds, put_persistently
+from .merge import Merged
+from .plan import Prepared
+
+PUBLISH_WITHIN = 6 * 3_600 * 1_000_000
+"""Microseconds, by the store's clock, from the look to the publication. A checkpoint that refers to segments of another is, until it is
+published, a reader of that one: like any reader it has the maximum snapshot age. What it writes is referred to by nothing until then.
+
+It starts from none that may go already, and is not published where a newer horizon lets the one go that it started from. Of a horizon that
+is published after that was asked, which is just before the put, nothing goes before the grace period is over, and no grace period is
+shorter than this unless somebody forces it: by then whoever prunes has looked again, and has seen the checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointResult:
+    """What a checkpoint made: its name, the version that it covers, the rows and segments of that state, and what was written for it.
+
+    ``bytes`` were written, by so many ``tasks``, in so many ``seconds`` from the look on; ``reused_bytes`` are the size of segments of the
+    checkpoint before, referred to again.
+    """
+
+    name: str
+    version: str
+    revision: int
+    rows: int
+    bytes: int
+    segments: int
+    reused_bytes: int = 0
+    tasks: int = 1
+    seconds: float = 0.0
+
+
+def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> CheckpointResult:
+    """Put the checkpoint that refers to what its tasks wrote, one result a task.
+
+    ``CheckpointTooLate`` where that has taken so long that what it refers to may be pruned as something that nothing refers to, or where
+    the checkpoint whose segments it refers to again may go by now.
+    """
+    written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
+    kept = prepared.draft.segments
+    totals = totals_of([*kept, *written])
+    checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
+    data = encode_checkpoint(checkpoint)
+    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
+    _refuse_late(files, prepared, name)
+    _refuse_pruned(files, prepared, name)
+    _put(files, name, data)
+    if prepared.marked:
+        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
+    return CheckpointResult(
+        name=name,
+        version=str(checkpoint.cut),
+        revision=checkpoint.revision,
+        rows=sum(t.live + t.tombstones + t.stubs for t in totals.values()),
+        bytes=len(data) + sum(segment.size for segment in written),
+        segments=len(kept) + len(written),
+        reused_bytes=sum(segment.size for segment in kept),
+        tasks=len(prepared.tasks),
+        seconds=round(clock.monotonic() - prepared.started, 3),
+    )
+
+
+def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
+    took = files.time_for(prepared.draft.writer) - prepared.began
+    if took > PUBLISH_WITHIN:
+        raise CheckpointTooLate(
+            f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
+            next_step=f"Merge it on more cores, in less than {PUBLISH_WITHIN / 3.6e9:g} h.",
+        )
+
+
+def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
+    """One that is kept for a tag is made of what goes, by who deletes it afterwards, or by others who find this one or make their own."""
+    if prepared.marked and prepared.parent is not None and prepared.draft.segments and goes(prepared.parent, horizon_of(files)):
+        raise CheckpointTooLate(
+            f"{name} was not published: a horizon was published meanwhile that lets go what it refers to.",
+            next_step="Write another, which starts from the horizon.",
+        )
+
+
+def _put(files: LogFiles, name: str, data: bytes) -> None:
+    """Put a file of a checkpoint; a lost response is met with the same bytes again."""
+    put_persistently(files.store, name, data, for_seconds(PATIENCE))
+
+
+def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
+    """How many rows of each sort the segments hold, by table."""
+    counts: dict[str, Counter[BlockClass]] = {}
+    for segment in segments:
+        for run in segment.rows_runs:
+            counts.setdefault(run.table, Counter())[run.block_class] += run.rows
+    return {
+        name: Totals(of[BlockClass.LIVE], sum(of[each] for each in TOMBSTONES), of[BlockClass.STUBS])
+        for name, of in counts.items()
+    }

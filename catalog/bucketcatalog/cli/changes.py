@@ -1,0 +1,99 @@
+"""``changes`` and ``diff``: what happened between two moments, event by event or in sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from ..catalog import Catalog
+from ..console.options import CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
+from ..console.output import print_rows, rows_of
+from ..model.times import looks_like_time, refuse_reversed_times
+from ..query.snapshot import Snapshot
+
+From = Annotated[
+    str, typer.Option("--from", metavar="T|V", help="After this time or version; ':' is the beginning.", show_default=False)
+]
+To = Annotated[str | None, typer.Option("--to", metavar="T|V", help="Up to this time or version, instead of now.")]
+Table = Annotated[str, typer.Option("--table", "-t", metavar="TABLE", help="The table.")]
+
+
+def changes(
+    catalog: CatalogArgument,
+    start: From,
+    end: To = None,
+    table: Table = "objects",
+    database: Database = None,
+    limit: Limit = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Every event between two moments: put, update, delete, purge, in the order in which they happened.
+
+    Example: bucketcatalog changes ./catalog --from 2024-05-01 --to 2024-05-02T12:00:00Z
+    """
+    opened = open_catalog(catalog, storage_option)
+    first, last = _moments(opened, database, start, end)
+    if end is not None and looks_like_time(start) and looks_like_time(end):
+        refuse_reversed_times(start, end)
+    name = last.database
+    found = opened.changes(database=name, table=table, start=first.version, end=last.version)
+    shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
+    rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
+    print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")
+
+
+def diff(
+    catalog: CatalogArgument,
+    start: From,
+    end: To = None,
+    table: Table = "objects",
+    database: Database = None,
+    limit: Limit = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """How the state at one moment differs from the state at another: created, overwritten, modified, deleted.
+
+    Example: bucketcatalog diff ./catalog --from @1714550400000000
+    """
+    opened = open_catalog(catalog, storage_option)
+    first, last = _moments(opened, database, start, end)
+    name = last.database
+    found = opened.diff(database=name, table=table, start=first.version, end=last.version)
+    sizes = ["content_length"] if "content_length" in found.table.by_name else []
+    shown = ["_change_type", *sizes, *_identity(found.table.key)]
+    rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
+    print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No difference.")
+
+
+def _moments(catalog: Catalog, database: str | None, start: str, end: str | None) -> tuple[Snapshot, Snapshot]:
+    """The two moments; the start is read first, so that nothing is in it that arrived after the end was read."""
+    name = catalog.resolve_database(database)
+    earlier = snapshot_at(catalog, name, start)
+    return earlier, snapshot_at(catalog, name, end)
+
+
+def _identity(key: Iterable[str]) -> list[str]:
+    """The columns that name a row for people: an object's owner and bucket id say less than the bucket's name."""
+    names = list(key)
+    return ["bucket", *names[2:]] if names[:2] == ["owner", "bucket_id"] else names
+
+
+def _with_buckets(catalog: Catalog, database: str, rows: Iterator[dict[str, Any]], as_json: bool) -> Iterator[dict[str, Any]]:
+    if as_json:
+        yield from rows
+        return
+    snapshot = catalog.snapshot(database=database)
+    known: dict[str, str] = {}
+    for table in ("deleted_buckets", "buckets"):
+        found = snapshot.scan(table, columns=["id", "name"]).to_arrow()
+        known |= dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+    for row in rows:
+        yield {**row, "bucket": known.get(row.get("bucket_id", ""), row.get("bucket_id"))}
+
+
+COMMANDS = {"changes": changes, "diff": diff}

@@ -1,0 +1,140 @@
+"""``dump`` and ``export``: a file of the catalog for people to look at, a table of it for other programs to read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow.parquet as pq
+import typer
+
+from .. import clock
+from ..console.options import (
+    AsOf,
+    CatalogArgument,
+    Database,
+    IgnoreCorruption,
+    Json,
+    StorageOption,
+    open_catalog,
+    snapshot_at,
+)
+from ..console.output import finish, number, plain, print_facts, size, to_json, visible, write
+from ..console.progress import Tell, progress_line
+from ..errors import InvalidOption
+from ..format.dump import KINDS, Inspection, inspect
+
+_LONGEST = 200
+
+
+def dump(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A .txn, .ckpt or .seg, by path or URL.", show_default=False)],
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="Show the first N rows of each block.")] = 0,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a file of a catalog holds, and what is wrong with it.
+
+    A damaged file is no error: what can be read is shown, with a list of problems.
+
+    Example: bucketcatalog dump ./catalog/w/default/transactions/00000000000000000000/*.txn
+    """
+    data = _read(file, storage_option)
+    found = inspect(data, file, rows=rows)
+    known = _is_of_a_catalog(file, found)
+    facts = {
+        "file": file,
+        "kind": found.kind if known else None,
+        "bytes": len(data),
+        "intact": not found.problems,
+        "problems": found.problems,
+    }
+    if as_json:
+        print_facts({**facts, "content": plain(found.content)}, as_json=True)
+        return
+    if not known:
+        write(f"{visible(file)}: no file of a catalog, {size(len(data))}")
+        finish()
+        return
+    write(f"{visible(file)}: {found.kind}, {size(len(data))}, {'intact' if not found.problems else 'DAMAGED'}")
+    for problem in found.problems:
+        write(f"problem: {visible(problem)}")
+    for name, value in found.content.items():
+        _show(name, value)
+    finish()
+
+
+def _is_of_a_catalog(file: str, found: Inspection) -> bool:
+    """Whether a file has the name of one, or, under any other name, something in it that makes one."""
+    named = file.rpartition(".")[2] in KINDS
+    return named or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
+
+
+def _read(file: str, storage_option: list[str] | None) -> bytes:
+    if "://" not in file:
+        return Path(file).read_bytes()
+    folder, _, name = file.rpartition("/")
+    return open_catalog(folder, storage_option).store.get(name)
+
+
+def _show(name: str, value: Any) -> None:
+    """A line for a value, or for each of several; below a block the rows that were asked for, each whole."""
+    for item in value if isinstance(value, list) else [value]:
+        rows = item.pop("first_rows", []) if isinstance(item, dict) else []
+        line = to_json(item) if isinstance(item, (dict, list, bool)) else str(item)
+        write(f"{name}: {visible(line if len(line) <= _LONGEST else line[:_LONGEST] + ' ...')}")
+        for row in rows:
+            write(f"  row: {visible(to_json(row))}")
+
+
+def export(
+    catalog: CatalogArgument,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, deleted_..., or a table about the catalog.")],
+    file: Annotated[str, typer.Argument(metavar="FILE.parquet", help="The file to write; one that is there is replaced.")],
+    as_of: AsOf = None,
+    ignore_corruption: IgnoreCorruption = False,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Write a table, in the order of its keys, as a Parquet file.
+
+    Example: bucketcatalog export ./catalog objects objects.parquet --as-of 2024-05-01
+    """
+    if "://" in file:
+        raise InvalidOption(f"{file!r} is no file of this machine.", next_step="Export to a path, and copy the file from there.")
+    if not file or Path(file).is_dir() or file.endswith("/"):
+        raise InvalidOption(f"{file!r} is no name of a file.", next_step="Name a file to write, such as objects.parquet.")
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
+    with progress_line(f"exporting {visible(table)}") as tell:
+        rows = _write_parquet(snapshot.scan(table), Path(file), tell)
+    written = Path(file).stat().st_size
+    if as_json:
+        facts = {"file": file, "table": table, "rows": rows, "bytes": written, "version": snapshot.version}
+        print_facts(facts, as_json=True)
+        return
+    write(f"{number(rows, 'row')}, {size(written)}: {visible(file)}")
+    finish()
+
+
+def _write_parquet(scan: Any, file: Path, tell: Tell) -> int:
+    """All rows of a scan; the file appears when it is complete."""
+    waiting = file.with_name(f".export-{clock.random_token()}")
+    rows = 0
+    try:
+        with waiting.open("xb") as sink, pq.ParquetWriter(sink, scan.schema, compression="zstd") as writer:
+            for batch in scan.to_batches():
+                writer.write_batch(batch)
+                rows += len(batch)
+                tell(number(rows, "row"))
+        waiting.replace(file)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(file)) from error
+    finally:
+        with suppress(OSError):
+            waiting.unlink(missing_ok=True)
+    return rows
+
+
+COMMANDS = {"dump": dump, "export": export}

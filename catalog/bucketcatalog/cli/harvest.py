@@ -1,0 +1,127 @@
+"""``harvest``."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from ..catalog import DEFAULT_DATABASE
+from ..console.options import (
+    CatalogArgument,
+    Json,
+    StorageOption,
+    WrittenDatabase,
+    open_catalog,
+    parse_options,
+    refuse_unwritable,
+)
+from ..console.output import finish, number, plain, print_facts, size, visible, visible_name, write
+from ..console.progress import progress_line
+from ..harvest import Harvested
+from ..harvest import harvest as run_harvest
+
+Globs = list[str] | None
+
+
+def harvest(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A directory, by path or URL; a bucket: s3://BUCKET/PATH.", show_default=False)
+    ],
+    catalog: CatalogArgument,
+    database: WrittenDatabase = DEFAULT_DATABASE,
+    writer: Annotated[
+        str | None, typer.Option("--writer", "-w", metavar="W", help="The writer id.  [default: harvest-HOST-..., one a source]")
+    ] = None,
+    bucket: Annotated[str | None, typer.Option("--bucket", metavar="B", help="The bucket.  [default: the source's path]")] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="UUID", help="The bucket's owner.  [default: derived from the host]")
+    ] = None,
+    include: Annotated[Globs, typer.Option("--include", metavar="GLOB", help="Only paths that match; repeat it.")] = None,
+    exclude: Annotated[
+        Globs, typer.Option("--exclude", metavar="GLOB", help="Leave alone what matches, here and in the catalog; repeat it.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would change; write nothing.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Take everything for deleted where the source has nothing at all.")
+    ] = False,
+    metadata: Annotated[
+        bool, typer.Option("--metadata", help="Ask for the headers of each object of a bucket that is new; a request each.")
+    ] = False,
+    tags: Annotated[bool, typer.Option("--tags", help="Ask for the tags of each object of a bucket; a request each.")] = False,
+    source_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source-option",
+            metavar="K=V",
+            help="An option of the source, such as endpoint_url=...; repeat it.  [default: environment]",
+        ),
+    ] = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Bring the inventory of a directory or bucket up to date.
+
+    The first run adds everything, a later one only what is new, overwritten or deleted. A run that was interrupted is completed by the
+    next. Globs match the whole path below the source, * matches / too.
+
+    Example: bucketcatalog harvest /usr ./catalog --exclude 'share/doc/*'
+    """
+    refuse_unwritable(catalog)
+    opened = open_catalog(catalog, storage_option)
+    with progress_line(f"harvesting {visible_name(source)}") as tell:
+        result = run_harvest(
+            opened,
+            source,
+            database=database,
+            writer=writer,
+            bucket=bucket,
+            owner=owner,
+            include=include or (),
+            exclude=exclude or (),
+            dry_run=dry_run,
+            allow_empty=allow_empty,
+            metadata=metadata,
+            tags=tags,
+            source_options=parse_options(source_option, "source") or None,
+            progress=lambda state: tell(f"{number(state.entries, 'entry', 'entries')}, {number(state.changes, 'change')}"),
+        )
+    if as_json:
+        print_facts(plain(asdict(result)), as_json=True)
+    else:
+        _say(result, catalog)
+
+
+def _say(result: Harvested, catalog: str) -> None:
+    would = "would be " if result.dry_run else ""
+    write(
+        f"{number(result.entries, 'entry', 'entries')}: {result.created:,} {would}created, {result.overwritten:,} {would}overwritten, "
+        + (f"{result.updated:,} {would}updated, " if result.updated else "")
+        + f"{result.deleted:,} {would}deleted, {result.unchanged:,} unchanged; {size(result.bytes)} changed"
+    )
+    if result.versions or result.version_changes:
+        write(f"{number(result.versions, 'version')} with delete markers: {result.version_changes:,} {would}changed")
+    if result.errors:
+        _say_failed(result, catalog)
+    if not result.dry_run:
+        write(f"{number(len(result.transactions), 'commit')} by {result.writer} in {result.seconds:.1f} s")
+    finish()
+
+
+def _say_failed(result: Harvested, catalog: str) -> None:
+    """Some of what failed; all of it is in the catalog, where there is one."""
+    write(f"{number(result.errors, 'entry', 'entries')} {'cannot' if result.dry_run else 'could not'} be catalogued:")
+    for failed in result.failed:
+        write(f"  {visible(failed.path)}: {visible(failed.message)}")
+    if not result.dry_run:
+        shown = shlex.join(
+            ["bucketcatalog", "export", catalog, "harvest_errors", "errors.parquet", "--database", result.database]
+        )
+        write(f"  all that are known: {visible(shown)}")
+    elif result.errors > len(result.failed):
+        write(f"  and {result.errors - len(result.failed):,} more")
+
+
+COMMANDS = {"harvest": harvest}

@@ -1,0 +1,137 @@
+"""``info``: what a catalog is, how large, how old, and what needs doing."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from .. import clock
+from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
+from ..console.output import finish, number, print_facts, size, visible, write
+from ..console.progress import progress_line
+from ..model.times import iso
+from ..query.info import Information, LevelInformation, TableInformation
+
+
+def info(
+    catalog: CatalogArgument, database: Database = None, storage_option: StorageOption = None, as_json: Json = False
+) -> None:
+    """What a catalog is, how large, how old, and what needs doing.
+
+    Example: bucketcatalog info ./catalog
+    """
+    opened = open_catalog(catalog, storage_option)
+    names = [database] if database is not None else (opened.databases() or [opened.resolve_database(None)])
+    with progress_line("reading the catalog") as tell:
+        found = [opened.info(database=name, progress=lambda count: tell(number(count, "row"))) for name in names]
+    if as_json:
+        print_facts({"catalog": opened.url, "databases": [_document(each) for each in found]}, as_json=True)
+        return
+    write(f"catalog {visible(opened.url)}")
+    for each in found:
+        _say(each)
+    finish()
+
+
+def _document(found: Information) -> dict[str, Any]:
+    """The facts as JSON has them, the commonest ones first."""
+    return {
+        "database": found.database,
+        "version": found.version,
+        "newest_commit": _iso(found.newest_commit),
+        "watermark": iso(found.watermark),
+        "writers": found.writers,
+        "buckets": found.table("buckets").live,
+        "objects": found.table("objects").live,
+        "content_length": found.content_length,
+        "deleted_objects": found.table("objects").tombstones,
+        "files": found.files.count,
+        "bytes": found.files.bytes,
+        "change_bytes": found.files.changes,
+        "checkpoint_bytes": found.files.checkpoints,
+        "write_amplification": _rounded(found.write_amplification),
+        "checkpoints": found.checkpoints,
+        "stored_checkpoints": found.stored_checkpoints,
+        "newest_checkpoint": _iso(found.newest_checkpoint),
+        "uncovered_transactions": found.uncovered_transactions,
+        "uncovered_events": found.uncovered_events,
+        "uncovered_bytes": found.uncovered_bytes,
+        "tables": [_table(table) for table in found.tables],
+        "harvest_errors": found.table("harvest_errors").live,
+        "conflicts": found.conflicts,
+        "open_forks": found.open_forks,
+        "forked": list(found.forked),
+        "tags": found.tags,
+        "horizon": found.horizon,
+        "horizon_time": _iso(found.horizon_time),
+        "to_do": [f"{advice.why}: {advice.command}" for advice in found.to_do],
+    }
+
+
+def _table(found: TableInformation) -> dict[str, Any]:
+    return {
+        "table": found.table,
+        "live": found.live,
+        "tombstones": found.tombstones,
+        "stored": found.stored,
+        "uncovered_events": found.uncovered_events,
+        "space_amplification": _rounded(found.space_amplification),
+        "levels": [{"level": it.level, "rows": it.rows, "blocks": it.blocks, "bytes": it.bytes} for it in found.levels],
+    }
+
+
+def _iso(time: datetime.datetime | None) -> str | None:
+    return None if time is None else iso(time)
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, 3)
+
+
+def _say(found: Information) -> None:
+    objects = found.table("objects")
+    write(f"database {found.database}")
+    write(
+        f"  {number(objects.live, 'object')} ({size(found.content_length)}) in {number(found.table('buckets').live, 'bucket')}, "
+        f"{number(objects.tombstones, 'tombstone')} of objects"
+    )
+    write(
+        f"  {number(found.writers, 'writer')}, {number(found.files.count, 'file')} ({size(found.files.bytes)}); "
+        f"{number(found.uncovered_transactions, 'transaction')} ({size(found.uncovered_bytes)}) after "
+        f"{number(found.checkpoints, 'checkpoint')}{_made(found)}"
+    )
+    for table in found.tables:
+        for level in table.levels:
+            write(f"  {visible(table.table)}, {_level(level)}")
+    if found.files.checkpoints and found.write_amplification is not None:
+        amplification = f"  checkpoints wrote {found.write_amplification:.1f} bytes for each byte of changes"
+        rows = f"; {objects.space_amplification:.1f} rows are stored for each live object" if objects.space_amplification else ""
+        write(amplification + rows)
+    if found.newest_commit:
+        write(
+            f"  newest commit {iso(found.newest_commit)}, {_age(found.newest_commit)} ago; settled up to {iso(found.watermark)}"
+        )
+    if found.horizon_time:
+        write(f"  history from {iso(found.horizon_time)} on; {number(found.tags, 'tag')}")
+    write(f"  version {found.version}")
+    for line in [f"{advice.why}: {advice.command}" for advice in found.to_do] or ["nothing"]:
+        write(f"  to do: {visible(line)}")
+
+
+def _made(found: Information) -> str:
+    return f", the newest made {_age(found.newest_checkpoint)} ago" if found.newest_checkpoint else ""
+
+
+def _level(level: LevelInformation) -> str:
+    return f"level {level.level}: {number(level.rows, 'row')}, {number(level.blocks, 'block')} ({size(level.bytes)})"
+
+
+def _age(time: datetime.datetime) -> str:
+    seconds = max(0, clock.now_us() / 1e6 - time.timestamp())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * length:
+            return number(int(seconds // length), unit)
+    return number(int(seconds), "second")
+
+
+COMMANDS = {"info": info}

@@ -1,0 +1,65 @@
+"""``log``, ``writers``, ``tables``, ``checkpoints``, ``forks``, ``conflicts`` and ``sums``: the tables about the catalog itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from ..console.options import AsOf, CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
+from ..console.output import plain, print_rows, rows_of
+from ..model.keydecoding import decode_key
+from ..query.snapshot import Snapshot
+
+_COLUMNS = {
+    "log": ("commit_timestamp", "version", "operation", "events", "bytes", "metadata"),
+    "writers": ("writer", "role", "revision", "last_commit_timestamp", "uncovered"),
+    "tables": ("table", "key", "id", "tombstones", "columns"),
+    "checkpoints": ("as_of", "writer", "revision", "writers", "rows", "bytes", "segments", "in_use"),
+    "conflicts": ("commit_timestamp", "kind", "writer", "expected", "found", "table", "key"),
+    "forks": ("writer", "revision", "open", "uuids"),
+    "sums": ("value", "name", "table", "group"),
+}
+
+
+def _command(name: str, what: str, nothing: str) -> Callable[..., None]:
+    def command(
+        catalog: CatalogArgument,
+        database: Database = None,
+        as_of: AsOf = None,
+        limit: Limit = None,
+        storage_option: StorageOption = None,
+        as_json: Json = False,
+    ) -> None:
+        snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+        rows = snapshot.scan(name).to_arrow()
+        if name == "log":
+            rows = rows.take(list(range(len(rows) - 1, -1, -1)))
+        shown = rows_of([rows])
+        if name == "conflicts":
+            shown = _with_keys(snapshot, shown)
+        print_rows(islice(shown, limit), _COLUMNS[name], as_json=as_json, nothing=nothing)
+
+    command.__doc__ = f"{what}\n\n    Example: bucketcatalog {name} ./catalog --json"
+    return command
+
+
+def _with_keys(snapshot: Snapshot, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows with their keys as the values of their columns."""
+    for row in rows:
+        yield {**row, "key": plain(decode_key(snapshot.table(row["table"]), bytes.fromhex(row["key"])))}
+
+
+COMMANDS = {
+    "log": _command("log", "The commits, newest first.", "No commit."),
+    "writers": _command("writers", "Who has written, and up to where.", "No writer."),
+    "tables": _command("tables", "The tables of a database, their keys and columns.", "No table."),
+    "checkpoints": _command(
+        "checkpoints", "The checkpoints there are; in use are those that reading starts from.", "No checkpoint."
+    ),
+    "forks": _command(
+        "forks", "Revisions at which two processes wrote as one writer.", "No fork: no writer id was used twice at a time."
+    ),
+    "conflicts": _command("conflicts", "What was expected and not found, and updates that came too late.", "No conflict."),
+    "sums": _command("sums", "Sums and counts of live rows by group, such as each bucket's objects and bytes.", "No sum."),
+}

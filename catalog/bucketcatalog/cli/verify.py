@@ -1,0 +1,123 @@
+"""``verify`` and ``repair``: what is wrong with a catalog, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
+from ..console.output import finish, number, print_facts, to_json, visible, write
+from ..console.progress import progress_line
+from ..errors import CorruptionError
+from ..format.losses import Held
+from ..maintain.repairer import Repair
+from ..maintain.verify.findings import Finding, Severity
+
+
+def verify(
+    catalog: CatalogArgument,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare what each checkpoint says with what its transactions say, too.")
+    ] = False,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Read everything and say what is wrong, one line each; ends with 1 if there is an error among it.
+
+    Example: bucketcatalog verify s3://lake/inventory
+    """
+    opened = open_catalog(catalog, storage_option)
+    counts: Counter[Severity] = Counter()
+    with progress_line("verifying") as tell:
+        for finding in opened.verify(database=database, deep=deep, tell=tell):
+            counts[finding.severity] += 1
+            write(to_json(_facts(finding)) if as_json else visible(str(finding)))
+    if not as_json:
+        found = [number(counts[severity], word) for severity, word in _WORDS.items() if counts[severity]]
+        write(f"{', '.join(found)}." if found else "Nothing is wrong.")
+    finish()
+    if counts[Severity.ERROR]:
+        raise CorruptionError(
+            f"{number(counts[Severity.ERROR], 'error')} in {visible(opened.url)}.",
+            next_step="Do what stands at the end of each line.",
+        )
+
+
+_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "remark"}
+
+
+def _facts(finding: Finding) -> dict[str, Any]:
+    return {
+        "severity": finding.severity.value,
+        "code": finding.code,
+        "file": finding.file,
+        "message": finding.message,
+        "held": [shown_held(held) for held in finding.held],
+        "remedy": finding.remedy,
+    }
+
+
+def shown_held(held: Held) -> dict[str, Any]:
+    """What was held, for JSON: keys as hexadecimal digits and, where their table is known, as the values of their columns."""
+    if held.table is None:
+        return {"writer": held.writer, "first_revision": held.first_revision, "last_revision": held.last_revision}
+    return {
+        "table": held.table,
+        "rows": held.rows,
+        "first_key": held.first_key.hex(),
+        "last_key": held.last_key.hex(),
+        "shown": None if held.shown is None else list(held.shown),
+    }
+
+
+def repair(
+    catalog: CatalogArgument,
+    join: Annotated[
+        list[str] | None,
+        typer.Option("--join", metavar="W", help="Join the branches of this writer's timeline, as that writer; repeat it."),
+    ] = None,
+    void: Annotated[
+        list[str] | None,
+        typer.Option("--void", metavar="W@N", help="Treat this commit from the future as if it were not there; repeat it."),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare what each checkpoint says with what its transactions say first.")
+    ] = False,
+    yes: Yes = False,
+    writer: Maintainer = None,
+    database: Database = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Mend what is wrong as far as what is left allows, and say what is lost. A dry run unless --yes.
+
+    Example: bucketcatalog repair s3://lake/inventory --yes
+    """
+    opened = open_catalog(catalog, storage_option)
+    with progress_line("repairing") as tell:
+        made = opened.repair(
+            database=database, join=join or (), void=void or (), deep=deep, writer=writer, dry_run=not yes, tell=tell
+        )
+    if as_json:
+        lost = [_facts(finding) for finding in made.lost]
+        print_facts({"database": made.database, "actions": [asdict(a) for a in made.actions], "lost": lost}, as_json=True)
+    else:
+        _print_repaired(made)
+    finish()
+
+
+def _print_repaired(made: Repair) -> None:
+    for action in made.actions:
+        outcome = f"Not done: {action.obstacle}" if action.obstacle else "Done." if action.done else "Would be done with --yes."
+        write(visible(f"{action.what} {action.subject}: {action.why} {outcome}"))
+    for finding in made.lost:
+        write(visible(f"lost: {finding}"))
+    if not made.actions and not made.lost:
+        write("Nothing is wrong.")
+
+
+COMMANDS = {"verify": verify, "repair": repair}

@@ -1,0 +1,88 @@
+"""What commands share: their arguments and options, and how these become catalogs and snapshots."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ..catalog import Catalog
+from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
+from ..model.times import iso, looks_like_time, parse_time
+from ..query.snapshot import Snapshot
+from ..store.open import WRITABLE
+from .output import visible
+
+_FIRST_YEAR = 365 * 86_400 * 1_000_000
+CatalogArgument = Annotated[
+    str, typer.Argument(metavar="CATALOG", help="A path, or any URL that fsspec knows.", show_default=False)
+]
+Database = Annotated[
+    str | None, typer.Option("--database", "-d", metavar="D", help="The database; not needed where there is one.")
+]
+WrittenDatabase = Annotated[str, typer.Option("--database", "-d", metavar="D", help="The database to write to.")]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option("--storage-option", metavar="K=V", help="An option of the store, such as endpoint_url=...; repeat it."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="T|V", help="A time or a version, instead of now.")]
+IgnoreCorruption = Annotated[
+    bool, typer.Option("--ignore-corruption", help="Read past damaged and missing files; warnings say what is left out.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
+Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N lines.")]
+
+
+def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
+    """The catalog at a path or url, with ``k=v`` options of its store."""
+    return Catalog(url, storage_options=parse_options(storage_options, "storage") or None)
+
+
+def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
+    """``k=v`` options of a ``kind`` as a mapping; ``InvalidOption`` says which one is none, and shows nothing of it: it may be a secret."""
+    options = {}
+    for place, text in enumerate(given or (), 1):
+        key, equals, value = text.partition("=")
+        if not equals or not key.isidentifier():  # secrets may end in =
+            raise InvalidOption(
+                f"Number {place} of the {kind} options is not of the form KEY=VALUE.", next_step="Write KEY=VALUE."
+            )
+        options[key] = value
+    return options
+
+
+def refuse_unwritable(url: str) -> None:
+    """``UnsupportedStore`` for a place that nothing can be written to, before anybody installs a package in order to open it."""
+    protocol, separator, _ = url.partition("://")
+    if separator and protocol not in WRITABLE:
+        raise UnsupportedStore(
+            f"Nothing can be written over {visible(protocol)}://: a put must show the whole object or nothing.",
+            next_step="Write to a local path or to an object store (s3, gs, abfs).",
+        )
+
+
+def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None, *, ignore_corruption: bool = False) -> Snapshot:
+    """The database now, or at a time or version as users write them."""
+    return catalog.snapshot(database=database, ignore_corruption=ignore_corruption, **moment(as_of))
+
+
+def moment(text: str | None) -> dict[str, Any]:
+    """A time or version as users write them, as options of a snapshot; None is now."""
+    if text is None:
+        return {}
+    if looks_like_time(text):
+        _warn_of_seconds(text)
+        return {"timestamp": text}
+    return {"version": text}
+
+
+def _warn_of_seconds(text: str) -> None:
+    """A number after @ that is a time of 1970 is more likely one in seconds, or in milliseconds."""
+    if text.startswith("@") and 0 < (micros := parse_time(text)) < _FIRST_YEAR:
+        time = datetime.datetime.fromtimestamp(micros / 1e6, datetime.UTC)
+        warnings.warn(f"{text} is {iso(time)}: @ takes microseconds since the epoch.", CatalogWarning, stacklevel=2)

@@ -1,0 +1,198 @@
+"""Checkpoints between bytes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
+
+from ..clock import uuid7_time
+from ..errors import CorruptionError
+from ..model.cuts import Cut, Head
+from ..model.tables import Table
+from ..v1 import log_pb2
+from .boundaries import Boundary, boundary_message, boundary_of
+from .cuts import cut_message, cut_of, head_of, uuid_of
+from .definitions import parse_definition
+from .records import TagEntry, stamp_of, tag_message, tag_of
+from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
+from .segment_refs import SegmentReference, known_segments, segment_message
+from .transactions import Link, Void, void_message, void_of
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table as some transaction defined it; ``stamp`` is what the stamps of the latest such transaction begin with."""
+
+    stamp: tuple[int, str, int, bytes]
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How a checkpoint covers one timeline: every covered transaction from ``list_from`` on, before it only where several are known."""
+
+    list_from: int
+    recent: frozenset[Head]
+    branches: frozenset[Head] = frozenset()
+    newest_commit_time: int = 0
+    transactions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many rows of each sort a table has at a checkpoint's cut."""
+
+    live: int = 0
+    tombstones: int = 0
+    stubs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationResult:
+    """What the last version of an application committed."""
+
+    writer: str
+    id: str
+    version: int
+    link: Link
+    commit_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state at ``cut``, as segments."""
+
+    writer: str
+    database: str
+    revision: int
+    uuid: bytes
+    cut: Cut
+    coverage: Mapping[str, Coverage]
+    created: int
+    lateness_bound: int
+    definitions: tuple[Definition, ...] = ()
+    totals: Mapping[str, Totals] = field(default_factory=dict)
+    applications: tuple[ApplicationResult, ...] = ()
+    segments: tuple[SegmentReference, ...] = ()
+    tags: tuple[TagEntry, ...] = ()
+    voids: tuple[Void, ...] = ()
+    boundaries: tuple[Boundary, ...] = ()
+    reads: Cut = field(default_factory=Cut)
+    forgotten_before: int = 0
+    features: frozenset[str] = frozenset()
+    digest: bytes = b""
+    size: int = 0
+
+    @property
+    def as_of(self) -> int:
+        """The largest commit time in the cut, of what is not voided: its uuid holds it."""
+        return uuid7_time(self.uuid)
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """The sealed bytes of a checkpoint."""
+    message = log_pb2.Checkpoint(
+        format_version=FORMAT_VERSION,
+        required_features=sorted(
+            checkpoint.features | ({BOUNDARY} if checkpoint.boundaries else set()) | ({VOIDS} if checkpoint.voids else set())
+        ),
+        writer=checkpoint.writer,
+        database=checkpoint.database,
+        revision=checkpoint.revision,
+        uuid=checkpoint.uuid,
+        cut=cut_message(checkpoint.cut),
+        created=checkpoint.created,
+        lateness_bound=checkpoint.lateness_bound,
+        segments=[segment_message(reference) for reference in checkpoint.segments],
+        tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
+        voids=map(void_message, checkpoint.voids),
+        boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
+        reads=cut_message(checkpoint.reads),
+        forgotten_before=checkpoint.forgotten_before,
+    )
+    message.coverage.extend(_coverage_message(writer, coverage) for writer, coverage in sorted(checkpoint.coverage.items()))
+    message.tables.extend(map(_definition_message, checkpoint.definitions))
+    for name, totals in sorted(checkpoint.totals.items()):
+        message.totals.add(table=name, live=totals.live, tombstones=totals.tombstones, stubs=totals.stubs)
+    for result in checkpoint.applications:
+        link = log_pb2.TransactionLink(revision=result.link.revision, uuid=result.link.uuid, digest=result.link.digest)
+        message.applications.add(
+            writer=result.writer, id=result.id, version=result.version, commit_time=result.commit_time, transaction=link
+        )
+    return seal(message.SerializeToString(deterministic=True))
+
+
+def _coverage_message(writer: str, coverage: Coverage) -> log_pb2.TimelineCoverage:
+    return log_pb2.TimelineCoverage(
+        writer=writer,
+        list_from=coverage.list_from,
+        newest_commit_time=coverage.newest_commit_time,
+        transactions=coverage.transactions,
+        recent=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.recent)],
+        branches=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.branches)],
+    )
+
+
+def _definition_message(definition: Definition) -> log_pb2.TableDefinition:
+    table = log_pb2.TableDefinition.FromString(definition.table.definition)
+    commit_time, writer, revision, uuid = definition.stamp
+    stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
+    table.defined_by.CopyFrom(stamp)
+    return table
+
+
+def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
+    """The checkpoint that the file ``name`` holds, its checksum checked."""
+    body = unseal(data, name, "a checkpoint")
+    try:
+        message = log_pb2.Checkpoint.FromString(body)
+        check_format(message, name)
+        return _checkpoint_of(message, data, name)
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} is no checkpoint: {error}.", next_step="Restore the file from a copy.") from None
+
+
+def _checkpoint_of(message: log_pb2.Checkpoint, data: bytes, name: str) -> Checkpoint:
+    """The checkpoint that a message holds; ``ValueError`` where it names something by what is no name."""
+    segments = known_segments(message.segments, name)
+    return Checkpoint(
+        writer=message.writer,
+        database=message.database,
+        revision=message.revision,
+        uuid=message.uuid,
+        cut=cut_of(message.cut.writers),
+        coverage={entry.writer: _coverage(entry) for entry in message.coverage},
+        created=message.created,
+        lateness_bound=message.lateness_bound,
+        definitions=tuple(map(_definition, message.tables)),
+        totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
+        applications=tuple(_application(entry) for entry in message.applications),
+        segments=segments,
+        tags=tuple(map(tag_of, message.tags)),
+        voids=tuple(map(void_of, message.voids)),
+        boundaries=tuple(map(boundary_of, message.boundaries)),
+        reads=cut_of(message.reads.writers),
+        forgotten_before=message.forgotten_before,
+        features=frozenset(message.required_features),
+        digest=digest(data),
+        size=len(data),
+    )
+
+
+def _definition(entry: log_pb2.TableDefinition) -> Definition:
+    own = stamp_of(entry.defined_by)
+    entry.ClearField("defined_by")
+    return Definition(own, parse_definition(entry.SerializeToString(deterministic=True)))
+
+
+def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:
+    recent = frozenset(map(head_of, entry.recent))
+    branches = frozenset(map(head_of, entry.branches))
+    return Coverage(entry.list_from, recent, branches, entry.newest_commit_time, entry.transactions)
+
+
+def _application(entry: log_pb2.ApplicationResult) -> ApplicationResult:
+    link = Link(entry.transaction.revision, uuid_of(entry.transaction), entry.transaction.digest)
+    return ApplicationResult(entry.writer, entry.id, entry.version, link, entry.commit_time)

@@ -1,0 +1,279 @@
+"""What any file of a catalog holds, as far as it can be read: for people who look at a file, damaged or not.
+
+Unlike the decoders, which stop at the first thing that is wrong, this takes a message apart field by field, keeps what parses, and lists
+every problem beside it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError, Message
+
+from ..errors import BucketCatalogError
+from ..model.coerce import surface_array
+from ..model.paths import uuid_text
+from ..model.tables import Table
+from ..v1 import log_pb2
+from .blocks import decode_block
+from .definitions import core_tables, parse_definition
+from .rows import decode_row
+from .sealing import block_checksum, unseal
+
+KINDS: Mapping[str, Any] = {"txn": log_pb2.Transaction, "ckpt": log_pb2.Checkpoint, "seg": log_pb2.Segment}
+_HOLDS = {"txn": "a transaction", "ckpt": "a checkpoint", "seg": "a segment"}
+_TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
+_UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
+_SHOWN_ZEROS = ("revision", "sequence")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_LENGTHS = {1: 8, 5: 4}
+_LENGTH_DELIMITED = 2
+_BLOCKS, _INDEX, _FILTERS = 1, 2, 4
+
+
+@dataclass
+class Inspection:
+    """A file's kind, its readable content as plain values, and what is wrong with it, each as one sentence."""
+
+    kind: str
+    content: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def inspect(data: bytes, name: str, *, rows: int = 0) -> Inspection:
+    """Look at the file ``name``; never raises for what its bytes are. ``rows``: how many rows of each block to show."""
+    kind = _kind(data, name)
+    looking = _Looking(Inspection(kind), name, rows)
+    if not data:
+        looking.problem("The file is empty.")
+        return looking.found
+    message = looking.parts(KINDS[kind], data)
+    looking.learn_tables(message)
+    if kind != "seg":
+        looking.check_seal(data, _HOLDS[kind])
+    looking.found.content = looking.readable(message)
+    if kind == "seg":
+        looking.check_segment(message, data)
+    return looking.found
+
+
+def _kind(data: bytes, name: str) -> str:
+    """What the name says, else what the first fields look like."""
+    ending = name.rpartition(".")[2]
+    if ending in KINDS:
+        return ending
+    if data[:1] == b"\x0a":
+        return "seg"
+    wires = {part.number: part.wire for part in _fields(data, [])}
+    return "ckpt" if wires.get(8) == _LENGTH_DELIMITED else "txn"
+
+
+class _Looking:
+    """One inspection under way."""
+
+    def __init__(self, found: Inspection, name: str, rows: int) -> None:
+        self.found = found
+        self._name = name
+        self._rows = rows
+        self._tables: dict[str, Table] = dict(core_tables())
+
+    def problem(self, text: str) -> None:
+        """Note what is wrong."""
+        self.found.problems.append(text)
+
+    def parts(self, message_type: Any, data: bytes) -> Any:
+        """The message with every field that parses."""
+        message = message_type()
+        for part in _fields(data, self.found.problems):
+            parsed = message_type()
+            try:
+                parsed.MergeFromString(data[part.start : part.stop])
+                message.MergeFrom(parsed)
+            except DecodeError:
+                self.problem(f"Field {part.number} at byte {part.start}, {part.stop - part.start} bytes, cannot be read.")
+        return message
+
+    def learn_tables(self, message: Any) -> None:
+        """Use the file's own definitions of tables for its rows."""
+        definitions = message.index.tables if isinstance(message, log_pb2.Segment) else message.tables
+        for definition in definitions:
+            try:
+                self._tables[definition.name] = parse_definition(definition.SerializeToString(deterministic=True))
+            except Exception as error:
+                self.problem(f"The definition of table {definition.name!r} cannot be used: {_said(error)}")
+
+    def check_seal(self, data: bytes, holds: str) -> None:
+        """Note a checksum that does not match."""
+        self._check(lambda: unseal(data, self._name, holds))
+
+    def check_segment(self, segment: Any, data: bytes) -> None:
+        """Note blocks and an index that are not there, not whole, or not each other's."""
+        parts = list(_fields(data, []))
+        for part in parts:
+            payload = data[part.payload : part.stop]
+            if part.number == _BLOCKS:
+                self._check(partial(block_checksum, payload, self._name, f"the block at byte {part.start}"))
+            elif part.number == _INDEX:
+                self.check_seal(payload, "the index of a segment")
+            elif part.number == _FILTERS:
+                self.check_seal(payload, "the filters of a segment")
+        if not segment.HasField("index"):
+            self.problem("The index is missing.")
+            return
+        if (_INDEX, segment.index_offset) not in {(part.number, part.start) for part in parts}:
+            self.problem(f"The index does not begin at byte {segment.index_offset}, where the file says it does.")
+        if len(segment.index.entries) != len(segment.blocks):
+            self.problem(f"The index names {len(segment.index.entries)} blocks; {len(segment.blocks)} can be read.")
+        if segment.index.filters_digest != segment.filters.checksum:
+            self.problem("The filters are missing, or not those that the index names.")
+
+    def _check(self, check: Callable[[], object]) -> None:
+        try:
+            check()
+        except BucketCatalogError as error:
+            self.problem(error.message)
+
+    def readable(self, message: Message) -> dict[str, Any]:
+        """The set fields by name, as plain values; a revision or number of 0 is shown though it is not on the wire."""
+        zeros = {name: 0 for name in _SHOWN_ZEROS if name in message.DESCRIPTOR.fields_by_name}
+        return zeros | {descriptor.name: self._field(descriptor, value) for descriptor, value in message.ListFields()}
+
+    def _field(self, descriptor: Any, value: Any) -> Any:
+        if descriptor.message_type is not None and descriptor.message_type.GetOptions().map_entry:
+            return {str(key): item for key, item in value.items()}
+        if isinstance(value, (str, bytes, int, float, Message)):
+            return self._value(descriptor, value)
+        return [self._value(descriptor, item) for item in value]
+
+    def _value(self, descriptor: Any, value: Any) -> Any:
+        if isinstance(value, log_pb2.Block):
+            return self._block(value)
+        if isinstance(value, log_pb2.Action):
+            return self._action(value)
+        if isinstance(value, log_pb2.TableDefinition):
+            return value.name
+        if isinstance(value, Message):
+            return self.readable(value)
+        if isinstance(value, bytes):
+            return uuid_text(value) if descriptor.name in _UUIDS and len(value) == 16 else value.hex()
+        if descriptor.enum_type is not None:
+            symbol = descriptor.enum_type.values_by_number.get(value)
+            return symbol.name if symbol is not None else value
+        return _time(value) if descriptor.name in _TIMES else value
+
+    def _action(self, action: Any) -> dict[str, Any]:
+        shown = {d.name: self._field(d, value) for d, value in action.ListFields() if d.name != "row"}
+        table = self._tables.get(action.table)
+        if table is None:
+            self.problem(f"Rows of table {action.table!r} cannot be shown: nothing defines it.")
+            return {**shown, "row": action.row.hex()}
+        try:
+            stored = decode_row(table, action.row, self._name)
+        except Exception as error:
+            self.problem(f"A row of table {action.table!r} cannot be read: {_said(error)}")
+            return {**shown, "row": action.row.hex()}
+        by_number = {column.field_name: column for column in table.columns}
+        return {**shown, "row": {by_number[name].name: _stored(value) for name, value in stored.items()}}
+
+    def _block(self, block: Any) -> dict[str, Any]:
+        data = block.SerializeToString(deterministic=True)
+        shown = {**self.readable(block.header), "bytes": len(data)}
+        owner, beside, _ = block.header.table.partition("#")
+        if beside and owner in self._tables:
+            return shown  # sums or an order of its rows: of what stands in the name
+        table = self._tables.get(block.header.table)
+        if table is None:
+            self.problem(f"A block is of table {block.header.table!r}, which nothing defines.")
+            return shown
+        try:
+            facts = decode_block(data, table, self._name)
+            if self._rows:
+                shown["first_rows"] = self._shown_rows(facts.rows.slice(0, self._rows), table)
+        except Exception as error:
+            self.problem(f"A block of table {block.header.table!r} cannot be read: {_said(error)}")
+            return {**shown, "readable": False}
+        return shown
+
+    def _shown_rows(self, rows: Any, table: Table) -> list[dict[str, Any]]:
+        by_number = {column.field_name: column for column in table.columns}
+        named = {}
+        for name in rows.column_names:
+            values = rows.column(name).combine_chunks()
+            column = by_number.get(name)
+            named[column.name if column else name] = (surface_array(column, values) if column else values).to_pylist()
+        shown = [dict(zip(named, values, strict=True)) for values in zip(*named.values(), strict=True)]
+        return [{name: _stored(value) for name, value in row.items() if value is not None} for row in shown]
+
+
+def _said(error: Exception) -> str:
+    """What an error says. Damage makes definitions fail in more ways than can be told apart, hence the wide nets above."""
+    return error.message if isinstance(error, BucketCatalogError) else f"{type(error).__name__}: {error}"
+
+
+def _stored(value: Any) -> Any:
+    """A value of a row as plain as JSON."""
+    if isinstance(value, bytes):
+        return uuid_text(value) if len(value) == 16 else value.hex()
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, (list, tuple)):
+        return [_stored(item) for item in value]
+    return {str(key): _stored(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def _time(micros: int) -> str | int:
+    try:
+        return (_EPOCH + datetime.timedelta(microseconds=micros)).isoformat()
+    except OverflowError:
+        return micros
+
+
+class _Part(NamedTuple):
+    """One field of a message: its bytes from ``start`` to ``stop``, its value's from ``payload`` on."""
+
+    number: int
+    wire: int
+    start: int
+    payload: int
+    stop: int
+
+
+def _fields(data: bytes, problems: list[str]) -> Iterator[_Part]:
+    """The fields of a message, up to the first that is none; what is behind is a problem."""
+    at = 0
+    while at < len(data):
+        try:
+            tag, after = _varint(data, at)
+            number, wire = tag >> 3, tag & 7
+            if wire == 0:
+                stop = _varint(data, after)[1]
+            elif wire == _LENGTH_DELIMITED:
+                length, after = _varint(data, after)
+                stop = after + length
+            else:
+                stop = after + _LENGTHS[wire]
+            if stop > len(data) or number == 0:
+                raise ValueError
+        except (ValueError, KeyError):
+            problems.append(
+                f"From byte {at} on, {len(data) - at} bytes are no fields of a message: the file is cut short or damaged."
+            )
+            return
+        yield _Part(number, wire, at, after, stop)
+        at = stop
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 70 and at < len(data):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError

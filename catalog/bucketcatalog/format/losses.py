@@ -1,0 +1,126 @@
+"""What a file or a part of one holds, for whoever has to be told that it is lost; and what a reader that reads on has lost so far.
+
+Where a block cannot be read, nothing is known of its keys: another level or the tail may hold a row of them that it ended. So whoever
+reads on leaves out all rows of its key range, and says so.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ..errors import BucketCatalogError, CatalogWarning
+from ..model.keydecoding import shown_key
+from ..model.keys import KeyRange
+from ..model.tables import Table
+from .segment_refs import SegmentReference
+from .segments import BlockPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows of a ``table`` with encoded keys from ``first_key`` to ``last_key``, or transactions of a ``writer`` by revision.
+
+    ``shown`` are the two keys for people, where their table is known.
+    """
+
+    table: str | None = None
+    rows: int = 0
+    first_key: bytes = b""
+    last_key: bytes = b""
+    writer: str | None = None
+    first_revision: int = 0
+    last_revision: int = 0
+    shown: tuple[str, str] | None = field(default=None, compare=False)
+
+    def shown_by(self, table: Table) -> Held:
+        """The same with its keys as the values of their columns; ``table`` is that of its rows."""
+        return replace(self, shown=(shown_key(table, self.first_key), shown_key(table, self.last_key)))
+
+    def __str__(self) -> str:
+        if self.table is not None:
+            first, last = self.shown or (self.first_key.hex(), self.last_key.hex())
+            keys = f", keys ({first}) to ({last})" if self.rows else ""
+            return f"{self.rows} rows of {self.table}{keys}"
+        if self.first_revision == self.last_revision:
+            return f"revision {self.last_revision} of {self.writer}"
+        return f"revisions {self.first_revision} to {self.last_revision} of {self.writer}"
+
+
+def held_in_block(place: BlockPlace, table: Table | None = None) -> Held:
+    """What a block holds, as its index says; keys are shown where the table of its rows is given."""
+    header = place.header
+    held = Held(header.table, header.rows, header.first_key, header.last_key)
+    return held if table is None else held.shown_by(table)
+
+
+def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:
+    """What a segment holds, as whoever refers to it says."""
+    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.rows_runs)
+
+
+def revision(writer: str, last: int, first: int | None = None) -> Held:
+    """The transactions of a writer from one revision to another."""
+    return Held(writer=writer, first_revision=last if first is None else first, last_revision=last)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A file, or a part of one, that could not be read: the error's code and message, and what it held that is not in the answer."""
+
+    file: str
+    code: str
+    message: str
+    held: tuple[Held, ...] = ()
+
+    def __str__(self) -> str:
+        held = f" Left out: {'; '.join(map(str, self.held))}." if self.held else ""
+        return f"{self.message}{held}"
+
+
+class Losses:
+    """What a reader that reads on has met, each once. Threads may share it; a pickle is empty, since what is read there is met there."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, tuple[Held, ...]], Loss] = {}
+        self._withheld: dict[str, list[KeyRange]] = {}
+        self._adding = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Losses], tuple[()]]:
+        return Losses, ()
+
+    @property
+    def found(self) -> tuple[Loss, ...]:
+        """What was met so far."""
+        with self._adding:
+            return tuple(self._found.values())
+
+    def add(self, file: str, error: BucketCatalogError, held: Iterable[Held] = ()) -> Loss | None:
+        """Note that a file, or the part of it that held this, could not be read; None where it was noted before."""
+        loss = Loss(file, error.code, error.message, tuple(held))
+        with self._adding:
+            if (file, loss.held) in self._found:
+                return None
+            self._found[file, loss.held] = loss
+            return loss
+
+    def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
+        """Note, with a warning, that the index of a segment could not be read: the key ranges of its runs are left out of every answer."""
+        loss = self.add(file, error, held_in_segment(reference))
+        if loss is None:
+            return
+        with self._adding:
+            for run in reference.rows_runs:
+                self._withheld.setdefault(run.table, []).append(KeyRange(run.first_key, run.last_key + b"\x00"))
+        warnings.warn(str(loss), CatalogWarning, stacklevel=3)
+
+    def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
+        """The parts of the ranges that answers about a table can be given for."""
+        left = list(ranges)
+        with self._adding:
+            withheld = list(self._withheld.get(table, ()))
+        for lost in withheld:
+            left = [part for keys in left for part in keys.without(lost)]
+        return left

@@ -1,0 +1,99 @@
+"""Single rows as protobuf messages, for transactions small enough to carry their events one by one.
+
+Rows are dictionaries of storage values by field number, as ``surface.storage_row`` makes them; unset columns are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError, Message
+
+from ..errors import CorruptionError
+from ..model.tables import Column, DataType, Shape, Table
+from .definitions import row_class
+
+StorageRow = dict[str, Any]
+
+
+def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
+    """The row as its message's bytes; equal rows give equal bytes."""
+    message = row_class(table.definition)()
+    _fill(message, table.columns, row)
+    return message.SerializeToString(deterministic=True)
+
+
+def _fill(message: Message, columns: Iterable[Column], row: Mapping[str, Any]) -> None:
+    for column in columns:
+        value = row.get(column.field_name)
+        if value is None:
+            continue
+        if column.shape is Shape.ONE:
+            if column.type is DataType.MESSAGE:
+                child = getattr(message, column.name)
+                child.SetInParent()
+                _fill(child, column.children, value)
+            else:
+                setattr(message, column.name, value)
+        elif column.shape is Shape.LIST:
+            _fill_list(getattr(message, column.name), column, value)
+        else:
+            _fill_map(getattr(message, column.name), column, value)
+
+
+def _fill_list(items: Any, column: Column, values: Iterable[Any]) -> None:
+    if column.type is not DataType.MESSAGE:
+        items.extend(values)
+        return
+    for value in values:
+        _fill(items.add(), column.children, value)
+
+
+def _fill_map(entries: Any, column: Column, pairs: Iterable[tuple[Any, Any]]) -> None:
+    item = column.children[1]
+    for key, value in pairs:
+        if item.type is DataType.MESSAGE:
+            _fill(entries[key], item.children, value)
+        else:
+            entries[key] = value
+
+
+def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
+    """The set columns of a row message; ``CorruptionError`` names the file where the bytes are none."""
+    columns = {column.number: column for column in table.columns}
+    try:
+        row = _read(row_class(table.definition).FromString(data), columns)
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(
+            f"{name} holds a row of table {table.name!r} that cannot be read: {error}.", next_step="Restore the file from a copy."
+        ) from None
+    for column in table.key_columns:
+        row.setdefault(column.field_name, column.zero)
+    return row
+
+
+def _read(message: Message, columns: Mapping[int, Column]) -> StorageRow:
+    row: StorageRow = {}
+    for field, value in message.ListFields():
+        column = columns.get(field.number)
+        if column is not None:
+            row[column.field_name] = _value(column, value)
+    return row
+
+
+def _value(column: Column, value: Any) -> Any:
+    if column.shape is Shape.MAP:
+        item = column.children[1]
+        return sorted((key, _single(item, entry)) for key, entry in value.items())
+    if column.shape is Shape.LIST:
+        return [_single(column, entry) for entry in value]
+    return _single(column, value)
+
+
+def _single(column: Column, value: Any) -> Any:
+    if column.type is DataType.MESSAGE:
+        return _read(value, {child.number: child for child in column.children})
+    if column.type is DataType.UUID and len(value) != 16:
+        raise ValueError(f"its {column.name} has {len(value)} bytes where a uuid has 16")
+    return value

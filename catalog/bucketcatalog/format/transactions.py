@@ -1,0 +1,266 @@
+"""Transactions between bytes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from ..errors import CorruptionError, UnsupportedFormat
+from ..model.cuts import Cut, Head
+from ..model.events import Event, EventKind, VersionName
+from ..model.tables import Table
+from ..v1 import log_pb2
+from .blocks import EncodedBlock, header_of
+from .boundaries import Boundary, boundary_message, boundary_of
+from .cuts import cut_message, cut_of, uuid_of
+from .definitions import parse_definition
+from .records import TagEntry, tag_message, tag_of
+from .rows import decode_row, encode_row
+from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
+from .segment_refs import SegmentReference, known_segments, segment_message
+from .segments import BlockPlace
+from .wire import field_spans
+
+MAX_ACTIONS = 64
+_BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
+_LAST_SEQUENCE = (1 << 31) - 1
+_NAMING = {EventKind.UPDATE: "an update", EventKind.PURGE: "a purge"}
+"""What has to name the version that it is about."""
+_WIRE_KINDS = {
+    EventKind.PUT: log_pb2.EVENT_KIND_PUT,
+    EventKind.UPDATE: log_pb2.EVENT_KIND_UPDATE,
+    EventKind.DELETE: log_pb2.EVENT_KIND_DELETE,
+    EventKind.PURGE: log_pb2.EVENT_KIND_PURGE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Names a transaction of the same timeline and fixes its content by its digest."""
+
+    revision: int
+    uuid: bytes
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """Names a transaction of any timeline that readers treat as absent."""
+
+    writer: str
+    link: Link
+
+    @property
+    def ref(self) -> tuple[str, Head]:
+        """Whose transaction it is, and where it stands."""
+        return self.writer, Head(self.link.revision, self.link.uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application's own number of a commit."""
+
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One commit as its file tells it.
+
+    Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
+    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
+    ``lost`` stands in for a file that could not be read, and has only its name; one that is ``voided`` has no events for readers.
+    """
+
+    writer: str
+    database: str
+    revision: int
+    uuid: bytes
+    commit_time: int
+    lateness_bound: int
+    parents: tuple[Link, ...] = ()
+    operation: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    application: Application | None = None
+    reads: Cut = field(default_factory=Cut)
+    tables: tuple[Table, ...] = ()
+    actions: tuple[Any, ...] = ()
+    blocks: tuple[BlockPlace, ...] = ()
+    segments: tuple[SegmentReference, ...] = ()
+    tags: tuple[TagEntry, ...] = ()
+    voids: tuple[Void, ...] = ()
+    boundary: Boundary | None = None
+    digest: bytes = b""
+    size: int = 0
+    lost: bool = False
+    voided: bool = False
+
+    @property
+    def head(self) -> Head:
+        """The transaction's place on its timeline."""
+        return Head(self.revision, self.uuid)
+
+    @property
+    def stamp(self) -> tuple[int, str, int, bytes]:
+        """What its events' stamps begin with."""
+        return (self.commit_time, self.writer, self.revision, self.uuid)
+
+    @property
+    def events(self) -> int:
+        """How many events it holds."""
+        in_segments = sum(run.rows for segment in self.segments for run in segment.runs)
+        return len(self.actions) + sum(place.header.rows for place in self.blocks) + in_segments
+
+
+def action_of(event: Event, table: Table) -> Any:
+    """The event as a message."""
+    action = log_pb2.Action(table=event.table, kind=_WIRE_KINDS[event.kind], row=encode_row(table, event.row), moved=event.moved)
+    if event.version is not None:
+        action.version.uuid, action.version.sequence = event.version.uuid, event.version.sequence
+    if event.has_expectation:
+        if event.expects is None:
+            action.expects.absent = True
+        else:
+            action.expects.version.uuid, action.expects.version.sequence = event.expects.uuid, event.expects.sequence
+    return action
+
+
+def event_of(action: Any, table: Table, name: str) -> Event:
+    """The event that a message of file ``name`` holds; ``CorruptionError`` where it names no version and has to, or by what is no name."""
+    try:
+        kind = EventKind(action.kind)
+    except ValueError:
+        raise UnsupportedFormat(
+            f"{name} holds an event of the unknown kind {action.kind}.",
+            next_step="Read it with a newer release of bucketcatalog.",
+        ) from None
+    version = _version_name(action.version, name) if action.HasField("version") else None
+    if version is None and kind in _NAMING:
+        raise CorruptionError(
+            f"{name} holds {_NAMING[kind]} that names no version: nobody can tell what it is about.",
+            next_step="Restore the file from a copy.",
+        )
+    what = action.expects.WhichOneof("what") if action.HasField("expects") else None
+    return Event(
+        table=action.table,
+        kind=kind,
+        row=decode_row(table, action.row, name),
+        version=version,
+        has_expectation=what is not None,
+        expects=_version_name(action.expects.version, name) if what == "version" else None,
+        moved=action.moved,
+    )
+
+
+def _version_name(message: Any, name: str) -> VersionName:
+    """The version that a message of file ``name`` names."""
+    if len(message.uuid) != 16 or message.sequence > _LAST_SEQUENCE:
+        raise CorruptionError(
+            f"{name} holds an event that names the version {message.uuid.hex()}:{message.sequence}, which can be none.",
+            next_step="Restore the file from a copy.",
+        )
+    return VersionName(message.uuid, message.sequence)
+
+
+def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks: Sequence[EncodedBlock]) -> bytes:
+    """The sealed bytes of a transaction with these events."""
+    message = log_pb2.Transaction(
+        format_version=FORMAT_VERSION,
+        required_features=[VOIDS] if transaction.voids else [],
+        writer=transaction.writer,
+        database=transaction.database,
+        revision=transaction.revision,
+        uuid=transaction.uuid,
+        commit_time=transaction.commit_time,
+        lateness_bound=transaction.lateness_bound,
+        actions=actions,
+    )
+    for link in transaction.parents:
+        message.parents.add(writer=transaction.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
+    if transaction.operation or transaction.metadata or transaction.metrics:
+        message.operation.name = transaction.operation
+        message.operation.metadata.update(transaction.metadata)
+        message.operation.metrics.update(transaction.metrics)
+    if transaction.application is not None:
+        message.application.id, message.application.version = transaction.application.id, transaction.application.version
+    if transaction.reads.heads:
+        message.reads.extend(cut_message(transaction.reads).writers)
+    for table in transaction.tables:
+        message.tables.add().MergeFromString(table.definition)
+    for block in blocks:
+        message.blocks.add().MergeFromString(block.data)
+    message.segments.extend(segment_message(reference) for reference in transaction.segments)
+    message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
+    message.voids.extend(map(void_message, transaction.voids))
+    if transaction.boundary is not None:
+        message.required_features.append(BOUNDARY)
+        message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
+    return seal(message.SerializeToString(deterministic=True))
+
+
+def void_message(void: Void) -> Any:
+    """The void as a message."""
+    link = void.link
+    return log_pb2.TransactionLink(writer=void.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
+
+
+def void_of(message: Any) -> Void:
+    """The void that a message holds."""
+    return Void(message.writer, _link_of(message))
+
+
+def _link_of(message: Any) -> Link:
+    return Link(message.revision, uuid_of(message), message.digest)
+
+
+def decode_transaction(data: bytes, name: str) -> Transaction:
+    """The transaction that the file ``name`` holds, its checksum checked."""
+    body = unseal(data, name, "a transaction")
+    try:
+        message = log_pb2.Transaction.FromString(body)
+        check_format(message, name)
+        blocks = tuple(_block_places(body, message.blocks, name))
+        return _transaction_of(message, blocks, data, name)
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
+
+
+def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...], data: bytes, name: str) -> Transaction:
+    """The transaction that a message holds; ``ValueError`` where it names something by what is no name."""
+    application = Application(message.application.id, message.application.version) if message.HasField("application") else None
+    stamp = (message.commit_time, message.writer, message.revision, message.uuid)
+    return Transaction(
+        writer=message.writer,
+        database=message.database,
+        revision=message.revision,
+        uuid=message.uuid,
+        commit_time=message.commit_time,
+        lateness_bound=message.lateness_bound,
+        parents=tuple(map(_link_of, message.parents)),
+        operation=message.operation.name,
+        metadata=dict(message.operation.metadata),
+        metrics=dict(message.operation.metrics),
+        application=application,
+        reads=cut_of(message.reads),
+        tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
+        actions=tuple(message.actions),
+        blocks=blocks,
+        segments=known_segments(message.segments, name),
+        tags=tuple(tag_of(entry, stamp) for entry in message.tags),
+        voids=tuple(map(void_of, message.voids)),
+        boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
+        digest=digest(data),
+        size=len(data),
+    )
+
+
+def _block_places(body: bytes, blocks: Any, name: str) -> Iterator[BlockPlace]:
+    """Where the blocks lie in the file: their rows are read by range when they are needed, and not kept."""
+    for (offset, length), block in zip(field_spans(body, _BLOCKS_FIELD), blocks, strict=True):
+        checksum = int.from_bytes(body[offset + length - 4 : offset + length], "little")
+        yield BlockPlace(name, offset, length, checksum, header_of(block.header))

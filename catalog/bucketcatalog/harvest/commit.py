@@ -1,0 +1,115 @@
+"""What a harvest commits: events collected and committed chunk by chunk beside the listing, with checkpoints now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+
+from ..model.tables import Table
+from ..query.snapshot import Snapshot
+from ..write.transaction import Committed
+from ..write.writer import Writer
+from .compare import Step
+from .mapping import OBJECTS, Bucket, deleted_keys, entry_rows, lost_keys, updated_rows
+
+
+class Chunks:
+    """Collects events and commits them, chunk by chunk, in one thread beside the walk: at most one chunk is under way.
+
+    Without a writer (a dry run) it commits nothing. What is still waiting when its ``with`` block raises is not committed.
+    """
+
+    def __init__(
+        self, writer: Writer | None, snapshot: Snapshot, bucket: Bucket, chunk_events: int, checkpoint_events: int
+    ) -> None:
+        self._writer = writer
+        self._bucket = bucket
+        self._limit = chunk_events
+        self._checkpoint_events = checkpoint_events
+        self._uncovered = sum(t.events for t in snapshot.view.tail if writer is not None and t.writer == writer.id)
+        self._covered = sum(t.live + t.tombstones + t.stubs for c in snapshot.view.checkpoints for t in c.totals.values())
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harvest-commit")
+        self._under_way: Future[None] | None = None
+        self._committed: list[Committed] = []
+        first = "update" if bucket.is_known else "put"
+        self._waiting: list[tuple[str, str, Any]] = [] if bucket.row is None else [(first, "buckets", bucket.row)]
+        self._count = 0
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The transactions committed so far."""
+        return tuple(committed.version for committed in self._committed)
+
+    def add(self, step: Step, table: Table = OBJECTS) -> None:
+        """The events of a step."""
+        if step.put is not None:
+            self._append("put", table.name, entry_rows(self._bucket, step.put, step.ids))
+        if step.update is not None and step.known is not None:
+            self._append("update", table.name, updated_rows(table, step.update, step.known))
+        if len(step.gone) and table is OBJECTS:
+            self._append("delete", table.name, deleted_keys(self._bucket, step.gone, step.versions))
+        elif len(step.gone) and step.lost is not None:
+            self._append("delete", table.name, lost_keys(table, step.lost, step.versions))
+        if self._count >= self._limit:
+            self.flush()
+
+    def add_failures(self, new: pa.Table, settled: pa.Table) -> None:
+        """Entries that cannot be catalogued, as found now, and those for which that is over."""
+        for kind, rows in (("put", new), ("delete", settled)):
+            if len(rows):
+                self._append(kind, "harvest_errors", rows)
+
+    def _append(self, kind: str, table: str, rows: pa.Table) -> None:
+        self._waiting.append((kind, table, rows))
+        self._count += len(rows)
+
+    def flush(self) -> None:
+        """Begin to commit what is waiting, once the chunk before it has been committed."""
+        self._settle()
+        waiting, self._waiting, self._count = self._waiting, [], 0
+        if waiting and self._writer is not None:
+            self._under_way = self._thread.submit(self._commit, self._writer, waiting)
+
+    def _commit(self, writer: Writer, events: Sequence[tuple[str, str, Any]]) -> None:
+        with writer.transaction(operation="harvest", metadata={"source": self._bucket.source, "bucket": self._bucket.name}) as tx:
+            for kind, table, rows in events:
+                if kind == "put":
+                    tx.put(table, rows)
+                elif kind == "update":
+                    tx.update(table, rows)
+                else:
+                    tx.delete(table, rows)
+        if tx.committed is not None:
+            self._committed.append(tx.committed)
+        self._uncovered += sum(len(rows) for _, _, rows in events)
+        if self._uncovered >= max(self._checkpoint_events, self._covered // 4):
+            self._checkpoint(writer)
+
+    def _checkpoint(self, writer: Writer) -> None:
+        """Keep the part of the log that readers have to replay small; a share of the whole, so that checkpoints cost O(events)."""
+        written = writer.checkpoint()
+        self._covered, self._uncovered = written.rows if written is not None else self._covered, 0
+
+    def _settle(self) -> None:
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            under_way.result()
+
+    def __enter__(self) -> Chunks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._settle()
+                if self._committed and self._writer is not None:
+                    self._writer.check()  # commits look only now and then, and success must not be claimed for half of a fork
+        finally:
+            if self._writer is not None and kind is not None and not issubclass(kind, Exception):
+                self._writer.close()  # first: who interrupts a run does not wait for a store that is away
+            self._thread.shutdown()
+            if self._writer is not None:
+                self._writer.close()

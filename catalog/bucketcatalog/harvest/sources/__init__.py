@@ -1,0 +1,1 @@
+"""What can be inventoried, each behind the same seam."""

@@ -1,0 +1,125 @@
+"""Ranges of segments and transactions from the store: indexes and blocks, each with one request and checked before it is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ..cache import Recent
+from ..errors import MissingObject, ObjectNotFound
+from ..format.blocks import BlockClass, decode_block
+from ..format.keyfilters import decode_filters
+from ..format.losses import Losses
+from ..format.segment_refs import SegmentReference, held_by_segment
+from ..format.segments import (
+    BlockPlace,
+    SegmentFile,
+    check_between,
+    check_block,
+    decode_index,
+    decode_segment_file,
+    held_by_block,
+    index_place,
+)
+from ..model.bloom import KeyFilter
+from ..model.facts import Facts
+from ..model.keys import EVERYTHING, KeyRange
+from ..model.paths import segment as segment_path
+from ..model.sortedfacts import SortedFacts
+from ..model.tables import Table
+from ..store.base import Store
+
+Filters = dict[tuple[str, BlockClass], KeyFilter]
+_KEPT_BYTES = 64 << 20
+_KEPT_SEALED_BYTES = 8 << 20
+
+
+def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
+    """The places of a segment's blocks: one range read, checked against the reference's digest."""
+    name = segment_path(reference.writer, database, reference.uuid)
+    sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: held_by_segment(reference))
+    return decode_index(sealed, name, reference).places
+
+
+def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
+    """What a segment of that size says of itself, without anybody who refers to it: two range reads."""
+    offset = index_place(_range(store, name, -9, 9, lambda: "a segment"), size, name)
+    data = _range(store, name, offset, size - 9 - offset, lambda: "a segment")
+    return decode_segment_file(data, offset, size, name)
+
+
+def read_index_and_filters(store: Store, database: str, reference: SegmentReference) -> tuple[tuple[BlockPlace, ...], Filters]:
+    """The places of a segment's blocks and the filters over their keys, none where it has none: one range read, checked as above."""
+    if not reference.filters_length:
+        return read_index(store, database, reference), {}
+    name = segment_path(reference.writer, database, reference.uuid)
+    start, stop = reference.filters_offset, reference.index_offset + reference.index_length
+    data = _range(store, name, start, stop - start, lambda: held_by_segment(reference))
+    check_between(data[reference.filters_length : reference.index_offset - start], name, reference)
+    index = decode_index(data[reference.index_offset - start :], name, reference)
+    return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)
+
+
+def read_block(
+    store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> Facts:
+    """The facts of one block, or those of ``keys`` and ``columns`` alone: one range read, checked against the block's place."""
+    return decode_block(_sealed(store, place, table), table, place.name, columns, keys)
+
+
+class Blocks:
+    """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
+
+    With ``losses`` a block that cannot be read is noted there, and who reads its slice leaves its keys out. Threads may share it; a pickle
+    is of the store and of whether losses are noted.
+    """
+
+    def __init__(self, store: Store, losses: Losses | None = None) -> None:
+        self.store = store
+        self.losses = losses
+        self._kept: Recent[tuple[str, int, frozenset[str] | None], SortedFacts] = Recent(_KEPT_BYTES, _size)
+        self._sealed: Recent[tuple[str, int], bytes] = Recent(_KEPT_SEALED_BYTES, len)
+
+    def __reduce__(self) -> tuple[type[Blocks], tuple[Store, Losses | None]]:
+        return Blocks, (self.store, self.losses)
+
+    def shared(
+        self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange, *, again: bool = False
+    ) -> SortedFacts:
+        """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole.
+
+        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store.
+        """
+        name = place.name, place.offset, None if columns is None else frozenset(columns)
+        found = self._kept.get(name)
+        if found is None:
+            found = SortedFacts.of(decode_block(self._data(place, table, again=again), table, place.name, columns), table)
+            self._kept.put(name, found)
+        return found.within(keys)
+
+    def _data(self, place: BlockPlace, table: Table, *, again: bool) -> bytes:
+        name = place.name, place.offset
+        data = self._sealed.get(name)
+        if data is None:
+            data = _sealed(self.store, place, table)
+            if again:
+                self._sealed.put(name, data)
+        return data
+
+
+def _size(facts: SortedFacts) -> int:
+    return int(facts.facts.rows.nbytes + facts.facts.transactions.nbytes + facts.keys.nbytes)
+
+
+def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
+    data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place, table))
+    check_block(data, place, table)
+    return data
+
+
+def _range(store: Store, name: str, offset: int, length: int, held: Callable[[], str]) -> bytes:
+    try:
+        return store.get_range(name, offset, length)
+    except ObjectNotFound:
+        lost = MissingObject(f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store.")
+        lost.name = name
+        raise lost from None

@@ -1,0 +1,300 @@
+"""Owning a timeline: opening it, publishing transactions on it, and noticing somebody else who does.
+
+There is one writer for a writer id and database at a time. No listing is made for a commit: foreign transactions are looked for when
+the timeline is opened, before each checkpoint, and when the last look is older than 30 s (DESIGN.md, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, replace
+
+from .. import clock
+from ..errors import (
+    ClockSkew,
+    CommitUnknown,
+    ForeignBranch,
+    InvalidOption,
+    MissingObject,
+    OutcomeUnknown,
+    StaleRead,
+    StoreError,
+)
+from ..format.checkpoints import Checkpoint
+from ..format.sealing import digest
+from ..format.transactions import Link, Transaction
+from ..model import paths
+from ..model.cuts import Head
+from ..model.names import COMPACTOR_PREFIX
+from ..store.retry import for_seconds, put_persistently
+from .discovery import horizon_of
+from .files import LogFiles
+
+MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
+MAX_CLOCK_SKEW = 60 * 1_000_000
+LOOK_WITHIN = 30 * 1_000_000
+MAX_SNAPSHOT_AGE = 6 * 3_600 * 1_000_000
+"""Microseconds for which what a process has read may be used: by readers, and by writers for what they commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A writer's promises in microseconds: how long a commit may take to reach the store, and how wrong its clock may be."""
+
+    commit_delay: int = MAX_COMMIT_DELAY
+    clock_skew: int = MAX_CLOCK_SKEW
+
+    def __post_init__(self) -> None:
+        """``InvalidOption`` where a limit is wider than what readers and other writers count on."""
+        if not (0 <= self.commit_delay <= MAX_COMMIT_DELAY and 0 <= self.clock_skew <= MAX_CLOCK_SKEW):
+            raise InvalidOption(
+                f"A writer cannot have the limits {self.commit_delay / 1e6:g} s and {self.clock_skew / 1e6:g} s.",
+                next_step=f"Allow at most {MAX_COMMIT_DELAY / 1e6:g} s of delay and {MAX_CLOCK_SKEW / 1e6:g} s of skew.",
+            )
+
+    @property
+    def lateness_bound(self) -> int:
+        """Microseconds after its commit time by which a transaction is in the store, or never will be."""
+        return self.commit_delay + self.clock_skew
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class OwnTimeline:
+    """One writer's timeline, held open for commits.
+
+    Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;
+    ``next_revision`` is larger than every revision known; commit times rise. Once a put was interrupted the timeline is ``doubtful``:
+    what it put may be there, so nothing may be published behind it before it was opened again. Once it is ``closed`` no request of a
+    commit that is under way in another thread is tried again. One that ``joins`` is opened whatever branches it has, and follows them all.
+    """
+
+    def __init__(self, files: LogFiles, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
+        self.files = files
+        self.writer = writer
+        self.limits = limits
+        self._now = now
+        self._known: set[Head] = set()
+        self.parents: tuple[Link, ...] = ()
+        self.next_revision = 0
+        self.last_commit_time = 0
+        self.doubtful = False
+        self.closed = False
+        self._joins = joins
+        covering = [] if joins else self._covering()
+        self._list_from = max((self._list_from_of(checkpoint) for checkpoint in covering), default=0)
+        self._covered = max((head for checkpoint in covering for head in checkpoint.cut.of_writer(writer)), default=None)
+        self._floor = 0
+        self._open()
+
+    def _covering(self) -> list[Checkpoint]:
+        """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
+        compactors = [name for name in self.files.writers() if name.startswith(COMPACTOR_PREFIX) and name != self.writer]
+        newest = [(maker, next(self.files.checkpoints(maker), None)) for maker in (self.writer, *compactors)]
+        found = [self.files.checkpoint(maker, head) for maker, head in newest if head is not None]
+        return [checkpoint for checkpoint in found if self.writer in checkpoint.coverage]
+
+    def _list_from_of(self, checkpoint: Checkpoint) -> int:
+        """Where to list from: from there on strays can be found that the checkpoint does not cover, and the newest that it does."""
+        return min(checkpoint.coverage[self.writer].list_from, checkpoint.cut.newest_revision(self.writer))
+
+    def _open(self) -> None:
+        listed = list(self.files.transactions(self.writer, self._list_from))
+        self._looked = clock.monotonic()
+        self._refuse_shortened(listed)
+        if listed and not _is_plain(listed):
+            listed = self._not_pruned(listed)
+        self._known = set(listed)
+        heads = self._heads(listed)
+        self._refuse_forks(heads, listed)
+        self.parents = tuple(
+            sorted((Link(t.revision, t.uuid, t.digest) for t in heads), key=lambda link: (link.revision, link.uuid))
+        )
+        self.next_revision = max((t.revision for t in heads), default=-1) + 1
+        self.last_commit_time = max((t.commit_time for t in heads), default=0)
+
+    def _not_pruned(self, listed: list[Head]) -> list[Head]:
+        """Those of the transactions that lie where nothing was deleted: of one before that nobody can tell what it follows."""
+        horizon = horizon_of(self.files)
+        if horizon is not None:
+            self._floor = horizon.floor(self.writer)
+            self._list_from = max(self._list_from, min(self._floor, horizon.cut.newest_revision(self.writer)))
+        return [head for head in listed if head.revision >= self._list_from]
+
+    def _refuse_shortened(self, listed: list[Head]) -> None:
+        """``MissingObject`` where the timeline ends before what a checkpoint covers: its revisions would be given a second time."""
+        if self._covered is not None and self._covered.revision > max(listed, default=Head(-1, b"")).revision:
+            name = paths.transaction(self.writer, self.files.database, self._covered.revision, self._covered.uuid)
+            raise MissingObject(
+                f"{name} is gone, with which the timeline of {self.writer!r} ended.",
+                next_step="Restore the file from a copy of the store, or write under another writer id.",
+            )
+
+    def _heads(self, listed: list[Head]) -> list[Transaction]:
+        if not listed:
+            return []
+        if _is_plain(listed):
+            return [self.files.transaction(self.writer, listed[-1])]
+        every = {head: self.files.transaction(self.writer, head) for head in listed}
+        followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
+        gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
+        if gone:
+            name = paths.transaction(self.writer, self.files.database, gone[0].revision, gone[0].uuid)
+            raise MissingObject(
+                f"{name} is gone. Later transactions follow it.", next_step="Restore the file from a copy of the store."
+            )
+        return [t for head, t in every.items() if head not in followed]
+
+    def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:
+        """One stray transaction of a crashed predecessor is joined; anything more is refused."""
+        if len(heads) <= 1 or self._joins:
+            return
+        every = {head: self.files.transaction(self.writer, head) for head in listed}
+        if len(heads) == 2 and any(_is_stray(stray, heads, every) for stray in heads):
+            return
+        raise ForeignBranch(
+            f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
+            f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
+            next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
+            "join the branches: bucketcatalog repair CATALOG --join WRITER.",
+        )
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether what the next transaction follows lies in the future, so that others must be asked whether it is voided."""
+        return self.last_commit_time > self._now() + self.limits.clock_skew  # by this machine's clock: no commit asks for it
+
+    def pardon(self, voided: Container[tuple[str, Head]]) -> None:
+        """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them.
+
+        What lies before one that was pruned is not later than the horizon, which is all that is known of it.
+        """
+        times, pending = [0], [Head(link.revision, link.uuid) for link in self.parents]
+        while pending:
+            head = pending.pop()
+            if (self.writer, head) not in voided:
+                times.append(head.commit_time)
+                continue
+            try:
+                pending += [Head(link.revision, link.uuid) for link in self.files.transaction(self.writer, head).parents]
+            except MissingObject:
+                horizon = horizon_of(self.files)
+                if horizon is None or head.revision >= horizon.floor(self.writer):
+                    raise
+                times.append(horizon.time)
+        self.last_commit_time = max(times)
+
+    def look(self, *, force: bool = False) -> None:
+        """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
+        if not force and clock.monotonic() - self._looked < LOOK_WITHIN / 1e6:
+            return
+        listed = list(self.files.transactions(self.writer, self._list_from))
+        self._looked = clock.monotonic()
+        self.meet(listed)
+        self._forget_settled()
+
+    def meet(self, heads: Iterable[Head]) -> None:
+        """``ForeignBranch`` where one of these transactions of the timeline is not known."""
+        foreign = sorted(head for head in heads if head.revision >= self._list_from and head not in self._known)
+        if foreign:
+            raise ForeignBranch(
+                f"Another process writes as {self.writer!r} in database {self.files.database!r}: revision {foreign[0].revision} "
+                f"({paths.uuid_text(foreign[0].uuid)}) is not ours. What was acknowledged on either branch is kept.",
+                next_step="Give each process a writer id of its own, none of them this one.",
+            )
+
+    def _forget_settled(self) -> None:
+        """Stop listing revisions that are too old for strays."""
+        oldest = self._now() - 2 * self.limits.lateness_bound
+        recent = [head.revision for head in self._known if head.commit_time >= oldest]
+        self._list_from = max(self._list_from, min(recent, default=self.next_revision - 1))
+        self._known = {head for head in self._known if head.revision >= self._list_from}
+
+    def patience(self) -> Callable[[], bool]:
+        """Gives up once what precedes a put has taken as long as a put may take, or the timeline was closed."""
+        is_over = for_seconds(self.limits.commit_delay / 1e6)
+        return lambda: self.closed or is_over()
+
+    def commit_time(self, after: int) -> int:
+        """The commit time of the next transaction, which comes after the time ``after`` of all that it has read.
+
+        ``ClockSkew`` where the machine's clock and the store's differ too much, or where the time would lie ahead of the store's.
+        """
+        # The store may have let us wait: nothing may come in between.
+        store_now, now = self.files.time_for(self.writer), self._now()
+        if abs(now - store_now) > self.limits.clock_skew:
+            raise ClockSkew(
+                f"This machine's clock is {abs(now - store_now) / 1e6:.1f} s {'ahead of' if now > store_now else 'behind'} the store's.",
+                next_step=f"Set the clock right; {self.limits.clock_skew / 1e6:.0f} s are allowed.",
+            )
+        time = max(now, self.last_commit_time + 1, after + 1)
+        if time > store_now + self.limits.clock_skew:
+            raise ClockSkew(
+                f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
+                f"{(time - store_now) / 1e6:.1f} s in the future.",
+                next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
+            )
+        return time
+
+    def refuse_stale(self, commit_time: int, read_at: int | None) -> None:
+        """``StaleRead`` where a transaction might land more than ``MAX_SNAPSHOT_AGE`` after it looked at the catalog.
+
+        What it found there may have been collected since: data that it names, or an id that it goes on using.
+        """
+        if read_at is not None and commit_time + self.limits.lateness_bound > read_at + MAX_SNAPSHOT_AGE:
+            raise StaleRead(
+                f"The transaction looked at the catalog {(commit_time - read_at) / 3.6e9:.1f} h ago, and what it found may be gone.",
+                next_step=f"Begin it again, and commit it within {MAX_SNAPSHOT_AGE / 3.6e9:.0f} h.",
+            )
+
+    def publish(self, transaction: Transaction, data: bytes) -> Transaction:
+        """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""
+        name = paths.transaction(self.writer, self.files.database, transaction.revision, transaction.uuid)
+        self.doubtful = True
+        self._put(name, data, transaction.commit_time + self.limits.commit_delay)
+        self.doubtful = False
+        committed = replace(transaction, digest=digest(data), size=len(data))
+        self._known.add(committed.head)
+        self.parents = (Link(committed.revision, committed.uuid, committed.digest),)
+        self.next_revision = committed.revision + 1
+        self.last_commit_time = committed.commit_time
+        return committed
+
+    def _put(self, name: str, data: bytes, deadline: int) -> None:
+        """Put until it is certain. No put is begun behind the deadline, and one that ends behind it does not count."""
+        why = "no time was left to try"
+        if self._now() <= deadline:
+            try:
+                put_persistently(self.files.store, name, data, lambda: self.closed or self._now() > deadline)
+            except OutcomeUnknown as error:
+                why = error.message
+            except StoreError:
+                self.doubtful = False  # refused each time: nothing is there
+                raise
+            else:
+                if self._now() <= deadline:
+                    return
+                why = "the store took too long"
+        raise CommitUnknown(
+            f"{name} was not published in time, or whether it was cannot be told: {why.rstrip('.')}.",
+            next_step="Open the writer again: it finds the transaction if it is there.",
+        )
+
+
+def _is_plain(listed: list[Head]) -> bool:
+    """Whether every revision from the first to the last has one transaction."""
+    return len({head.revision for head in listed}) == len(listed) == listed[-1].revision - listed[0].revision + 1
+
+
+def _is_stray(stray: Transaction, heads: list[Transaction], every: dict[Head, Transaction]) -> bool:
+    """Whether everything that ``stray`` follows is among the ancestors of the other head."""
+    (other,) = (t for t in heads if t is not stray)
+    ancestors: set[Head] = set()
+    pending = [other.head]
+    while pending:
+        head = pending.pop()
+        if head not in ancestors:
+            ancestors.add(head)
+            pending += [Head(link.revision, link.uuid) for link in every[head].parents] if head in every else []
+    return all(Head(link.revision, link.uuid) in ancestors for link in stray.parents)

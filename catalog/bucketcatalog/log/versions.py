@@ -1,0 +1,166 @@
+"""Which cut a time or a version names, and the view of it.
+
+A tag names what it names now, whatever cut is looked at: the entries of tags are those of the newest view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from ..errors import CorruptionError, HistoryPruned, InvalidOption, InvalidTime, InvalidVersion, MissingObject
+from ..format.records import TagEntry
+from ..model.cuts import Cut
+from ..model.names import is_data_writer, is_maintainer, is_tag_name
+from ..model.times import Time, parse_causal, parse_time, shown_time
+from .ancestry import rests_on_what_is_gone, version_view
+from .discovery import newest_view
+from .files import LogFiles
+from .following import causal_cut
+from .horizon import FROM_THEN_ON, Horizon
+from .kept import KeptCheckpoints, is_of_source
+from .pruned import kept_is_gone
+from .tags import TagState, tags_of
+from .view import View
+
+Version = str | int
+
+
+def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+    """The view of now, of a time, or of a version; ``InvalidTime`` or ``InvalidVersion`` where there is none.
+
+    ``HistoryPruned`` where it lies before the horizon. ``look`` gives the view of now.
+    """
+    if timestamp is not None and version is not None:
+        raise InvalidOption("A snapshot has a timestamp or a version, not both.", next_step="Give one of them.")
+    if timestamp is None and version is None:
+        return look()
+    try:
+        try:
+            return _past_view(files, look, timestamp, version)
+        except MissingObject:
+            return _past_view(files, look, timestamp, version)  # if it was pruned meanwhile, the horizon says so by now
+    except HistoryPruned as error:
+        raise _naming_tags(error, files, look()) from None
+
+
+def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+    writers = files.writers()
+    now = look() if any(map(is_maintainer, writers)) else None  # nobody else deletes anything
+    horizon = now.horizon if now is not None else None
+    if timestamp is not None:
+        time = parse_time(timestamp)
+        _refuse_future(files, time)
+        if horizon is not None and time < horizon.time:
+            raise horizon.refusal(f"The time {shown_time(time)}")
+        return newest_view(files, before=time, horizon=horizon, writers=writers)
+    cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
+    try:
+        return version_view(files, cut, horizon, writers)
+    except (HistoryPruned, CorruptionError) as error:
+        tags = [] if now is None else [tag for tag in _given(now) if tag.cut == cut]
+        if now is None or not tags:
+            raise
+        return _tagged_view(files, max(tags, key=lambda tag: tag.stamp), now, error)
+
+
+def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned | CorruptionError) -> View:
+    """The view of a tag's cut from the transactions, which stay until it has a checkpoint: where it has none, or none can be read."""
+    try:
+        return version_view(files, tag.cut)
+    except (MissingObject, InvalidVersion):
+        if isinstance(error, CorruptionError):
+            raise error from None
+        if now.horizon is None or not rests_on_what_is_gone(files, tag.cut, now.horizon):
+            raise  # nobody was allowed to delete that
+        if is_of_source(files, now.cut, tag):
+            raise error from None
+        raise KeptCheckpoints.listed(files).unread_of(tag.cut) or kept_is_gone(files, tag, now.horizon) from None
+
+
+def _naming_tags(error: HistoryPruned, files: LogFiles, now: View) -> HistoryPruned:
+    """The error with a tag to read instead, where there are any that can be read."""
+    try:
+        tag = next((tag for tag in _given(now) if not is_of_source(files, now.cut, tag)), None)
+    except CorruptionError:
+        tag = None  # a reader is told what was pruned, not what else is wrong
+    if tag is None:
+        return error
+    others = f"Read a time from then on, a version that contains that one, or a tag, such as {tag.name!r}."
+    return HistoryPruned(error.message, next_step=others)
+
+
+@contextmanager
+def without_naming_tags() -> Iterator[None]:
+    """What is pruned is said within without naming tags, for where these do not help."""
+    try:
+        yield
+    except HistoryPruned as error:
+        raise HistoryPruned(error.message, next_step=FROM_THEN_ON) from None
+
+
+def _given(view: View) -> list[TagEntry]:
+    """The tags that name something, by name."""
+    return [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
+
+
+def _refuse_future(files: LogFiles, time: int) -> None:
+    now = files.store.now_us()
+    if time > now:
+        newest = newest_view(files).newest_commit_time
+        if time > newest:
+            ahead = timedelta(microseconds=time - max(now, newest))
+            raise InvalidTime(
+                f"The time {shown_time(time)} lies after now and after the newest commit, by {ahead} (days, hours:minutes:seconds).",
+                next_step="Ask for a time that has passed.",
+            )
+
+
+def _cut(files: LogFiles, look: Callable[[], View], text: str, horizon: Horizon | None) -> Cut:
+    causal = parse_causal(text)
+    if causal is None:
+        return _tagged(tags_of(look()).get(text), text) if is_tag_name(text) else Cut.parse(text)
+    writer, revision = causal
+    return _causal_cut(files, _only_writer(files, revision) if writer is None else writer, revision, horizon)
+
+
+def _tagged(known: TagState | None, name: str) -> Cut:
+    """The cut that a tag names."""
+    if known is None:
+        raise InvalidVersion(
+            f"There is no tag {name!r}, and it is neither a time nor another version.",
+            next_step="See bucketcatalog tag CATALOG for the tags there are. A time is ISO 8601, such as 2024-05-01T12:00:00Z, or @ "
+            "and microseconds; a version is a snapshot's, WRITER@REVISION, a revision or a tag.",
+        )
+    if known.latest.dropped:
+        raise InvalidVersion(
+            f"The tag {name!r} was dropped by {known.latest.stamp[1]!r} at {shown_time(known.latest.stamp[0])}. "
+            f"It named the version {known.latest.cut}.",
+            next_step="Read that version, or give the name to it again: bucketcatalog tag CATALOG NAME VERSION.",
+        )
+    return known.latest.cut
+
+
+def _only_writer(files: LogFiles, revision: int) -> str:
+    writers = [w for w in files.writers() if is_data_writer(w) and next(files.timeline(w), None) is not None]
+    if len(writers) != 1:
+        raise InvalidVersion(
+            f"The version {revision} needs a writer: the database has {', '.join(writers) or 'none'}.",
+            next_step=f"Use WRITER@{revision}.",
+        )
+    return writers[0]
+
+
+def _causal_cut(files: LogFiles, writer: str, revision: int, horizon: Horizon | None) -> Cut:
+    """What the commit at a revision had read, and itself."""
+    at = files.at_revision(writer, revision)
+    if not at and horizon is not None and revision < horizon.floor(writer):
+        raise horizon.refusal(f"The version {writer}@{revision}")
+    if len(at) != 1:
+        there = " and ".join(head.uuid.hex() for head in at)
+        raise InvalidVersion(
+            f"Writer {writer!r} has {'several commits' if at else 'no commit'} at revision {revision}{': ' + there if at else ''}.",
+            next_step="Use a snapshot's version." if at else "See bucketcatalog log for the revisions there are.",
+        )
+    return causal_cut(files, writer, at[0], horizon)

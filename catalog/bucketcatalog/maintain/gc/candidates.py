@@ -1,0 +1,158 @@
+"""Candidates: the tombstones that may be forgotten, as rows that say all that is asked of them later, and who needs their data.
+
+Only these rows are held, so many at a time; what may need their data is read past them, slice by slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...log.view import View
+from ...model.facts import Facts, Kind
+from ...model.render import output_schema, render
+from ...model.tables import Column, Table
+from ...state.contents import Contents
+from ...state.orders import plan_ended
+from ...state.overlay import Part
+from ...state.tables import TableBase
+from ...write.references import ids, references, stored_column
+from .judging import judge, masked
+from .parents import Distinct, ParentIds, external_column, parent_ids, states
+from .pins import Mask, Pins
+
+VERSION = "_version"
+REFERENCE = "_reference"
+ID = "_id"
+EXTERNAL = "_external"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What rows are judged by, at one cut: up to when versions must have ended, by table, and what pins them. Picklable.
+
+    ``owners`` are the ids of each parent table's rows; ``children`` the tables whose rows each parent table owns.
+    """
+
+    limits: Mapping[str, int]
+    pins: Pins
+    owners: Mapping[str, ParentIds] = field(default_factory=dict)
+    children: Mapping[str, list[Table]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, contents: Contents, limits: Mapping[str, int], earlier: View | None = None) -> Rules:
+        """The rules for a cut; reads its parent tables. What the tags of an ``earlier`` view keep is kept too."""
+        tables = contents.definitions.usable()
+        children: dict[str, list[Table]] = {}
+        for table in tables:
+            if table.parent is not None and table.parent.table in contents.definitions:
+                children.setdefault(table.parent.table, []).append(table)
+        owners = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
+        return cls(limits, Pins.of(contents.view, earlier), owners, children)
+
+    def external(self, facts: Facts, table: Table) -> Mask:
+        """Which rows have an external parent."""
+        owners = self.owners.get(table.parent.table) if table.parent is not None else None
+        return owners.owns(facts, table) if owners is not None else np.zeros(len(facts), dtype=bool)
+
+
+def ended_states(base: TableBase, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
+    """Tombstones of a table, with these row columns: at least all that ended at or before a commit time."""
+    yield from states(base, Part.TOMBSTONES, columns, plan_ended(base, until))
+
+
+def read_columns(table: Table) -> list[Column]:
+    """The row columns that judging a table's versions takes: key, data reference, id, parent's id, and whether it is external."""
+    names = {
+        *table.key,
+        *table.data_reference,
+        *([table.id] if table.id else []),
+        *([table.parent.column] if table.parent else []),
+    }
+    says = external_column(table)
+    return [table.by_name[name] for name in sorted(names)] + ([says] if says is not None else [])
+
+
+def candidate_schema(table: Table) -> pa.Schema:
+    """The columns of a candidate: key and data reference as people see them, its version, and what it is judged by."""
+    names = [*dict.fromkeys([*table.key, *table.data_reference]), VERSION]
+    judged = [(REFERENCE, pa.binary()), (ID, pa.binary()), (EXTERNAL, pa.bool_())]
+    return pa.schema([*output_schema(table, columns=names), *(pa.field(name, kind) for name, kind in judged)])
+
+
+def candidates_in(facts: Facts, table: Table, rules: Rules) -> tuple[pa.Table, int]:
+    """The candidates among the rows of a state, and how many more a tag alone keeps.
+
+    A row that says that its children's data is somebody else's is none: nobody is to forget that.
+    """
+    judged = judge(facts, limit=rules.limits[table.name], pins=rules.pins, external=np.zeros(len(facts), dtype=bool))
+    chosen, says = judged.candidates, external_column(table)
+    if says is not None and table.name in rules.children:
+        chosen = chosen & ~np.asarray(pc.fill_null(stored_column(facts, says), False))
+    found = facts.filter(pa.array(chosen))
+    schema = candidate_schema(table)
+    shown = render(found, table, output_schema(table, columns=schema.names[:-3]))
+    own = ids(found, table.by_name[table.id]) if table.id is not None else pa.nulls(len(found), pa.binary())
+    columns = [*shown.columns, references(found, table), own, pa.array(rules.external(found, table))]
+    return pa.table(columns, schema=schema), int(judged.pinned.sum())
+
+
+def waiting_in(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
+    """How many of a state's tombstones ended at or before the limit, and how many of these after the boundary."""
+    there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.numbers("_purged") == 0)
+    waiting = there & (facts.end_times() <= limit)
+    return int(waiting.sum()), int((waiting & (facts.end_times() > boundary)).sum())
+
+
+def needed_in(facts: Facts, table: Table, rules: Rules) -> pa.Array:
+    """The references that versions among the rows of a state need, each once."""
+    judged = judge(facts, limit=rules.limits[table.name], pins=rules.pins, external=rules.external(facts, table))
+    return masked(references(facts.filter(pa.array(judged.needs)), table), np.ones(int(judged.needs.sum()), dtype=bool))
+
+
+def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: pa.Array) -> Mask:
+    """Which of the wanted references some version of these tables needs: the anti-join, a slice of keys after the other."""
+    found = np.zeros(len(wanted), dtype=bool)
+    for table in tables:
+        for facts in states(contents.base(table.name), Part.EVERYTHING, needing_columns(table)):
+            found |= np.asarray(pc.is_in(wanted, value_set=needed_in(facts, table, rules)))
+    return found
+
+
+def owning(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
+    """Those of the wanted ids of a parent table's rows that own rows which are not purged, while no live row carries the id."""
+    ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.owners[table.name].live)))
+    found = Distinct()
+    for child in rules.children[table.name] if len(ended) else ():
+        for facts in states(contents.base(child.name), Part.EVERYTHING, [owner_column(child)]):
+            values = owned_in(facts, child)
+            found.add(values.filter(pc.is_in(values, value_set=ended)))
+    return found.values()
+
+
+def owned_in(facts: Facts, child: Table) -> pa.Array:
+    """The ids of the parents of a state's rows that are not purged, each once."""
+    there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_purged") == 0)
+    return masked(ids(facts, owner_column(child)), there)
+
+
+def owner_column(child: Table) -> Column:
+    """The column that holds the id of a row's parent."""
+    assert child.parent is not None
+    return child.by_name[child.parent.column]
+
+
+def needing_columns(table: Table) -> list[Column]:
+    """The row columns that say what data a version needs."""
+    names = {*table.data_reference, *([table.parent.column] if table.parent else [])}
+    return [table.by_name[name] for name in sorted(names)]
+
+
+def batches(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    """The rows, so many at a time."""
+    for start in range(0, len(rows), size):
+        yield rows.slice(start, size)

@@ -1,0 +1,273 @@
+"""Collecting in one process: a boundary is published, waited out, looked at again; then data is deleted and versions are forgotten.
+
+One run does one step of that: it collects by the boundary that an earlier run has published long enough ago, and publishes the next one
+for the run after it. Only what a deleter reports as gone is purged, so a run that dies anywhere is finished by the next, and runs at the
+same time do the same work twice. At most ``HELD`` candidates are in memory; each so many read the table's references once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.boundaries import Boundary
+from ...log.boundaries import boundaries_of
+from ...log.view import View
+from ...model.arrays import one_chunk
+from ...model.tables import Table
+from ...query.snapshot import Snapshot
+from ...state.contents import Contents
+from ...write.references import by_space, space_of
+from ...write.writer import Writer
+from .boundary import Known, grace_of, next_boundary, settled
+from .candidates import (
+    EXTERNAL,
+    ID,
+    REFERENCE,
+    VERSION,
+    Rules,
+    batches,
+    candidates_in,
+    ended_states,
+    needed,
+    owning,
+    read_columns,
+    waiting_in,
+)
+from .deleters import Deleter, Pretending, deleter_for
+from .pins import Mask
+
+HELD = 1 << 19
+"""Candidates that are held at a time."""
+BATCH = 1 << 14
+"""References that a deleter is given at a time, and versions that a transaction purges."""
+OPERATION = "gc"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a run did, or in a dry run what it would do once its boundary has been waited out. Times are in microseconds.
+
+    ``boundary`` is up to when versions must have ended that this run collected; ``published`` the boundary that it published for a later
+    one, which may collect from ``usable_from`` on. Counts of tombstones: ``waiting`` ended long enough ago, be the boundary waited out
+    or not; ``purged`` were forgotten, of these ``shared`` while their data stays for another version, ``external`` while it is
+    somebody else's; ``tagged`` are kept by a tag, ``owners`` because they own rows. Counts of references: ``garbage`` is needed by
+    nothing, ``deleted`` of it is gone, ``failed`` is not, ``left`` had no deleter. ``problems`` are what deleters said, the first few.
+    """
+
+    database: str
+    dry_run: bool
+    boundary: int = 0
+    published: int = 0
+    usable_from: int = 0
+    waiting: int = 0
+    purged: int = 0
+    shared: int = 0
+    external: int = 0
+    tagged: int = 0
+    owners: int = 0
+    garbage: int = 0
+    deleted: int = 0
+    failed: int = 0
+    left: int = 0
+    problems: tuple[str, ...] = ()
+
+    def plus(self, **counts: int) -> Collected:
+        """With these counts added."""
+        return replace(self, **{name: getattr(self, name) + count for name, count in counts.items()})
+
+
+Rows: TypeAlias = list[tuple[Table, pa.Table]]
+"""Candidates of several tables of one space."""
+
+
+def known_boundary(view: View) -> Known:
+    """The boundary that collection goes by: of all that the view knows the one that reaches farthest."""
+    boundary = boundaries_of(view).data
+    return Known() if boundary is None else Known(boundary.data, boundary.stamp[0])
+
+
+def limits_of(snapshot: Snapshot, grace: int, boundary: int) -> dict[str, int]:
+    """For each table up to when its versions must have ended; an error where a table is not defined, for it may name any data."""
+    tables = [snapshot.table(name) for name in snapshot.names]
+    return {table.name: min(boundary, snapshot.view.observed - grace_of(table, grace)) for table in tables}
+
+
+def reach(snapshot: Snapshot, grace: int) -> int:
+    """How far a boundary may reach that is published now: as far as the table needs that keeps its tombstones the shortest."""
+    shortest = min([grace, *(grace_of(snapshot.table(name), grace) for name in snapshot.names)])
+    return next_boundary(snapshot.view, shortest)
+
+
+class Workers(Protocol):
+    """Does the work of a run that grows with the tables: in this process, or on executors."""
+
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
+        """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
+        ...
+
+    def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
+        """Collect everything at a cut by these rules; without a writer nothing is done but counting."""
+        ...
+
+
+def dry_run_of(snapshot: Snapshot, workers: Workers, grace: int) -> Collected:
+    """What collection would do by the boundary that could be published now. No deleter is asked; what there is is taken to succeed."""
+    known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
+    rules = Rules.of(snapshot, limits_of(snapshot, grace, boundary))
+    begun = Collected(snapshot.database, True, boundary=boundary, usable_from=known.usable_from if known.data else 0)
+    return workers.collect(snapshot, rules, None, begun)
+
+
+def collect(look: Callable[[], Snapshot], writer: Writer, workers: Workers, grace: int, *, force: bool) -> Collected:
+    """One run; see ``Collected``. ``force`` publishes a boundary and does not wait: for where nobody else reads or writes."""
+    snapshot = look()
+    known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
+    done = Collected(snapshot.database, False)
+    if force and boundary > known.data:
+        _publish(writer, snapshot, boundary)
+        snapshot = look()
+        known = known_boundary(snapshot.view)
+        done = replace(done, published=boundary)
+    if force or known.is_usable(snapshot.view.observed):
+        # A listing is of no one moment: it may show that a tag was dropped, and not the one that whoever restores has given before.
+        earlier, snapshot = snapshot.view, look()
+        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data), earlier)
+        done = workers.collect(snapshot, rules, writer, replace(done, boundary=known.data))
+    waiting, beyond = workers.waiting(snapshot, limits_of(snapshot, grace, boundary), known.data)
+    done = replace(done, waiting=waiting)
+    if beyond and not force and (not known.data or done.boundary):
+        return replace(done, published=boundary, usable_from=_publish(writer, snapshot, boundary).usable_from)
+    return done if force else replace(done, usable_from=known.usable_from if known.data else 0)
+
+
+def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> Known:
+    """Publish how far collection will reach."""
+    published = writer.bound(OPERATION, Boundary(data=boundary, settled=settled(snapshot.view)))
+    return Known(boundary, published.stamp[0])
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Does the work in this process, with a deleter or without."""
+
+    deleter: Deleter | None = None
+
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
+        """See ``Workers``."""
+        bases = [(snapshot.base(name), limit) for name, limit in limits.items()]
+        counts = [waiting_in(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
+        return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
+
+    def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
+        """See ``Workers``."""
+        deleter = self.deleter if writer is not None or self.deleter is None else Pretending(self.deleter)
+        return _Run(snapshot, rules, writer, deleter, done).all()
+
+
+@dataclass
+class _Run:
+    """The work of one run by one boundary, on one cut. Without a writer nothing is done but counting."""
+
+    contents: Contents
+    rules: Rules
+    writer: Writer | None
+    deleter: Deleter | None
+    done: Collected
+
+    def all(self) -> Collected:
+        """Collect every table."""
+        tables = [self.contents.table(name) for name in self.rules.limits]
+        for same in by_space(tables).values():
+            for held in self._held(same):
+                self._collect(same, held)
+        return self.done
+
+    def _held(self, tables: Sequence[Table]) -> Iterator[Rows]:
+        """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
+        held: Rows = []
+        for table in tables:
+            for facts in ended_states(self.contents.base(table.name), self.rules.limits[table.name], read_columns(table)):
+                rows, tagged = candidates_in(facts, table, self.rules)
+                self.done = self.done.plus(tagged=tagged, waiting=len(rows) + tagged)
+                held += [(table, rows)] if len(rows) else []
+                if sum(len(rows) for _, rows in held) >= HELD:
+                    yield held
+                    held = []
+        if held:
+            yield held
+
+    def _collect(self, tables: Sequence[Table], held: Rows) -> None:
+        """Purge what has no data that could be deleted, then batch by batch what has, as it goes."""
+        held = [(table, self._without_owners(table, rows)) for table, rows in _by_table(held)]
+        wanted = _distinct(held)
+        needs = needed(self.contents, self.rules, tables, wanted) if len(wanted) else np.zeros(0, dtype=bool)
+        kept, garbage = wanted.filter(pa.array(needs)), wanted.filter(pa.array(~needs))
+        for table, rows in held:
+            shared = pc.and_(pc.is_in(rows[REFERENCE], value_set=kept), pc.invert(rows[EXTERNAL]))
+            nobodys = pc.or_(rows[EXTERNAL], pc.is_null(rows[REFERENCE]))
+            self.done = self.done.plus(shared=_count(shared), external=_count(rows[EXTERNAL]))
+            for some in batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
+                self._purge([(table, some)])
+        deleter = deleter_for(self.deleter, tables[0].data_reference)
+        self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if deleter is None else {}))
+        if deleter is not None:
+            for start in range(0, len(garbage), BATCH):
+                self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
+
+    def _without_owners(self, table: Table, rows: pa.Table) -> pa.Table:
+        """The candidates without those that still own rows: a parent is forgotten after its children."""
+        if table.name not in self.rules.children:
+            return rows
+        owners = owning(self.contents, self.rules, table, one_chunk(rows[ID]).drop_null().unique())
+        kept = pc.is_in(rows[ID], value_set=owners)
+        self.done = self.done.plus(owners=_count(kept))
+        return rows.filter(pc.invert(kept))
+
+    def _delete(self, deleter: Deleter, table: Table, garbage: pa.Array, held: Rows) -> None:
+        """Have the data of some references deleted, and purge the versions whose data is gone."""
+        columns = [name for name, _ in space_of(table)]
+        rows = [(table, rows.filter(pc.is_in(rows[REFERENCE], value_set=garbage))) for table, rows in held]
+        named = pa.concat_tables([some.select([*columns, REFERENCE]) for _, some in rows]).combine_chunks()
+        first = pc.index_in(garbage, value_set=one_chunk(named[REFERENCE]))
+        told = deleter.delete(named.select(columns).take(first))
+        gone: Mask = told.gone
+        deleted = int(gone.sum())
+        problems = (*self.done.problems, *told.problems)[:10]
+        self.done = replace(self.done.plus(deleted=deleted, failed=len(garbage) - deleted), problems=problems)
+        self._purge([(t, some.filter(pc.is_in(some[REFERENCE], value_set=garbage.filter(pa.array(gone))))) for t, some in rows])
+
+    def _purge(self, rows: Rows) -> None:
+        """Forget versions, in one transaction."""
+        count = sum(len(some) for _, some in rows)
+        self.done = self.done.plus(purged=count)
+        if self.writer is None or not count:
+            return
+        with self.writer.transaction(operation=OPERATION) as tx:
+            for table, some in rows:
+                if len(some):
+                    tx.purge(table.name, some.select([*table.key, VERSION]))
+
+
+def _by_table(held: Rows) -> Rows:
+    """The candidates of each table in one, taken from the list."""
+    found: dict[str, tuple[Table, list[pa.Table]]] = {}
+    for table, rows in held:
+        found.setdefault(table.name, (table, []))[1].append(rows)
+    held.clear()  # each is there once
+    return [(table, pa.concat_tables(parts).combine_chunks()) for table, parts in found.values()]
+
+
+def _distinct(held: Rows) -> pa.Array:
+    """The references of candidates whose data is ours, each once."""
+    parts = [one_chunk(rows.filter(pc.invert(rows[EXTERNAL]))[REFERENCE]).drop_null() for _, rows in held]
+    return pa.concat_arrays([*parts, pa.array([], pa.binary())]).unique()
+
+
+def _count(mask: pa.ChunkedArray | pa.Array) -> int:
+    return int(pc.sum(mask, min_count=0).as_py())

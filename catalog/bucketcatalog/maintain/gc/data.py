@@ -1,0 +1,145 @@
+"""Templates: where the data of a reference lies, as a URL with the reference's columns in braces.
+
+``s3://data/{owner}/{bucket_id}/{id}``: what precedes the last ``/`` before the first brace is a store, the rest the object's name in there.
+Values of several columns are percent-encoded, so that no two references have one name; the value of a single column may be a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from string import Formatter
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import InvalidOption, StoreNotFound
+from ...model.paths import DATA_FOLDER, is_of_a_catalog, is_of_a_log
+from ...store import Store, open_store
+
+_PLAIN = r"^[A-Za-z0-9_.~-]*$"
+_EXAMPLE = "s3://data/{owner}/{bucket_id}/{id}"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A place and how objects are named there.
+
+    Invariants: ``literals`` are one more than ``columns``, which are distinct; the inner ones begin or end in ``/``.
+    """
+
+    root: str
+    literals: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Template:
+        """The template that ``text`` is; ``InvalidOption`` where it is none, or where two references could have one name."""
+        try:
+            parts = list(Formatter().parse(text))
+        except ValueError as error:
+            raise _refused(text, f"it cannot be read: {error}") from None
+        literals, columns = [""], []
+        for literal, name, spec, conversion in parts:
+            literals[-1] += literal
+            if name is not None:
+                if not name.isidentifier() or spec or conversion or name in columns:
+                    raise _refused(text, f"{{{name}}} is no column, or stands in it twice")
+                columns.append(name)
+                literals.append("")
+        place, slash, literals[0] = literals[0].rpartition("/")
+        if not columns:
+            raise _refused(text, "it names no column")
+        if not slash or not place.rstrip("/") or place.rstrip("/").endswith(":"):
+            raise _refused(text, "it does not say in which folder or bucket")
+        if any("/" not in literal for literal in literals[1:-1]):
+            raise _refused(text, "its columns are not separated by /")
+        return cls(place, tuple(literals), tuple(columns))
+
+    def names(self, references: Mapping[str, pa.Array] | pa.Table) -> pa.Array:
+        """The names of the objects of these references, given as surface columns without nulls."""
+        parts: list[Any] = [self.literals[0]]
+        for column, literal in zip(self.columns, self.literals[1:], strict=True):
+            values = references[column]
+            values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+            text = values.cast(pa.string())
+            parts += [_encoded(text) if len(self.columns) > 1 else text, literal]
+        return pc.binary_join_element_wise(*(pa.scalar(part) if isinstance(part, str) else part for part in parts), "")
+
+
+def _encoded(text: pa.Array) -> pa.Array:
+    """Percent-encoded; what has nothing to be encoded, such as uuids and numbers, is not looked at one by one."""
+    plain = pc.match_substring_regex(text, _PLAIN)
+    if pc.all(plain, min_count=0).as_py():
+        return text
+    distinct = text.unique()
+    return pa.array([quote(value, safe="") for value in distinct.to_pylist()], pa.string()).take(
+        pc.index_in(text, value_set=distinct)
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store with data in it, and how it is named there. No object of a catalog's log is ever data, wherever the place is.
+
+    It pickles as what it was opened with, and shows none of that. ``given`` is the store itself, where nobody has to open it.
+    """
+
+    template: Template
+    catalog_url: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    given: Store | None = None
+
+    @classmethod
+    def given_by(cls, text: str | None, options: Mapping[str, Any] | None, catalog: Store) -> Place | None:
+        """The place that a template names, None without one; ``InvalidOption`` where it is none, or options are all that is given."""
+        if text is None and options:
+            raise InvalidOption(
+                f"{', '.join(sorted(options))} would be options of the store that data lies in, and nothing says where that is.",
+                next_step="Say where data lies too, by --data-url or data_url.",
+            )
+        return None if text is None else cls.open(text, options, catalog)
+
+    @classmethod
+    def open(cls, text: str, options: Mapping[str, Any] | None, catalog: Store) -> Place:
+        """The place that a template names; ``InvalidOption`` where it is none."""
+        template = Template.parse(text)
+        open_store(template.root, options)  # an error says at once what is wrong
+        return cls(template, catalog.url, dict(options or {}))
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, opened in this process."""
+        return self.given if self.given is not None else open_store(self.template.root, self.options or None)
+
+    def require(self) -> None:
+        """``StoreNotFound`` where the place is a folder that is not there. An object store has no folders: there nothing is found."""
+        if "://" not in self.store.url and not Path(self.store.url).is_dir():
+            raise StoreNotFound(f"There is no folder {self.store.url}.", next_step="Check the path that says where data lies.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "store"}
+
+    @property
+    def is_in_catalog(self) -> bool:
+        """Whether the place is the catalog or a folder in it."""
+        return f"{self.store.url.rstrip('/')}/".startswith(f"{self.catalog_url.rstrip('/')}/")
+
+    def is_data(self, name: str) -> bool:
+        """Whether an object of the place can be data: what lies within the catalog is only if it lies below a folder for it."""
+        inside = f"{self.store.url.rstrip('/')}/{name}"
+        root = f"{self.catalog_url.rstrip('/')}/"
+        if is_of_a_log(name):
+            return False  # also where the same place is reached by another url
+        if not inside.startswith(root):
+            return True
+        below = inside.removeprefix(root)
+        return is_of_a_catalog(below) and below.split("/")[2] == DATA_FOLDER
+
+
+def _refused(text: str, why: str) -> InvalidOption:
+    return InvalidOption(f"{text!r} does not say where data lies: {why}.", next_step=f"Write a URL such as {_EXAMPLE}.")

@@ -1,0 +1,127 @@
+"""Parents: which rows that own others are live, which have ended, and whose data is somebody else's.
+
+A parent has ended when versions carry its id and none of them is live. An id that no version ever carried belongs to no parent: rows that
+name it are nobody's children. A parent's data is *external* where a column ``external`` of its table says so, or where its own parent is
+external.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...model.facts import Facts, Kind
+from ...model.tables import Column, DataType, Shape, Table
+from ...parallel import in_order
+from ...state.contents import Contents
+from ...state.overlay import Part
+from ...state.plan import Slice
+from ...state.read import read_pieces
+from ...state.tables import TableBase
+from ...write.references import ids, stored_column
+from .judging import FACT_NAMES, masked
+from .pins import Mask
+
+EXTERNAL = "external"
+_NO_IDS = pa.array([], pa.binary())
+_AT_ONCE = 1 << 16
+"""So many values are joined at least."""
+
+
+@dataclass(frozen=True)
+class ParentIds:
+    """Ids of a table's rows: of live versions, of those that ended at or before a time and are not live, and of external ones."""
+
+    live: pa.Array = field(default_factory=lambda: _NO_IDS)
+    ended: pa.Array = field(default_factory=lambda: _NO_IDS)
+    external: pa.Array = field(default_factory=lambda: _NO_IDS)
+
+    def owns(self, facts: Facts, table: Table) -> Mask:
+        """Which rows of a child table have an external parent."""
+        if table.parent is None or not len(self.external):
+            return np.zeros(len(facts), dtype=bool)
+        return np.asarray(pc.is_in(ids(facts, table.by_name[table.parent.column]), value_set=self.external))
+
+
+def external_column(table: Table) -> Column | None:
+    """The column that says whether the data of a row's children is somebody else's."""
+    column = table.by_name.get(EXTERNAL)
+    return column if column is not None and column.type is DataType.BOOL and column.shape is Shape.ONE else None
+
+
+def states(base: TableBase, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
+    """The state of a table, a slice after the other, with these row columns; what is held does not grow with the table.
+
+    With a ``plan`` it is that of its slices alone.
+    """
+    wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
+
+    def read(piece: Slice) -> list[Facts]:
+        return list(read_pieces(base.blocks, base.table, piece, part, wanted))
+
+    for pieces in in_order(read, base.plan(only_live=part is Part.LIVE) if plan is None else plan):
+        yield from (facts for facts in pieces if len(facts))
+
+
+def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str] = ()) -> ParentIds:
+    """The ids of a parent table's rows; ``ended`` are those whose last version ended at or before ``limit``.
+
+    Held in memory: 16 bytes and some an id. Nothing where the table is not there or has no id. ``below`` are the tables on the way here.
+    """
+    if name not in contents.definitions or contents.definitions[name].id is None or name in below:
+        return ParentIds()
+    table = contents.table(name)
+    assert table.id is not None
+    own, says = table.by_name[table.id], external_column(table)
+    above = parent_ids(contents, table.parent.table, limit, below=(*below, name)) if table.parent is not None else ParentIds()
+    columns = [own, *([says] if says else []), *([table.by_name[table.parent.column]] if table.parent else [])]
+    live, ended, late, external = Distinct(), Distinct(), Distinct(), Distinct()
+    for facts in states(contents.base(name), Part.EVERYTHING, columns):
+        versions: Mask = facts.numbers("_kind") == Kind.VERSION
+        has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
+        is_external = above.owns(facts, table)
+        if says is not None:
+            is_external = is_external | np.asarray(pc.fill_null(stored_column(facts, says), False))
+        values = ids(facts, own)
+        live.add(masked(values, versions & ~has_ended))
+        ended.add(masked(values, versions & has_ended))
+        late.add(masked(values, versions & has_ended & is_late))
+        external.add(masked(values, versions & is_external))
+    return ParentIds(live.values(), without(without(ended.values(), live.values()), late.values()), external.values())
+
+
+class Distinct:
+    """Values that come piece by piece, each once.
+
+    Pieces are joined when there are as many values in them as are known, so each value is joined a few times, however many pieces there
+    are, and at most twice as many as are distinct are held.
+    """
+
+    def __init__(self) -> None:
+        self._known = _NO_IDS
+        self._pieces: list[pa.Array] = []
+        self._waiting = 0
+
+    def add(self, piece: pa.Array) -> None:
+        """Take in some more."""
+        if len(piece):
+            self._pieces.append(piece)
+            self._waiting += len(piece)
+        if self._waiting > max(len(self._known), _AT_ONCE):
+            self.values()
+
+    def values(self) -> pa.Array:
+        """All that came so far."""
+        if self._pieces:
+            self._known = pa.concat_arrays([self._known, *self._pieces]).unique()
+            self._pieces, self._waiting = [], 0
+        return self._known
+
+
+def without(values: pa.Array, others: pa.Array) -> pa.Array:
+    """The values that are not among the others."""
+    return values.filter(pc.invert(pc.is_in(values, value_set=others)))

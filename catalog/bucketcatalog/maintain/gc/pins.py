@@ -1,0 +1,110 @@
+"""Pins: which versions a tag's cut has live, told by stamps alone, without reading that cut.
+
+A version is live at a cut if the cut has its PUT and nothing that ends it. Of the events that end it the state knows the earliest, so what
+is said here is at least what is live there: the earliest end may be one that the cut lacks while it has a later one, or lie at a forked
+revision of which it cannot be told from the heads alone whether the cut has it. Then a version is kept longer than it had to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...log.tags import tags_of
+from ...log.view import View
+from ...model.arrays import one_chunk
+from ...model.cuts import Cut
+from ...model.facts import NO_STAMP, Facts
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The cuts that tags name, and the revisions at which more than one transaction is known, or may have been."""
+
+    cuts: tuple[Cut, ...] = ()
+    forked: frozenset[tuple[str, int]] = frozenset()
+
+    @classmethod
+    def of(cls, view: View, earlier: View | None = None) -> Pins:
+        """The tags that the view knows, and those that an ``earlier`` one knew, without those that were dropped."""
+        states = [state for known in (view, earlier) if known is not None for state in tags_of(known).values()]
+        cuts = dict.fromkeys(state.latest.cut for state in states if not state.latest.dropped)
+        return cls(tuple(cuts), _forked(view))
+
+    def live(self, facts: Facts) -> Mask:
+        """Which of the versions may be live at one of the cuts."""
+        found = np.zeros(len(facts), dtype=bool)
+        if not len(facts) or not self.cuts:
+            return found
+        put, end = facts.numbers("_txn", NO_STAMP), facts.numbers("_end_txn", NO_STAMP)
+        unsure = self._unsure(facts.transactions)
+        for cut in self.cuts:
+            may_have = _may_have(facts.transactions, cut)
+            has = may_have & (~unsure | _are_heads(facts.transactions, cut))
+            found |= (put != NO_STAMP) & may_have[put] & ~((end != NO_STAMP) & has[end])
+        return found
+
+    @cached_property
+    def _index(self) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """The forked writers, the revisions, and the pairs of their positions as one number each."""
+        writers = pa.array(sorted({writer for writer, _ in self.forked}), pa.string())
+        revisions = pa.array(sorted({revision for _, revision in self.forked}), pa.int64())
+        pairs = pa.table({"writer": [w for w, _ in self.forked], "revision": [r for _, r in self.forked]}, schema=_PLACES)
+        return writers, revisions, _paired(pairs, writers, revisions)
+
+    def _unsure(self, transactions: pa.Table) -> Mask:
+        """Which of the transactions lie at a forked revision."""
+        writers, revisions, pairs = self._index
+        return np.asarray(pc.is_in(_paired(transactions, writers, revisions), value_set=pairs))
+
+
+_PLACES = pa.schema([("writer", pa.string()), ("revision", pa.int64())])
+
+
+def _paired(places: pa.Table, writers: pa.Array, revisions: pa.Array) -> pa.Array:
+    """The places' positions among writers and revisions as one number, -1 where one of them is not among these."""
+    of_writer = pc.index_in(one_chunk(places["writer"]), value_set=writers).cast(pa.int64())
+    of_revision = pc.index_in(one_chunk(places["revision"]), value_set=revisions).cast(pa.int64())
+    return pc.fill_null(pc.add(pc.multiply(of_writer, len(revisions)), of_revision), -1)
+
+
+def _may_have(transactions: pa.Table, cut: Cut) -> Mask:
+    """Which of the transactions the cut may have: those up to the newest head of their timeline."""
+    writers, revisions = one_chunk(transactions["writer"]), np.asarray(one_chunk(transactions["revision"]))
+    known = list(cut.heads)
+    at = pc.fill_null(pc.index_in(writers, value_set=pa.array(known, pa.string())), len(known))
+    newest = np.array([*(cut.newest_revision(writer) for writer in known), -1], dtype=np.int64)
+    may_have: Mask = revisions <= newest[np.asarray(at)]
+    return may_have
+
+
+def _are_heads(transactions: pa.Table, cut: Cut) -> Mask:
+    """Which of the transactions are heads of the cut."""
+    heads = pa.array([head.uuid for of_writer in cut.heads.values() for head in of_writer], pa.binary(16))
+    return np.asarray(pc.is_in(one_chunk(transactions["uuid"]), value_set=heads))
+
+
+def _forked(view: View) -> frozenset[tuple[str, int]]:
+    """Where several transactions are known, or where one is that may have had a sibling.
+
+    The forks that a view shows are too few: one behind the horizon is history there, and of its branches a tag may have one. So it is asked
+    what checkpoints name. A branch had a sibling, known or not; before the floor of the horizon a sibling may have been deleted; and what
+    no checkpoint covers though it lies below a head of one has one there.
+    """
+    covered = [(writer, coverage) for checkpoint in view.checkpoints for writer, coverage in checkpoint.coverage.items()]
+    named = {(writer, head) for writer, coverage in covered for head in coverage.recent | coverage.branches}
+    known = Counter((writer, head.revision) for writer, head in named | {(t.writer, t.head) for t in view.tail})
+    branches = {(writer, head.revision) for writer, coverage in covered for head in coverage.branches}
+    late = {
+        (t.writer, t.revision) for t in view.tail if any(t.revision <= c.cut.newest_revision(t.writer) for c in view.checkpoints)
+    }
+    floor = view.horizon.floor if view.horizon is not None else lambda _: 0
+    return frozenset({at for at, count in known.items() if count > 1 or at[1] < floor(at[0])} | branches | late)

@@ -1,0 +1,133 @@
+"""Reaping: rows whose parent has ended are ended, each by a DELETE that names its version.
+
+A row that has been overwritten meanwhile is not touched, for its version has ended; reaping it twice ends nothing more. A parent must have
+ended a grace period ago, and everything that could still show it to be live must have arrived. Finding rows may take long, so each batch is
+looked over again before it is ended: the rows of a parent that was put back meanwhile stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...log.ancestry import between
+from ...model.events import EventKind
+from ...model.facts import Facts
+from ...model.render import output_schema, render
+from ...model.tables import Table
+from ...query.snapshot import Snapshot
+from ...state.overlay import Part
+from ...state.tail import every_event
+from ...write.references import ids
+from ...write.transaction import WriteTransaction
+from ...write.writer import Writer
+from .boundary import next_boundary
+from .candidates import VERSION, batches, owner_column
+from .parents import parent_ids, states, without
+
+BATCH = 1 << 16
+"""Versions that a transaction ends."""
+OPERATION = "reap"
+PARENT = "_parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """What reaping did, or in a dry run would do: rows that were ended, by table, and parents that these belonged to or that own none."""
+
+    database: str
+    dry_run: bool
+    rows: dict[str, int]
+    parents: int
+
+
+Find: TypeAlias = Callable[[Snapshot, Table, pa.Array], Iterable[pa.Table]]
+"""Finds the table's live rows whose parents have these ids, with the columns of ``orphan_schema``, so many at a time."""
+
+
+def reap(look: Callable[[], Snapshot], writer: Writer | None, grace: int, find: Find | None = None) -> Reaped:
+    """End the rows of every table whose parents ended at least ``grace`` microseconds ago; without a writer, count them.
+
+    ``find`` finds them, by default in this process.
+    """
+    snapshot = look()
+    ended = _Ended(look, snapshot, next_boundary(snapshot.view, grace))
+    rows = {}
+    for table in children_of(snapshot):
+        rows[table.name] = 0
+        for some in (find or orphaned)(snapshot, table, ended.of_parents(table)):
+            if writer is not None:
+                ended.look_again()
+                some = some.filter(pc.is_in(some[PARENT], value_set=ended.of_parents(table)))
+                _end(writer, ended.seen, table, some)
+            rows[table.name] += len(some)
+    return Reaped(snapshot.database, writer is None, rows, sum(len(found) for found in ended.ids.values()))
+
+
+def _end(writer: Writer, seen: Snapshot, table: Table, rows: pa.Table) -> None:
+    """End rows of parents that had ended in what was ``seen``; ``StaleRead`` where that is too long ago."""
+    if len(rows):
+        draft = writer.draft()
+        draft.looks_in(seen)
+        draft.add(EventKind.DELETE, table.name, rows.drop_columns([PARENT]))
+        writer.commit(WriteTransaction(writer, OPERATION, {}, None), draft)
+
+
+@dataclass
+class _Ended:
+    """The ids of the parents that ended at or before a commit time, by table, as far as was ``seen`` last."""
+
+    look: Callable[[], Snapshot]
+    seen: Snapshot
+    limit: int
+    ids: dict[str, pa.Array] = field(default_factory=dict)
+
+    def of_parents(self, table: Table) -> pa.Array:
+        """The ids of ended rows of the table that this one's rows have their parents in."""
+        assert table.parent is not None
+        name = table.parent.table
+        if name not in self.ids:
+            self.ids[name] = parent_ids(self.seen, name, self.limit).ended
+        return self.ids[name]
+
+    def look_again(self) -> None:
+        """Leave out what has been put since the last look; read everything again where that was changed by what is voided."""
+        before, self.seen = self.seen, self.look()
+        if self.seen.view.voids.keys() != before.view.voids.keys():
+            self.ids = {name: parent_ids(self.seen, name, self.limit).ended for name in self.ids}
+            return
+        new = between(self.seen.files, before.view, self.seen.cut)
+        for name, known in self.ids.items():
+            table = self.seen.table(name) if len(known) and new else None
+            facts = every_event(self.seen.files.store, new, table) if table is not None else None
+            if table is not None and facts is not None and table.id is not None:
+                self.ids[name] = without(known, ids(facts, table.by_name[table.id]))
+
+
+def children_of(snapshot: Snapshot) -> list[Table]:
+    """The tables whose rows have parents."""
+    return [table for table in snapshot.definitions.usable() if table.parent is not None]
+
+
+def orphan_schema(table: Table) -> pa.Schema:
+    """The columns of what is found: the key as people see it, the version, and the parent's id as ids compare."""
+    return output_schema(table, columns=[*table.key, VERSION]).append(pa.field(PARENT, pa.binary()))
+
+
+def orphaned(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
+    """The table's live rows whose parent is one of these, as ``orphan_schema`` has them."""
+    if len(ended):
+        for facts in states(snapshot.base(table.name), Part.LIVE, [owner_column(table), *table.key_columns]):
+            found = orphaned_in(facts, table, ended)
+            yield from batches(found, BATCH)
+
+
+def orphaned_in(facts: Facts, table: Table, ended: pa.Array) -> pa.Table:
+    """The live rows among these whose parent is one of these, as ``orphan_schema`` has them."""
+    found = facts.filter(pc.is_in(ids(facts, owner_column(table)), value_set=ended))
+    shown = render(found, table, output_schema(table, columns=[*table.key, VERSION]))
+    return pa.table([*shown.columns, ids(found, owner_column(table))], schema=orphan_schema(table))

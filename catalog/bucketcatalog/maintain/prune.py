@@ -1,0 +1,280 @@
+"""Pruning: history that no retained cut needs is deleted, always in the same order.
+
+A maintainer publishes the boundary, which names the horizon and its checkpoint; from then on readers refuse cuts that do not contain it.
+Once the grace period is over it looks again, gives every tag behind the horizon a checkpoint of its own, and deletes what was allowed.
+It can die at any moment: whoever prunes next finds what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ..checkpoint.merge import run_task
+from ..checkpoint.plan import prepare_kept, view_to_keep
+from ..checkpoint.publish import publish
+from ..errors import BucketCatalogError, InvalidVersion, MissingObject
+from ..format.boundaries import Boundary, CheckpointLink
+from ..format.checkpoints import Checkpoint
+from ..log.ancestry import rests_on_what_is_gone
+from ..log.coverage import Covered
+from ..log.files import LogFiles
+from ..log.horizon import Horizon, floors_of
+from ..log.kept import KeptCheckpoints
+from ..log.tags import tags_of
+from ..log.view import View
+from ..model.cuts import Cut
+from ..model.names import is_data_writer
+from ..query.database import Database
+from ..store.retry import for_seconds, persistently
+from ..write.writer import Writer
+from .prunable import Keeper, Kind, Prunable, Staying, Stored, Verdict, all_staying, judged
+from .retention import Retention, chosen_horizon, of_everyone
+
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PruneResult:
+    """What a prune has done, or without ``done`` what it would do; times are in microseconds.
+
+    ``files`` are deleted by this run. ``waiting`` go when the boundary that was ``published`` is old enough, from ``due`` on, or when one
+    was published. ``horizon`` is the version from which on history stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``:
+    nobody has written a newer checkpoint of every writer's cut, so this run does. ``kept`` is what keeps the other files, and how many.
+    ``tags`` are the versions of tags that get a checkpoint.
+    ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name.
+    """
+
+    done: bool
+    files: tuple[Prunable, ...] = ()
+    waiting: tuple[Prunable, ...] = ()
+    horizon: str | None = None
+    horizon_time: int | None = None
+    published: int | None = None
+    due: int | None = None
+    needs_checkpoint: bool = False
+    kept: tuple[Staying, ...] = ()
+    tags: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of ``files``."""
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The next horizon, if there is one, and else what keeps what lies after the last one.
+
+    ``needs_checkpoint``: there is no younger checkpoint that could become one later.
+    """
+
+    horizon: Checkpoint | None
+    needs_checkpoint: bool
+    keeper: Keeper
+
+
+class Pruning:
+    """One run over a database. Without a ``writer``, a maintainer's, it is a dry one."""
+
+    def __init__(
+        self, database: Database, policy: Retention, writer: Writer | None, tell: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._database = database
+        self._files = database.files
+        self._policy = policy
+        self._writer = writer
+        self._tell = tell
+        self._deleted = 0
+        self._lost: set[Cut] = set()
+
+    def run(self, *, force: bool) -> PruneResult:
+        """Delete what was allowed long enough ago, and publish what the policy allows from now on."""
+        view = self._database.view()
+        self._policy.check(view.lateness_bound, force=force)
+        result = PruneResult(done=self._writer is not None)
+        if view.horizon is not None:
+            result = self._within(result, view, view.horizon)
+            if not self._is_due(view.horizon):
+                return result
+        result = self._advance(result)
+        entries = [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
+        return replace(result, unreadable=tuple(entry.name for entry in entries if entry.cut in self._lost))
+
+    def _now(self) -> int:
+        """The store's time; who deletes is told no other."""
+        return self._files.store.now_us() if self._writer is None else self._files.time_for(self._writer.id)
+
+    def _within(self, result: PruneResult, view: View, horizon: Horizon) -> PruneResult:
+        """What the published boundary allows: deleted if it is old enough, else waiting."""
+        told = replace(
+            result,
+            horizon=str(horizon.cut),
+            horizon_time=horizon.time,
+            published=horizon.boundary.stamp[0],
+            due=horizon.boundary.stamp[0] + self._policy.grace,
+        )
+        if not horizon.is_readable:
+            return told  # by this one nothing goes any more, and the next one needs it for nothing
+        is_due = self._is_due(horizon)  # asked first: what others have published until then, made of what goes, is listed
+        kept = self._keep_tags(view, horizon.checkpoint) if is_due else ()
+        stored = Stored.listed(self._files)
+        verdict = self._judged(stored, view, horizon.checkpoint)
+        told = replace(told, kept=verdict.staying)
+        if not is_due:
+            return replace(told, waiting=verdict.going)
+        going = tuple(_in_turn(verdict.going, stored, horizon))
+        self._delete(going)
+        return replace(told, files=result.files + going, tags=result.tags + kept)
+
+    def _advance(self, result: PruneResult) -> PruneResult:
+        """Publish the next horizon that the policy allows, if there is one; with no grace period also delete."""
+        stored, view = Stored.listed(self._files), self._database.view()
+        choice = self._choose(stored, view)
+        result = replace(result, needs_checkpoint=choice.needs_checkpoint)
+        if choice.needs_checkpoint and self._writer is not None and self._writer.checkpoint(scope="all") is not None:
+            stored, view = Stored.listed(self._files), self._database.view()
+            choice = self._choose(stored, view)
+        chosen = choice.horizon
+        if chosen is None:
+            return replace(result, kept=_by_policy(result.kept, choice.keeper, stored, view.horizon))
+        verdict = self._judged(stored, view, chosen)
+        going = verdict.going
+        tags = self._keep_tags(view, chosen)
+        if self._writer is None:
+            told = {file.name for file in result.files}
+            waiting = tuple(file for file in going if file.name not in told)
+            time = chosen.as_of
+            result = replace(result, waiting=waiting, kept=verdict.staying, tags=tags, published=None, due=None)
+            return replace(result, horizon=str(chosen.cut), horizon_time=time)
+        link = CheckpointLink(chosen.writer, chosen.revision, chosen.uuid, chosen.digest)
+        floors = floors_of(chosen, view.horizon.boundary.floors if view.horizon is not None else {})
+        self._writer.bound("prune", Boundary(horizon=chosen.cut, checkpoint=link, first=_first(going), floors=floors))
+        view = self._database.view()
+        assert view.horizon is not None
+        return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
+
+    def _choose(self, stored: Stored, view: View) -> _Choice:
+        """The next horizon, if there is one. None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its
+        segments are damaged.
+        """
+        every = [c for (writer, head), (c, _) in stored.checkpoints.items() if head in stored.markers.get(writer, {})]
+        checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
+        firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
+        began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
+        chosen = chosen_horizon(checkpoints, began, self._now(), self._policy)
+        horizon, covering = view.horizon, of_everyone(checkpoints, began)
+        if chosen is not None and horizon is not None:
+            is_later = chosen.cut != horizon.cut and Covered(self._files, (), horizon).reaches(chosen)
+            chosen = chosen if is_later else None
+        newest = covering[-1] if covering else None
+        is_used = newest is not None and newest.cut in {c.cut for c in (chosen, horizon) if c is not None}
+        later = [horizon is None or c.as_of > horizon.time for c in covering]
+        may_go = later[: len(later) - (self._policy.keep - 1)]
+        keeper = Keeper.AGE if any(may_go) else Keeper.KEEP if any(later) else Keeper.CHECKPOINT
+        return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
+
+    def _judged(self, stored: Stored, view: View, horizon: Checkpoint) -> Verdict:
+        return judged(stored, view, horizon, now=self._now(), grace=self._policy.grace)
+
+    def _is_due(self, horizon: Horizon) -> bool:
+        grace = self._policy.grace
+        return not grace or self._now() >= horizon.boundary.stamp[0] + grace
+
+    def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
+        """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
+        named = {tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped}
+        behind = [cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view)]
+        if not behind:
+            return ()
+        kept = KeptCheckpoints.listed(self._files)
+        lacking = [cut for cut in behind if not self._is_kept(kept, cut, view)]
+        self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
+        lacking = [cut for cut in lacking if cut not in self._lost]
+        if self._writer is not None:
+            for cut in lacking:
+                prepared = prepare_kept(self._files, self._writer.id, cut, view.horizon)
+                publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
+        return tuple(map(str, lacking))
+
+    def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: View) -> bool:
+        """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read."""
+        if kept.of(cut) is not None:
+            return True
+        if (damaged := kept.unread_of(cut)) is not None:
+            try:
+                view_to_keep(self._files, cut, view.horizon)
+            except BucketCatalogError:
+                raise damaged from None
+        return False
+
+    def _is_lost(self, cut: Cut, view: View) -> bool:
+        """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""
+        if view.horizon is None:
+            return False
+        try:
+            view_to_keep(self._files, cut, view.horizon)
+        except (InvalidVersion, MissingObject):
+            return rests_on_what_is_gone(self._files, cut, view.horizon)
+        return False
+
+    def _delete(self, going: tuple[Prunable, ...]) -> None:
+        """Delete the files, those of one kind before those of the next; of each timeline one transaction after the other."""
+        if self._writer is None:
+            return
+        for kind in Kind:
+            of_kind = [file for file in going if file.kind is kind]
+            batches = [[file for file in of_kind if file.writer == w] for w in dict.fromkeys(file.writer for file in of_kind)]
+            if kind is not Kind.TRANSACTION:
+                batches = [[file] for file in of_kind]
+            self._files.several(self._delete_in_turn, batches)
+
+    def _delete_in_turn(self, files: LogFiles, batch: list[Prunable]) -> None:
+        for file in batch:
+            persistently(partial(files.store.delete, file.name), for_seconds(_PATIENCE))
+            self._deleted += 1
+            self._tell(self._deleted)
+
+
+def _by_policy(kept: tuple[Staying, ...], keeper: Keeper, stored: Stored, horizon: Horizon | None) -> tuple[Staying, ...]:
+    """What keeps the files where nothing later can be the horizon: what is newer is kept by that."""
+    if horizon is None:
+        return all_staying(stored, keeper)
+    return tuple(replace(each, keeper=keeper) if each.keeper is Keeper.NEWER else each for each in kept)
+
+
+def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:
+    """Whether anything but what is about the catalog itself has been committed after the checkpoint."""
+    newest = checkpoint.cut.newest_revision
+    by_writers = any(view.cut.newest_revision(w) > newest(w) for w in view.cut.heads if is_data_writer(w))
+    return by_writers or any(t.events for t in view.tail)
+
+
+def _in_turn(going: tuple[Prunable, ...], stored: Stored, horizon: Horizon) -> Iterator[Prunable]:
+    """Those that may go now. That deletion has begun is told by the first transactions: where they would stay, all of the timeline does."""
+    there = {(writer, head) for writer in stored.timelines for head, _ in stored.transactions(writer)}
+    gone = {(file.writer, file.head) for file in going}
+    first = {(writer, head) for writer, heads in horizon.boundary.first.heads.items() for head in heads}
+    staying = {writer for writer, head in (first & there) - gone} - {writer for writer, head in first - there}
+    return (file for file in going if file.kind is not Kind.TRANSACTION or file.writer not in staying)
+
+
+def _first(going: tuple[Prunable, ...]) -> Cut:
+    """For each timeline the transactions with the lowest revision that go."""
+    heads = [(file.writer, file.head) for file in going if file.kind is Kind.TRANSACTION and file.head is not None]
+    lowest: dict[str, int] = {}
+    for writer, head in heads:
+        lowest[writer] = min(head.revision, lowest.get(writer, head.revision))
+    return Cut.of((writer, head) for writer, head in heads if head.revision == lowest[writer])
+
+
+def _contains(cut: Cut, horizon: Checkpoint, view: View) -> bool:
+    """Whether the cut certainly contains the checkpoint's: of timelines without forks the later head has all that the earlier has."""
+    forked = {fork.writer for fork in view.forks} | {writer for writer, c in horizon.coverage.items() if c.branches}
+    for writer, heads in horizon.cut.heads.items():
+        own = cut.of_writer(writer)
+        if own != heads and (len(own) != 1 or len(heads) != 1 or writer in forked or own[0].revision <= heads[0].revision):
+            return False
+    return True

@@ -1,0 +1,166 @@
+"""Checkpoints that are lost, from the segments that were written for them.
+
+A segment says for which checkpoint it was written, which one of how many it is, and what else that checkpoint refers to. Where all of
+these are there and whole, their rows are the state at its cut, whatever levels they were: folding a row twice changes nothing. What only
+the checkpoint itself held, its tags, boundaries and results of applications, is not in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..clock import uuid7_time
+from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
+from ..format.checkpoints import Checkpoint, Coverage, Definition
+from ..format.definitions import core_tables
+from ..format.evolution import Definitions
+from ..format.segments import SegmentFile
+from ..log.discovery import newest_view
+from ..log.files import LogFiles
+from ..log.segments import read_segment_file
+from ..log.view import DEFAULT_LATENESS_BOUND
+from ..model.cuts import Cut, Head
+from .verify.blocks import check_block
+from .verify.walk import Walk
+
+_DAMAGE = (CorruptionError, UnsupportedFormat, IncompatibleTable)
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A checkpoint that can be made again: its uuid and cut, and what it is read from, as checkpoints of one segment each."""
+
+    uuid: bytes
+    cut: Cut
+    parts: tuple[Checkpoint, ...]
+
+
+def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
+    """The lost checkpoint that covers most and can be made again so that nothing is missing any more; None where there is none.
+
+    ``now`` is the store's time, ``files`` have no checkpoint that cannot be trusted.
+    """
+    segments = dict(_readable(files, walk))
+    by_checkpoint: dict[bytes, list[SegmentFile]] = {}
+    for segment in segments.values():
+        if segment.origin is not None:
+            by_checkpoint.setdefault(segment.origin.checkpoint, []).append(segment)
+    whole = [found for found in by_checkpoint.values() if _is_complete(found, segments)]
+    for found in sorted(whole, key=_weight, reverse=True):
+        needed = {s.reference.uuid: s for s in found} | {
+            uuid: segments[uuid] for s in found if s.origin for uuid in s.origin.kept
+        }
+        if all(_is_whole(files, segment, needed.values()) for segment in needed.values()):
+            made = _made(files, walk, found[0], list(needed.values()), now)
+            if _suffices(files, made):
+                return made
+    return None
+
+
+def _readable(files: LogFiles, walk: Walk) -> Iterator[tuple[bytes, SegmentFile]]:
+    """Every segment of the database that says of itself what it is."""
+    for writer, below in walk.found.items():
+        for uuid, info in below.segments.items():
+            try:
+                segment = read_segment_file(files.store, info.name, info.size)
+            except _DAMAGE:
+                continue
+            reference = segment.reference
+            if (reference.writer, segment.database, reference.uuid) == (writer, files.database, uuid):
+                yield uuid, segment
+
+
+def _is_complete(found: Sequence[SegmentFile], segments: Mapping[bytes, SegmentFile]) -> bool:
+    """Whether every segment that the checkpoint referred to is among these."""
+    origins = [segment.origin for segment in found if segment.origin is not None]
+    parts: dict[int, set[int]] = {}
+    for origin in origins:
+        parts.setdefault(origin.task, set()).add(origin.part)
+    ends = {origin.task: origin.part for origin in origins if origin.last}
+    return all(task in ends and parts[task] >= set(range(ends[task] + 1)) for task in range(origins[0].tasks)) and all(
+        uuid in segments for origin in origins for uuid in origin.kept
+    )
+
+
+def _weight(found: Sequence[SegmentFile]) -> tuple[int, bytes]:
+    """How much a checkpoint covers."""
+    cut = found[0].cut
+    return sum(cut.newest_revision(writer) + 1 for writer in cut.heads), found[0].reference.uuid
+
+
+def _is_whole(files: LogFiles, segment: SegmentFile, among: Iterable[SegmentFile]) -> bool:
+    """Whether each block can be read and is what its header says."""
+    definitions = Definitions(core_tables().values(), [d for each in among for d in _definitions(each)])
+    return not any(finding for place in segment.places for finding in check_block(files.store, place, definitions))
+
+
+def _definitions(segment: SegmentFile) -> list[Definition]:
+    """The segment's definitions of tables; when each was given is lost, so that the time of its cut stands for it."""
+    stamp = (segment.cut.newest_commit_time, segment.reference.writer, 0, segment.reference.uuid)
+    return [Definition(stamp, table) for table in segment.tables]
+
+
+def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[SegmentFile], now: int) -> Rebuilt:
+    """What reads as the lost checkpoint did: one part a segment, of which the first says what is covered."""
+    assert first.origin is not None
+    parts = [
+        Checkpoint(
+            writer=segment.reference.writer,
+            database=files.database,
+            revision=0,
+            uuid=segment.reference.uuid,
+            cut=Cut(),
+            coverage={},
+            created=0,
+            lateness_bound=DEFAULT_LATENESS_BOUND,
+            definitions=tuple(_definitions(segment)),
+            segments=(segment.reference,),
+        )
+        for segment in segments
+    ]
+    coverage = {writer: _coverage(walk, writer, heads, now) for writer, heads in first.cut.heads.items()}
+    whole = replace(parts[0], uuid=first.origin.checkpoint, cut=first.cut, coverage=coverage)
+    return Rebuilt(first.origin.checkpoint, first.cut, (whole, *parts[1:]))
+
+
+def _coverage(walk: Walk, writer: str, heads: tuple[Head, ...], now: int) -> Coverage:
+    """How a cut covers what is left of a timeline. What may not be covered counts as if it were not: reading it twice changes nothing."""
+    newest = max(head.revision for head in heads)
+    listed = {head for head in walk.found[writer].transactions if head.revision <= newest} if writer in walk.found else set()
+    reached = _ancestors(walk, writer, heads)
+    several = {revision for revision, count in Counter(h.revision for h in listed | set(heads)).items() if count > 1}
+    known = {head for head in listed | set(heads) if head in reached or head.revision not in several}
+    oldest = now - 2 * DEFAULT_LATENESS_BOUND
+    unsure = [head.revision for head in listed if head not in known or head.commit_time >= oldest]
+    list_from = min(unsure, default=newest + 1)
+    return Coverage(
+        list_from=list_from,
+        recent=frozenset(head for head in known if head.revision >= list_from),
+        branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
+        newest_commit_time=max(uuid7_time(head.uuid) for head in heads),
+        transactions=newest + 1,
+    )
+
+
+def _ancestors(walk: Walk, writer: str, heads: tuple[Head, ...]) -> set[Head]:
+    """The heads and what they follow, as far as it is there."""
+    reached: set[Head] = set()
+    pending = list(heads)
+    while pending:
+        head = pending.pop()
+        if head not in reached:
+            reached.add(head)
+            t = walk.log.get((writer, head))
+            pending += [Head(link.revision, link.uuid) for link in t.parents] if t is not None else []
+    return reached
+
+
+def _suffices(files: LogFiles, made: Rebuilt) -> bool:
+    """Whether a reader that has it misses nothing."""
+    try:
+        newest_view(files, everything=True, using=made.parts)
+    except _DAMAGE:
+        return False
+    return True

@@ -1,0 +1,275 @@
+"""What repair would do, decided from a walk over the database before anything is written.
+
+Checkpoints that are damaged are done without: where everything that they cover can be had from the transactions or from other
+checkpoints, nothing is lost with them. Whose data it is has to be named: a fork is joined as its writer, and a commit from the future
+is voided, only where the caller says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..format.checkpoints import Checkpoint
+from ..format.transactions import Link, Void
+from ..log.ancestry import version_view
+from ..log.coverage import Covered
+from ..log.discovery import newest_view
+from ..log.files import ChosenFiles
+from ..log.horizon import Horizon
+from ..log.segments import read_index
+from ..log.timeline import MAX_CLOCK_SKEW
+from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..model import paths
+from ..model.cuts import Head
+from ..model.times import parse_causal
+from ..store.base import Store
+from .rebuild import rebuilt
+from .verify.checkpoints import References
+from .verify.findings import Finding, Severity
+from .verify.walk import Walk
+
+Ref = tuple[str, Head]
+_OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
+_OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}
+_OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN", "DAMAGED_EVENTS"}
+
+
+class FilesWithout(ChosenFiles):
+    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
+
+    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
+        super().__init__(store, database, lambda ref: ref[1].uuid not in broken)
+        self._broken = broken
+
+    def checkpoint(self, writer: str, head: Head) -> Checkpoint:
+        """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
+        found = super().checkpoint(writer, head)
+        if head.uuid in self._broken:
+            name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
+            raise CorruptionError(
+                f"{name} cannot be used, for what it refers to is damaged or gone.",
+                next_step="Restore that from a copy of the store.",
+            )
+        for reference in found.segments:  # what an earlier repair has dropped is not among those that are broken
+            read_index(self.store, self.database, reference)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do to a file or timeline: void, join, drop, checkpoint or rebuild; and why. An ``obstacle`` says why not."""
+
+    what: str
+    subject: str
+    why: str
+    obstacle: str = ""
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do about a database, and what is ``lost`` whatever is done.
+
+    ``broken`` are the checkpoints that are done without, ``dropped`` those of them whose markers go. ``instead`` is
+    what the new checkpoint is made from where one is lost that nothing but its segments can replace.
+    """
+
+    database: str
+    voids: tuple[Void, ...]
+    joins: tuple[str, ...]
+    broken: frozenset[bytes]
+    dropped: tuple[Ref, ...]
+    instead: tuple[Checkpoint, ...]
+    actions: tuple[Action, ...]
+    lost: tuple[Finding, ...]
+
+
+def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collection[str], void: Collection[str]) -> Plan:
+    """The plan for a database over which a walk has found this, by the store's time.
+
+    ``InvalidOption`` where nothing is to be joined or voided of that name.
+    """
+    ahead = _ahead(walk, now)
+    chosen = _chosen(ahead, void)
+    forked = sorted({f.file.split("/")[0] for f in findings if f.code == "OPEN_FORK"})
+    for writer in join:
+        if writer not in forked:
+            raise InvalidOption(
+                f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
+            )
+    broken = _broken_checkpoints(walk, findings)
+    without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken})
+    view, obstacle = _derivable(without, walk, broken)
+    again = rebuilt(without, walk, now) if obstacle else None
+    if again is not None:
+        view, obstacle = newest_view(without, everything=True, using=again.parts), ""
+    actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join, now)]
+    for (writer, head), why in sorted(broken.items()):
+        if not obstacle and not _is_marked(walk, (writer, head)):
+            continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
+        name = paths.checkpoint(writer, walk.files.database, head.revision, head.uuid)
+        actions.append(Action("drop", name, why, obstacle or _newer(findings, name)))
+    dropped = tuple(
+        ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
+    )
+    if again is not None:
+        why = (
+            f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, without its tags and results."
+        )
+        actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
+    elif dropped:
+        actions.append(Action("checkpoint", walk.files.database, "What they covered is written again from what is left."))
+    return Plan(
+        database=walk.files.database,
+        voids=tuple(chosen),
+        joins=tuple(w for w in forked if w in join and not _too_young(walk, w, now)),
+        broken=frozenset(head.uuid for _, head in broken),
+        dropped=dropped,
+        instead=() if again is None else again.parts,
+        actions=tuple(actions),
+        lost=(
+            *_lost_history(without, walk, {ref: broken[ref] for ref in dropped}),
+            *_lost(walk, findings, view, {_name(walk, ref) for ref in dropped}),
+        ),
+    )
+
+
+def _name(walk: Walk, ref: Ref) -> str:
+    return paths.checkpoint(ref[0], walk.files.database, ref[1].revision, ref[1].uuid)
+
+
+def _is_marked(walk: Walk, ref: Ref) -> bool:
+    return ref[0] in walk.found and ref[1] in walk.found[ref[0]].markers
+
+
+def _ahead(walk: Walk, now: int) -> list[Void]:
+    """The transactions from the future that are not voided yet, as voids of them."""
+    limit = now + MAX_CLOCK_SKEW
+    late = sorted(ref for ref in walk.log if ref[1].commit_time > limit and ref not in walk.voided)
+    return [Void(writer, Link(head.revision, head.uuid, walk.log[writer, head].digest)) for writer, head in late]
+
+
+def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
+    """Those of them that are named as ``writer@revision``."""
+    wanted = {text: parse_causal(text) for text in named}
+    there = {(void.writer, void.link.revision) for void in ahead}
+    for text, place in wanted.items():
+        if place not in there:
+            raise InvalidOption(
+                f"{text!r} is no transaction from the future.",
+                next_step=f"There are: {', '.join(f'{w}@{r}' for w, r in sorted(there)) or 'none'}.",
+            )
+    return [void for void in ahead if (void.writer, void.link.revision) in wanted.values()]
+
+
+def _void_actions(ahead: Iterable[Void], chosen: Collection[Void]) -> Iterator[Action]:
+    for void in ahead:
+        name = f"{void.writer}@{void.link.revision}"
+        obstacle = "" if void in chosen else f"Say --void {name}, or wait until its time has come."
+        yield Action("void", name, "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
+
+
+def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now: int) -> Iterator[Action]:
+    for writer in forked:
+        obstacle = f"Say --join {writer}, once no process writes under that id, with the right to write as it."
+        if writer in join:
+            obstacle = _too_young(walk, writer, now)
+        yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
+
+
+def _too_young(walk: Walk, writer: str, now: int) -> str:
+    """Why a timeline cannot be joined yet, if so: a commit of another process may still be under way."""
+    newest = max((h.commit_time for w, h in walk.log if w == writer and h.commit_time <= now), default=0)
+    wait = (newest + DEFAULT_LATENESS_BOUND - now) // 1_000_000
+    return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""
+
+
+def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str]:
+    """The checkpoints that cannot be trusted, and why."""
+    found: dict[Ref, str] = {}
+    for finding in findings:
+        if finding.severity is not Severity.ERROR:
+            continue
+        names = [finding.file] if finding.code in _OF_CHECKPOINTS or finding.file.endswith(".ckpt") else []
+        if finding.code in _OF_SEGMENTS or finding.file.endswith(".seg"):
+            names = [by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by]
+        for name in names:
+            ref = _checkpoint_named(walk.files.database, name)
+            if ref is not None:
+                found.setdefault(ref, finding.message if finding.file == name else _of_part(finding))
+    return found
+
+
+def _of_part(finding: Finding) -> str:
+    """Why a checkpoint cannot be trusted that refers to a segment of which this was found."""
+    text = f"{finding.message[0].lower()}{finding.message[1:]}"
+    return f"Its segment {finding.file} cannot be used: {text}"
+
+
+def _lies_in(walk: Walk, references: References, name: str) -> bool:
+    reference = references.described[0]
+    return paths.segment(reference.writer, walk.files.database, reference.uuid) == name
+
+
+def _checkpoint_named(database: str, name: str) -> Ref | None:
+    writer = name.partition("/")[0]
+    file = paths.parse_log_file(paths.transactions_prefix(writer, database), name)
+    return None if file is None or file.is_transaction else (writer, Head(file.revision, file.uuid))
+
+
+def _newer(findings: Iterable[Finding], name: str) -> str:
+    """Why a checkpoint is left alone though it cannot be read: a newer release can."""
+    newer = any(f.file == name and f.code == "UNSUPPORTED_FORMAT" for f in findings)
+    return "A newer release has written it: repair with that." if newer else ""
+
+
+def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tuple[View | None, str]:
+    """The newest view without the broken checkpoints, and if it does not hold all that they covered why not."""
+    try:
+        view = newest_view(files, everything=True)
+    except (CorruptionError, UnsupportedFormat) as error:
+        return None, f"What it covers is not all there without it: {error.message}"
+    for checkpoint in walk.checkpoints:
+        if (checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)) in broken:
+            for writer, heads in checkpoint.cut.heads.items():
+                if max(heads).revision > view.cut.newest_revision(writer):
+                    return view, f"It covers revision {max(heads).revision} of {writer}, which is gone."
+    return view, ""
+
+
+def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
+    """What is lost with the horizon's own checkpoint, where that is dropped and no other is of its cut; ``dropped`` say why they are."""
+    link = walk.horizon.boundary.checkpoint if walk.horizon is not None else None
+    if walk.horizon is None or link is None or (link.writer, link.head) not in dropped:
+        return
+    try:
+        version_view(files, walk.horizon.cut, Horizon(walk.horizon.boundary, files))
+    except (CorruptionError, UnsupportedFormat):
+        ref = link.writer, link.head
+        text = f"{dropped[ref]} Versions between the horizon and a later checkpoint are lost with it."
+        yield Finding("UNREADABLE_HISTORY", _name(walk, ref), text)
+
+
+def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: Collection[str]) -> Iterator[Finding]:
+    """What cannot be brought back: errors that are not mended by dropping checkpoints."""
+    covered = Covered(walk.files, view.checkpoints) if view is not None else None
+    for finding in findings:
+        if finding.severity is not Severity.ERROR or finding.file in dropped:
+            continue
+        if finding.code in _OF_SEGMENTS or finding.file.endswith(".seg"):
+            by = {by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by}
+            if by and by <= set(dropped):
+                continue
+        if finding.code in _OF_TRANSACTIONS and covered is not None and _is_covered(walk, covered, finding.file):
+            finding = replace(
+                finding, message=f"{finding.message} A checkpoint covers it: its rows are there, its history is lost."
+            )
+        yield finding
+
+
+def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:
+    writer = name.partition("/")[0]
+    file = paths.parse_log_file(paths.transactions_prefix(writer, walk.files.database), name)
+    return file is not None and covered.holds(writer, Head(file.revision, file.uuid))

@@ -1,0 +1,235 @@
+"""Restoring: one transaction that makes a table's live rows what they were at another cut.
+
+Both states are read side by side, by ranges of keys. What was live then and is not now is put again, what is live now and was not then is
+deleted, what has another row gets the old one back. Each event says what it found, so what others commit meanwhile stays, or shows in
+``conflicts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import DataCollected, InvalidOption, ParentEnded
+from ..format.records import TagEntry
+from ..log.versions import Version
+from ..model.arrays import Mask, one_chunk
+from ..model.coerce import surface_array
+from ..model.keys import encode_keys
+from ..model.names import is_maintainer
+from ..model.render import output_schema, render
+from ..model.tables import Table
+from ..model.times import Time
+from ..query.changes import changed_table, live_sides
+from ..query.database import Database
+from ..query.snapshot import Snapshot
+from ..write.bulk import BulkEvents
+from ..write.sharing import known_versions
+from ..write.transaction import WriteTransaction
+from ..write.writer import Writer
+from .holding import Hold, kept_by, tag_of
+from .revert import Reverted, reverted
+
+_SAMPLE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did, or without ``committed`` would do, or found to be so already.
+
+    ``version`` is the one restored to. ``skipped`` rows are not put again since their data may be gone; of ``ended_parents`` rows of
+    the table ``parent`` were live then, have ended since, and own rows that are put. ``sample`` are some of the keys, each with what
+    happens to it.
+    """
+
+    table: str
+    version: str
+    put: int
+    updated: int
+    deleted: int
+    skipped: int
+    parent: str | None
+    ended_parents: int
+    sample: tuple[dict[str, Any], ...]
+    committed: str | None = None
+
+
+def plan_restore(database: Database, table: str, timestamp: Time | None, version: Version | None) -> Restored:
+    """What a restore would do; nothing is written."""
+    restoring = _begin(database, table, timestamp, version, holds=True)
+    for _ in restoring.pieces():
+        pass
+    return restoring.result(None)
+
+
+def restore(
+    database: Database, writer: Writer, table: str, timestamp: Time | None, version: Version | None, *, skip_collected: bool
+) -> Restored:
+    """Commit what makes the table what it was; nothing where it is that already.
+
+    ``DataCollected`` and ``ParentEnded`` where rows cannot be put again; then nothing is committed.
+    """
+    restoring = _begin(database, table, timestamp, version, holds=is_maintainer(writer.id))
+    with Hold(database, writer, restoring.tag, table) as hold:
+        events = _staged(database, writer, restoring, hold, skip_collected=skip_collected)
+        if not events.count:
+            return restoring.result(None)
+        # What comes after all that was read is live: a delete from the future would end it before it began.
+        events.named_after = restoring.now.view.newest_commit_time
+        tx = WriteTransaction(writer, "restore", {"table": table, "version": restoring.then.version}, None)
+        tx.metrics.update(put=restoring.put, updated=restoring.updated, deleted=restoring.deleted)
+        committed = writer.commit(tx, events)
+    return restoring.result(None if committed is None else committed.version)
+
+
+def _staged(database: Database, writer: Writer, restoring: _Restoring, hold: Hold, *, skip_collected: bool) -> BulkEvents:
+    """The events of a restore; nothing is put that can be refused."""
+    events = BulkEvents(database.files, writer.id, restoring.table, began=restoring.now.view.observed)
+    for piece in restoring.pieces():
+        restoring.refuse_ended_parents()
+        if not skip_collected:
+            restoring.refuse_collected()
+        if restoring.held:
+            hold.take()
+        if len(piece):
+            events.add(piece.events(events.count))
+    events.finish()
+    return events
+
+
+def _begin(database: Database, table: str, timestamp: Time | None, version: Version | None, *, holds: bool) -> _Restoring:
+    """``holds``: what a tag of the cut keeps can be kept on, as by a maintainer."""
+    if timestamp is None and version is None:
+        raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
+    then = database.snapshot(timestamp, version, strict=False)
+    now = database.look()
+    tag = tag_of(now.view, then.cut) if holds else None
+    return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table), tag)
+
+
+@dataclass
+class _Restoring:
+    """The comparison of two states of a table, and what was counted on the way: of the rows to put the data of those ``held`` is kept by
+    the ``tag`` alone.
+    """
+
+    then: Snapshot
+    now: Snapshot
+    table: Table
+    tag: TagEntry | None
+    put: int = 0
+    updated: int = 0
+    deleted: int = 0
+    skipped: int = 0
+    held: int = 0
+    sample: list[dict[str, Any]] = field(default_factory=list)
+    orphaned: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+
+    def pieces(self) -> Iterator[Reverted]:
+        """What becomes of each range of keys, in their order."""
+        for then, now in live_sides(self.then, self.now, self.table):
+            piece = reverted(then, now, self.table)
+            if len(piece.put) and self.table.data_reference:
+                gone = self._collected(piece)
+                self.skipped += int(gone.sum())
+                piece = piece.without_puts(gone)
+            self._look_for_parents(piece)
+            self.put, self.updated = self.put + len(piece.put), self.updated + len(piece.update)
+            self.deleted += len(piece.delete)
+            if len(self.sample) < _SAMPLE:
+                self.sample += _sample(piece)[: _SAMPLE - len(self.sample)]
+            yield piece
+
+    def _collected(self, piece: Reverted) -> Mask:
+        """Which of the puts are of versions whose data may be gone."""
+        keys = one_chunk(encode_keys(self.table, piece.then.rows)).take(pa.array(piece.put))
+        known, at, gone = known_versions(self.now, self.table, keys, piece.put_versions)
+        lost: Mask = np.asarray(gone)
+        if self.tag is not None:
+            held = lost & kept_by(self.tag, known, at)
+            self.held += int(held.sum())
+            lost = lost & ~held
+        return lost
+
+    def _look_for_parents(self, piece: Reverted) -> None:
+        """Note the ended parents of what is put."""
+        parent = self.table.parent
+        if parent is None or not len(piece.put):
+            return
+        column = self.table.by_name[parent.column]
+        stored = piece.then.rows.column(column.field_name).take(pa.array(piece.put))
+        owners = surface_array(column, one_chunk(pc.unique(stored)))
+        ended = owners.filter(pc.is_in(owners, value_set=self._ended_parents))
+        if len(ended):
+            self.orphaned = pc.unique(pa.concat_arrays([self.orphaned, ended]))
+
+    @cached_property
+    def _ended_parents(self) -> pa.Array:
+        """The ids of the parent's rows that were live then and are not now."""
+        ids = [_ids(snapshot, self.table) for snapshot in (self.then, self.now)]
+        return ids[0].filter(pc.invert(pc.is_in(ids[0], value_set=ids[1])))
+
+    def refuse_ended_parents(self) -> None:
+        """``ParentEnded`` where rows that are put would belong to nothing."""
+        if len(self.orphaned) and self.table.parent is not None:
+            parent = self.table.parent.table
+            raise ParentEnded(
+                f"Rows of {self.table.name!r} that are to be put again belong to rows of {parent!r} that have ended since, such as the one "
+                f"with the id {self.orphaned[0].as_py()}.",
+                next_step=f"Restore {parent!r} to the same state first.",
+            )
+
+    def refuse_collected(self) -> None:
+        """``DataCollected`` where the data of a row may be gone."""
+        if self.skipped:
+            raise DataCollected(
+                f"The data of rows of {self.table.name!r} that are to be put again may be gone: their versions were purged, or ended at or "
+                "before the boundary up to which data is collected and before a tag that names the state was given.",
+                next_step="Restore the other rows, with skip_collected=True (--skip-collected), or a later state.",
+            )
+
+    def result(self, committed: str | None) -> Restored:
+        """What was found, and the commit that made it so."""
+        return Restored(
+            table=self.table.name,
+            version=self.then.version,
+            put=self.put,
+            updated=self.updated,
+            deleted=self.deleted,
+            skipped=self.skipped,
+            parent=self.table.parent.table if self.table.parent else None,
+            ended_parents=len(self.orphaned),
+            sample=tuple(self.sample),
+            committed=committed,
+        )
+
+
+def _ids(snapshot: Snapshot, table: Table) -> pa.Array:
+    """The ids of the live rows of a table's parent, none where nothing tells them."""
+    assert table.parent is not None
+    name = table.parent.table
+    id_ = snapshot.definitions[name].id if name in snapshot.definitions else None
+    if id_ is None:
+        return pa.array([], pa.string())
+    batches = [batch.column(0) for batch in snapshot.scan(name, columns=[id_]).to_batches()]
+    return pa.concat_arrays(batches) if batches else pa.array([], pa.string())
+
+
+def _sample(piece: Reverted) -> list[dict[str, Any]]:
+    """Some keys, with what happens to each."""
+    shown = []
+    for what, facts, positions in (
+        ("put", piece.then, piece.put),
+        ("update", piece.then, piece.update),
+        ("delete", piece.now, piece.delete),
+    ):
+        rows = facts.take(pa.array(positions[:_SAMPLE]))
+        keys = render(rows, piece.table, output_schema(piece.table, columns=piece.table.key)).to_pylist()
+        shown += [{"action": what, **key} for key in keys]
+    return shown[:_SAMPLE]

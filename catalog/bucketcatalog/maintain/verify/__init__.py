@@ -1,0 +1,1 @@
+"""Looking for what is wrong with a catalog: everything is read and nothing is written."""

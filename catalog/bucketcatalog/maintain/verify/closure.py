@@ -1,0 +1,138 @@
+"""Whether what transactions had read is closed: with a transaction of another writer also what that one had read, and so on.
+
+Readers complete every cut, so that no answer depends on it. A writer that leaves something out had not shown its user what it says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from graphlib import CycleError, TopologicalSorter
+
+from ...log.files import LogFiles
+from ...log.horizon import Horizon
+from ...model import paths
+from ...model.cuts import Cut, Head
+from .findings import Finding
+from .timelines import Ref, Seen
+
+Known = dict[str, tuple[Head, ...]]
+"""For each other writer the heads of what a transaction and its ancestors had read, closed."""
+
+
+def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], horizon: Horizon | None) -> Iterator[Finding]:
+    """Transactions that had read another without what that one had read."""
+    graph = {ref: [other for other in _built_on(t) if other in log] for ref, t in log.items()}
+    try:
+        order = [*TopologicalSorter(graph).static_order()]
+    except CycleError:
+        return  # whose commit times cannot rise, which is a finding of its own
+    closing = _Closing(log, voided, horizon)
+    waiting = Counter(other for others in graph.values() for other in others)
+    known: dict[Ref, Known] = {}
+    for ref in order:
+        own, missing = closing.known(log[ref], known)
+        if missing and ref not in voided:
+            writer, head = min(missing)
+            name = paths.transaction(ref[0], files.database, ref[1].revision, ref[1].uuid)
+            text = (
+                f"It does not say that it had read revision {head.revision} of {writer}, which had been read by what it had read."
+            )
+            yield Finding("UNCLOSED_READS", name, text)
+        if waiting[ref]:
+            known[ref] = own
+        for other in graph[ref]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                known.pop(other)  # nobody else asks for it
+
+
+def _built_on(t: Seen) -> Iterator[Ref]:
+    yield from ((t.writer, Head(link.revision, link.uuid)) for link in t.parents)
+    yield from _refs(t.reads)
+
+
+def _refs(cut: Cut) -> Iterator[Ref]:
+    return ((writer, head) for writer, heads in cut.heads.items() for head in heads)
+
+
+class _Closing:
+    """What transactions had read, completed."""
+
+    def __init__(self, log: Mapping[Ref, Seen], voided: Set[Ref], horizon: Horizon | None) -> None:
+        self._log = log
+        self._voided = voided
+        self._horizon = horizon
+        places = Counter((writer, head.revision) for writer, head in log)
+        self._forked = {writer for (writer, _), count in places.items() if count > 1}
+
+    def known(self, t: Seen, known: Mapping[Ref, Known]) -> tuple[Known, list[Ref]]:
+        """What a transaction had read, and what of it neither it nor its ancestors say."""
+        parents = [known[ref] for link in t.parents if (ref := (t.writer, Head(link.revision, link.uuid))) in known]
+        before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in _refs(Cut(each))))
+        if not t.reads.heads:
+            return before, []
+        own, missing = self._joined(before, _refs(t.reads)), list[Ref]()
+
+        def miss(ref: Ref) -> bool:
+            if ref[0] == t.writer or self._holds(own, ref):  # of its own timeline nobody can say more than parents
+                return False
+            self._add(own, ref)
+            missing.append(ref)
+            return True
+
+        newest = max((ref for ref in _refs(t.reads) if ref in known), key=lambda ref: ref[1].commit_time, default=None)
+        told = before if newest is None else self._joined(known[newest], [newest])
+        for ref in _refs(Cut(told)):
+            miss(ref)
+        pending = [*_refs(t.reads)]
+        while pending:
+            for read in self._back(pending.pop(), before, told):
+                pending += [ref for ref in _refs(read.reads) if miss(ref)]
+        return own, missing
+
+    def _joined(self, known: Known, refs: Iterable[Ref]) -> Known:
+        """The heads of all."""
+        found = dict(known)
+        for ref in refs:
+            self._add(found, ref)
+        return found
+
+    def _add(self, known: Known, ref: Ref) -> None:
+        """Put a transaction to these heads, in the place of those that it follows."""
+        writer, head = ref
+        heads = known.get(writer, ())
+        if not self._is_among(heads, ref):
+            known[writer] = (*(other for other in heads if not self._is_among((head,), (writer, other))), head)
+
+    def _back(self, ref: Ref, *closed: Known) -> Iterator[Seen]:
+        """A transaction and its ancestors that are in none of these."""
+        pending, done = [ref], set[Ref]()
+        while pending:
+            at = pending.pop()
+            if at in done or at not in self._log or any(self._holds(each, at) for each in closed):
+                continue
+            done.add(at)
+            yield self._log[at]
+            pending += [(at[0], Head(link.revision, link.uuid)) for link in self._log[at].parents]
+
+    def _holds(self, known: Known, ref: Ref) -> bool:
+        """Whether a transaction is among these heads and their ancestors, or nobody asks for it: it is voided, or before the horizon."""
+        writer, head = ref
+        is_history = self._horizon is not None and head.revision <= self._horizon.cut.newest_revision(writer)
+        return is_history or ref in self._voided or self._is_among(known.get(writer, ()), ref)
+
+    def _is_among(self, heads: Collection[Head], ref: Ref) -> bool:
+        """Whether a transaction is one of these heads of its timeline, or an ancestor of one."""
+        writer, head = ref
+        if head in heads:
+            return True
+        later = {other for other in heads if other.revision > head.revision}
+        if writer not in self._forked:
+            return bool(later)
+        while later:
+            parents = (link for at in later if (t := self._log.get((writer, at))) is not None for link in t.parents)
+            later = {Head(link.revision, link.uuid) for link in parents if link.revision >= head.revision}
+            if head in later:
+                return True
+        return False

@@ -1,0 +1,116 @@
+"""Findings: what ``verify`` says, one line each, with a code that is stable across releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ...errors import BucketCatalogError, MissingObject, UnsupportedFormat
+from ...format.evolution import Definitions
+from ...format.losses import Held
+
+
+class Severity(Enum):
+    """How bad a finding is: an answer is wrong or refused, something ought to be done, or it is only worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What all findings of one code have in common."""
+
+    severity: Severity
+    remedy: str
+
+
+_RESTORE = "Restore the file from a copy of the store"
+_REPAIR = "bucketcatalog repair CATALOG says what can be done without it"
+_LOST = f"{_RESTORE}; else {_REPAIR}."
+_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+SORTS: Mapping[str, Sort] = {
+    "DAMAGED_TRANSACTION": Sort(_ERROR, _LOST),
+    "MISSING_TRANSACTION": Sort(_ERROR, _LOST),
+    "BROKEN_CHAIN": Sort(_ERROR, _LOST),
+    "TIME_ORDER": Sort(_ERROR, "Keep a copy of the catalog, and report this: no writer of this package commits so."),
+    "DAMAGED_EVENTS": Sort(_ERROR, _LOST),
+    "DAMAGED_CHECKPOINT": Sort(_ERROR, _LOST),
+    "MISSING_CHECKPOINT": Sort(_ERROR, _LOST),
+    "WRONG_CHECKPOINT": Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}."),
+    "DAMAGED_SEGMENT": Sort(_ERROR, _LOST),
+    "MISSING_SEGMENT": Sort(_ERROR, _LOST),
+    "DAMAGED_BLOCK": Sort(_ERROR, _LOST),
+    "WRONG_BLOCK": Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}."),
+    "DIFFERENT_STATE": Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}."),
+    "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
+    "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
+    "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
+    "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),
+    "FUTURE_TRANSACTION": Sort(
+        _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
+    ),
+    "UNCLOSED_READS": Sort(
+        _WARNING, "Have its writer name all that it has read. Readers complete what they show, so that no answer depends on it."
+    ),
+    "UNMARKED_CHECKPOINT": Sort(
+        _INFO, "Leave it to prune: its marker may be under way, or its maker died. The horizon or a tag may rest on such a file."
+    ),
+    "UNREADABLE_HISTORY": Sort(
+        _INFO, "Restore the file from a copy of the store. Else the history begins where the later checkpoint does."
+    ),
+    "UNREFERENCED_SEGMENT": Sort(
+        _INFO,
+        "Leave it to prune: a checkpoint that is being written may be about to name it, and one that is lost may be made again from it.",
+    ),
+    "LATE_ARRIVAL": Sort(_INFO, "None, where the catalog was copied. Else look after the writer's network and clock."),
+    "CLOCK_AHEAD": Sort(_INFO, "None, where the catalog was copied. Else set the writer's clock right."),
+    "UNKNOWN_FILE": Sort(_INFO, "None: readers ignore it."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong or worth knowing: the file that it is about, and what that ``held``."""
+
+    code: str
+    file: str
+    message: str
+    held: tuple[Held, ...] = ()
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return SORTS[self.code].severity
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return SORTS[self.code].remedy
+
+    def __str__(self) -> str:
+        held = f" It held {'; '.join(map(str, self.held))}." if self.held else ""
+        return f"{self.severity.value} {self.code} {self.file}: {self.message}{held} Next: {self.remedy}"
+
+
+def with_keys(finding: Finding, definitions: Definitions) -> Finding:
+    """The same with the keys of what it held shown, where their tables are defined."""
+
+    def shown(held: Held) -> Held:
+        name = held.table
+        is_known = name is not None and name in definitions and definitions.contradiction(name) is None
+        return held.shown_by(definitions[name]) if name is not None and is_known else held
+
+    return replace(finding, held=tuple(map(shown, finding.held)))
+
+
+def unreadable(error: BucketCatalogError, what: str, file: str, *held: Held) -> Finding:
+    """The finding of a file of a kind, such as ``BLOCK``, that could not be read for this reason."""
+    named = f"{file} "
+    text = f"It {error.message.removeprefix(named)}" if error.message.startswith(named) else error.message
+    if isinstance(error, UnsupportedFormat):
+        return Finding("UNSUPPORTED_FORMAT", file, text, held)
+    missing = isinstance(error, MissingObject) and f"MISSING_{what}" in SORTS
+    return Finding(f"{'MISSING' if missing else 'DAMAGED'}_{what}", file, text, held)

@@ -1,0 +1,214 @@
+"""Timelines: what follows what, what is referred to and gone, and whether commit times rise along it.
+
+Of each transaction only what others refer to is kept, so that memory grows with the number of transactions and not with their events.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from ...errors import BucketCatalogError, CorruptionError, UnsupportedFormat
+from ...format.boundaries import Boundary
+from ...format.checkpoints import Definition
+from ...format.losses import revision
+from ...format.records import TagEntry
+from ...format.segment_refs import SegmentReference
+from ...format.transactions import Link, Transaction, Void
+from ...log.files import LogFiles
+from ...log.timeline import MAX_CLOCK_SKEW
+from ...model.cuts import Cut, Head
+from ...model.paths import transaction as transaction_path
+from ...model.times import shown_time
+from ...parallel import in_order
+from .files import Kept
+from .findings import Finding, unreadable
+from .inventory import Inventory
+
+Ref = tuple[str, Head]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is kept of a transaction: its links, its time, and what it defines."""
+
+    writer: str
+    head: Head
+    lateness_bound: int
+    parents: tuple[Link, ...]
+    reads: Cut
+    digest: bytes
+    events: int
+    definitions: tuple[Definition, ...]
+    segments: tuple[SegmentReference, ...]
+    voids: tuple[Void, ...]
+    boundary: Boundary | None
+    tags: tuple[TagEntry, ...]
+
+    @property
+    def ref(self) -> Ref:
+        """Whose transaction it is, and where it stands."""
+        return self.writer, self.head
+
+
+def seen(t: Transaction) -> Seen:
+    """What is kept of a transaction."""
+    definitions = tuple(Definition(t.stamp, table) for table in t.tables)
+    return Seen(
+        writer=t.writer,
+        head=t.head,
+        lateness_bound=t.lateness_bound,
+        parents=t.parents,
+        reads=t.reads,
+        digest=t.digest,
+        events=t.events,
+        definitions=definitions,
+        segments=t.segments,
+        voids=t.voids,
+        boundary=t.boundary,
+        tags=t.tags,
+    )
+
+
+def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen | Finding]:
+    """Every transaction that can be read, and a finding for each that cannot."""
+    refs = [(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
+
+    def read(ref: Ref) -> Seen | Finding:
+        try:
+            return seen(files.transaction(*ref))
+        except (CorruptionError, UnsupportedFormat) as error:
+            return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref[0], ref[1].revision))
+        except BucketCatalogError as error:  # of a definition that it carries: the rest may be whole
+            return Finding("DAMAGED_TRANSACTION", _name(files, ref), error.message, (revision(ref[0], ref[1].revision),))
+
+    return in_order(read, refs, threads=files.concurrency)
+
+
+def _name(files: LogFiles, ref: Ref) -> str:
+    return transaction_path(ref[0], files.database, ref[1].revision, ref[1].uuid)
+
+
+def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
+    """Transactions whose parents are other ones than they say, or that do not come after what they follow and have read."""
+    for ref, t in log.items():
+        name = _name(files, ref)
+        expected = max((link.revision for link in t.parents), default=-1) + 1
+        if t.head.revision != expected:
+            text = f"It stands at revision {t.head.revision}, and its parents say {expected}."
+            yield Finding("BROKEN_CHAIN", name, text, (revision(*_place(ref)),))
+        for link in t.parents:
+            parent = log.get((t.writer, _head(link)))
+            if parent is not None and parent.digest != link.digest:
+                text = f"It is not the transaction that revision {t.head.revision} was written after: its digest differs."
+                yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(*_place(parent.ref)),))
+        built_on = [(t.writer, _head(link)) for link in t.parents]
+        built_on += [(writer, head) for writer, heads in t.reads.heads.items() for head in heads]
+        later = [other for other in built_on if other[1].commit_time >= t.head.commit_time and other not in voided]
+        if later:
+            writer, head = later[0]
+            text = f"Its commit time is not later than that of revision {head.revision} of {writer}, which it comes after."
+            yield Finding("TIME_ORDER", name, text, (revision(*_place(ref)),))
+
+
+def _head(link: Link) -> Head:
+    return Head(link.revision, link.uuid)
+
+
+def _place(ref: Ref) -> tuple[str, int]:
+    return ref[0], ref[1].revision
+
+
+def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Mapping[Ref, str], kept: Kept) -> Iterator[Finding]:
+    """Transactions that are referred to and gone, each with those before it that are not there either.
+
+    ``named`` says for each who refers to it, ``kept`` which have to be there.
+    """
+    told, last = ("", 0), 0
+    for ref in sorted(named, reverse=True):
+        writer, head = ref
+        listed = found[writer].transactions if writer in found else {}
+        if head in listed or not kept.has(writer, head) or (told[0] == writer and told[1] <= head.revision < last):
+            continue
+        before = (other.revision for other in listed if other.revision < head.revision)
+        first, last = max(max(before, default=-1) + 1, min(kept.first(writer), head.revision)), head.revision
+        told = writer, first
+        held = revision(writer, last, first)
+        yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
+
+
+def references(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
+    """For each transaction that others build on the name of one of these."""
+    named: dict[Ref, str] = {}
+    for ref, t in log.items():
+        name = _name(files, ref)
+        for link in t.parents:
+            named.setdefault((t.writer, _head(link)), name)
+        for writer, heads in t.reads.heads.items():
+            for head in heads:
+                named.setdefault((writer, head), name)
+    return named
+
+
+def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
+    """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
+    followed = {(t.writer, _head(link)) for t in log.values() for link in t.parents}
+    gone, known = _revisions(followed - log.keys()), _revisions(log)
+    heads: dict[str, list[Head]] = {}
+    for writer, head in log.keys() - followed:
+        next_gone = _next(gone.get(writer, []), head.revision)
+        if next_gone is None or next_gone > (_next(known[writer], head.revision) or next_gone):
+            heads.setdefault(writer, []).append(head)
+    for writer, ends in sorted(heads.items()):
+        if len(ends) > 1:
+            shown = " and ".join(f"revision {head.revision} ({head.uuid.hex()})" for head in sorted(ends))
+            name = _name(files, (writer, max(ends)))
+            yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown}. All branches are read.")
+
+
+def _revisions(refs: Iterable[Ref]) -> dict[str, list[int]]:
+    """The revisions of each writer, sorted."""
+    found: dict[str, list[int]] = {}
+    for writer, head in sorted(refs):
+        found.setdefault(writer, []).append(head.revision)
+    return found
+
+
+def _next(revisions: list[int], after: int) -> int | None:
+    """The smallest of sorted revisions that is larger."""
+    at = bisect_right(revisions, after)
+    return revisions[at] if at < len(revisions) else None
+
+
+def check_clocks(
+    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
+) -> Iterator[Finding]:
+    """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
+
+    When those arrived that a horizon ``kept`` of a timeline as its end is no matter, and in a clone they are copies.
+    """
+    limit = files.store.now_us() + MAX_CLOCK_SKEW
+    for writer, below in sorted(found.items()):
+        late, ahead = [], []
+        for head, info in sorted(below.transactions.items()):
+            t = log.get((writer, head))
+            if t is None or t.ref in voided:
+                continue
+            if head.commit_time > limit:
+                text = f"Its commit time, {shown_time(head.commit_time)}, lies in the future. It is read, and in no checkpoint."
+                yield Finding("FUTURE_TRANSACTION", info.name, text, (revision(writer, head.revision),))
+            elif info.modified_us > head.commit_time + t.lateness_bound and not kept.as_end(writer, head):
+                late.append(info)
+            elif head.commit_time > info.modified_us + MAX_CLOCK_SKEW:
+                ahead.append(info)
+        if late:
+            text = f"{_count(len(late))} of {writer}, this one first, reached the store later than promised."
+            yield Finding("LATE_ARRIVAL", late[0].name, text)
+        if ahead:
+            text = f"{_count(len(ahead))} of {writer}, this one first, reached the store before the commit time."
+            yield Finding("CLOCK_AHEAD", ahead[0].name, text)
+
+
+def _count(number: int) -> str:
+    return "1 transaction" if number == 1 else f"{number} transactions"

@@ -1,0 +1,280 @@
+"""``verify``: everything of a database, read and compared, one finding after the other.
+
+Names first, then transactions and checkpoints, what they say of one another, and last every block. Requests go out several at a time;
+what is kept grows with the number of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from ...errors import CorruptionError, UnsupportedFormat
+from ...format.checkpoints import Checkpoint
+from ...format.definitions import core_tables
+from ...format.evolution import Definitions
+from ...format.losses import revision
+from ...format.records import TagEntry
+from ...format.segment_refs import SegmentReference
+from ...format.segments import BlockPlace
+from ...format.transactions import event_of
+from ...log.boundaries import newest_of
+from ...log.entries import voids_of
+from ...log.files import LogFiles
+from ...log.horizon import Horizon
+from ...model import paths
+from ...model.cuts import Cut, Head
+from ...parallel import in_order
+from ...state.tail import inline_actions
+from .blocks import check_block
+from .checkpoints import References, check_checkpoint, check_segment, read_checkpoints
+from .closure import check_reads
+from .deep import differences
+from .files import Kept, gone_of_tag, is_reached, may_be_of_tag, refs_of, tagged_cuts
+from .findings import Finding, unreadable, with_keys
+from .inventory import Inventory, inventory
+from .timelines import Ref, Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
+
+Tell = Callable[[str], None]
+
+
+class Walk:
+    """One walk over a database. What it has found of the log stays with it, for whoever mends what is wrong."""
+
+    def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
+        self.files = files
+        self.found: dict[str, Inventory] = {}
+        self.log: dict[Ref, Seen] = {}
+        self.checkpoints: list[Checkpoint] = []
+        self.segments: dict[bytes, References] = {}
+        self.voided: frozenset[Ref] = frozenset()
+        self.horizon: Horizon | None = None
+        self._tell = tell
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong or worth knowing."""
+        self._tell("names")
+        listed = self.files.several(inventory, self.files.writers())
+        self.found = {below.writer: below for below in listed}
+        for below in listed:
+            for name in below.strange:
+                yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
+        yield from self._read_log()
+        named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        yield from check_references(self.files, self.found, named, kept)
+        yield from check_links(self.files, self.log, self.voided)
+        yield from check_reads(self.files, self.log, self.voided, self.horizon)
+        yield from check_forks(self.log, self.files)
+        yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
+        definitions = self._definitions()
+        for name in sorted(definitions):
+            if (why := definitions.contradiction(name)) is not None:
+                yield Finding("CONTRADICTING_TABLE", name, why)
+        yield from self._read_events(definitions)
+        yield from self._read_segments(definitions)
+
+    def _read_log(self) -> Iterator[Finding]:
+        """Read every transaction and checkpoint, and keep what the rest of the walk needs."""
+        count = sum(len(below.transactions) for below in self.found.values())
+        for number, item in enumerate(read_timelines(self.files, self.found.values()), 1):
+            if isinstance(item, Finding):
+                yield item
+            else:
+                self.log[item.ref] = item
+                for reference in item.segments:
+                    self._refer(paths.transaction(item.writer, self.files.database, *_place(item.head)), reference)
+            self._tell(f"transactions: {number:,} of {count:,}")
+        marked = [(writer, head) for writer, below in sorted(self.found.items()) for head in sorted(below.markers)]
+        for read in read_checkpoints(self.files, marked):
+            yield from [read] if isinstance(read, Finding) else self._take(read)
+        self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
+        published = [t.boundary for t in self.log.values() if t.boundary is not None]
+        newest = newest_of([*published, *(boundary for c in self.checkpoints for boundary in c.boundaries)])
+        self.horizon = Horizon(newest.history, self.files) if newest.history is not None else None
+        yield from self._read_unmarked()
+
+    def _take(self, checkpoint: Checkpoint, *, kept: bool = False) -> Iterator[Finding]:
+        """Keep a checkpoint that somebody may use, and say what is wrong with it."""
+        name = self.name_of(checkpoint)
+        self.checkpoints.append(checkpoint)
+        for reference in checkpoint.segments:
+            self._refer(name, reference)
+        yield from check_checkpoint(checkpoint, name, kept=kept)
+
+    def _read_unmarked(self) -> Iterator[Finding]:
+        """Name the checkpoints that no marker leads to, and look at those of them that the horizon or tags rest on."""
+        unmarked = {
+            (below.writer, head): below.checkpoints[head]
+            for below in self.found.values()
+            for head in sorted(below.checkpoints.keys() - below.markers.keys())
+        }
+        for finding in self._read_horizons_own():
+            unmarked = {ref: info for ref, info in unmarked.items() if info.name != finding.file}
+            yield finding
+        entries = [entry for t in self.log.values() for entry in t.tags]
+        tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
+        unread: dict[Ref, Finding] = {}
+        for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
+            (read,) = read_checkpoints(self.files, [ref])
+            if isinstance(read, Finding):
+                unread[ref] = replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
+            elif read.cut in tagged and (error := self.files.unreadable_segment(read)) is not None:
+                unread[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name)
+            elif read.cut in tagged:
+                yield from self._take(read, kept=True)
+                del unmarked[ref]
+        there = {checkpoint.cut for checkpoint in self.checkpoints}
+        needed: set[Ref] = set()
+        for tag, gone in self._find_gone(tag for cut, tag in tagged.items() if cut not in there):
+            candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut])}
+            yield from (unread[ref] for ref in sorted(candidates - needed))
+            needed |= candidates
+            if not candidates:
+                yield gone
+        for ref, info in unmarked.items():
+            if ref not in needed:
+                yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
+
+    def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[tuple[TagEntry, Finding]]:
+        """Those of these tags that have lost the checkpoint that was kept for them, and what is said of one that is gone."""
+        if self.horizon is None:
+            return
+        newest = Cut.of((writer, max(below.transactions)) for writer, below in self.found.items() if below.transactions)
+        for tag in tags:
+            if (error := gone_of_tag(self.files, tag, self.horizon, newest)) is not None:
+                place = paths.revision_start(self.horizon.boundary.stamp[1], self.files.database, 0)
+                yield tag, unreadable(error, "CHECKPOINT", place)
+
+    def _read_horizons_own(self) -> Iterator[Finding]:
+        """What is wrong with the checkpoint that the horizon names, which others may not need, and nobody has to find by a marker."""
+        link = self.horizon.boundary.checkpoint if self.horizon is not None else None
+        if self.horizon is None or link is None:
+            return
+        name = paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid)
+        is_marked = link.writer in self.found and link.head in self.found[link.writer].markers
+        if is_marked and link.uuid not in {checkpoint.uuid for checkpoint in self.checkpoints}:
+            return  # it cannot be read, which was said
+        is_needed = is_marked or not is_reached(self.horizon, self.checkpoints)
+        try:
+            own = self.horizon.checkpoint
+        except (CorruptionError, UnsupportedFormat) as error:
+            if is_needed:
+                yield unreadable(error, "CHECKPOINT", name, *(revision(w, h.revision, 0) for w, h in refs_of(self.horizon.cut)))
+            else:
+                yield Finding(
+                    "UNREADABLE_HISTORY", name, f"Versions between the horizon and a later checkpoint need it: {error.message}"
+                )
+            return
+        if not is_marked and is_needed:
+            yield Finding("UNMARKED_CHECKPOINT", name, "No marker below newest/ leads to it, and the horizon rests on it.")
+            yield from self._take(own)
+
+    def name_of(self, checkpoint: Checkpoint) -> str:
+        """The name of a checkpoint's file."""
+        return paths.checkpoint(checkpoint.writer, self.files.database, checkpoint.revision, checkpoint.uuid)
+
+    def _kept(self) -> Kept:
+        """What has to be there. What cannot be read counts as following whatever lies before it."""
+        if self.horizon is None:
+            return Kept()
+        followed = {(t.writer, Head(link.revision, link.uuid)) for t in self.log.values() for link in t.parents}
+        unread = {
+            (w, head.revision) for w, below in self.found.items() for head in below.transactions if (w, head) not in self.log
+        }
+        followed |= {(w, head) for w, head in refs_of(self.horizon.cut) if (w, head.revision + 1) in unread}
+        return Kept(self.horizon, followed)
+
+    def _refer(self, name: str, reference: SegmentReference) -> None:
+        known = self.segments.setdefault(reference.uuid, References())
+        known.by.append(name)
+        known.described.append(reference)
+
+    def _named_by_checkpoints(self) -> dict[Ref, str]:
+        named: dict[Ref, str] = {}
+        if self.horizon is not None and (link := self.horizon.boundary.checkpoint) is not None:
+            name = paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid)
+            named |= dict.fromkeys(refs_of(self.horizon.cut), name)
+        for checkpoint in self.checkpoints:
+            name = self.name_of(checkpoint)
+            for cut in (checkpoint.cut, checkpoint.reads):
+                named |= dict.fromkeys(refs_of(cut), name)
+            for writer, coverage in checkpoint.coverage.items():
+                named |= dict.fromkeys([(writer, head) for head in coverage.recent | coverage.branches], name)
+        return named
+
+    def _definitions(self) -> Definitions:
+        given = [definition for t in self.log.values() for definition in t.definitions]
+        given += [definition for checkpoint in self.checkpoints for definition in checkpoint.definitions]
+        return Definitions(core_tables().values(), given)
+
+    def _read_events(self, definitions: Definitions) -> Iterator[Finding]:
+        """Decode every event that transactions hold themselves."""
+        refs = sorted(ref for ref, t in self.log.items() if t.events)
+        check = partial(_check_events, self.files, definitions)
+        for number, found in enumerate(in_order(check, refs, threads=self._threads), 1):
+            yield from found
+            self._tell(f"events: {number:,} of {len(refs):,} transactions")
+
+    def _read_segments(self, definitions: Definitions) -> Iterator[Finding]:
+        """Read every segment that is referred to, block by block, and name the others."""
+        order = sorted(self.segments)
+        check = partial(_check_block, self.files, definitions)
+        for number, uuid in enumerate(order, 1):
+            places, wrong = check_segment(self.files, self.segments[uuid], self.found)
+            yield from (with_keys(finding, definitions) for finding in wrong)
+            for found in in_order(check, places, threads=self._threads):
+                yield from found
+            self._tell(f"segments: {number:,} of {len(order):,}")
+        for below in self.found.values():
+            for uuid, info in sorted(below.segments.items()):
+                if uuid not in self.segments:
+                    yield Finding("UNREFERENCED_SEGMENT", info.name, f"Nothing refers to its {info.size:,} bytes.")
+
+    @property
+    def _threads(self) -> int:
+        """As many as pay for the store and for decoding."""
+        return max(self.files.concurrency, int(pa.cpu_count()))
+
+
+def _place(head: Head) -> tuple[int, bytes]:
+    return head.revision, head.uuid
+
+
+def _check_block(files: LogFiles, definitions: Definitions, place: BlockPlace) -> list[Finding]:
+    return list(check_block(files.store, place, definitions))
+
+
+def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[Finding]:
+    """What is wrong with the events that one transaction holds."""
+    writer, head = ref
+    name, held = paths.transaction(writer, files.database, *_place(head)), (revision(writer, head.revision),)
+    try:
+        transaction = files.transaction(writer, head)
+    except (CorruptionError, UnsupportedFormat) as error:  # since it was read before
+        return [unreadable(error, "TRANSACTION", name, *held)]
+    found = [finding for place in transaction.blocks for finding in check_block(files.store, place, definitions)]
+    for table, actions in inline_actions([transaction]).items():
+        if table not in definitions:
+            found.append(Finding("UNDEFINED_TABLE", name, f"It has events of table {table!r}, which nothing defines.", held))
+        elif definitions.contradiction(table) is None:
+            try:
+                for _, _, action in actions:
+                    event_of(action, definitions[table], name)
+            except (CorruptionError, UnsupportedFormat) as error:
+                found.append(unreadable(error, "EVENTS", name, *held))
+    return found
+
+
+def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) -> Iterator[Finding]:
+    """Everything that is wrong with a database or worth knowing; nothing is written.
+
+    ``deep`` compares the state that each checkpoint holds with the one that its transactions make.
+    """
+    walk = Walk(files, tell)
+    yield from walk.findings()
+    if deep:
+        tell("states")
+        yield from differences(files, walk.checkpoints)

@@ -1,0 +1,89 @@
+"""Cuts: what a reader, a checkpoint or a version string names.
+
+A cut is, for each writer, the heads of its timeline, with all their ancestors. It has one head a writer, and several only while that
+timeline is forked. As text: ``writer@revision:uuid`` for each head, joined by commas, writers in byte order; the empty cut is ``:``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..clock import uuid7_time
+from ..errors import InvalidVersion
+
+_PART = re.compile(r"(?P<writer>[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})@(?P<revision>[0-9]{1,20}):(?P<uuid>[0-9a-f]{32})", re.ASCII)
+_EMPTY = ":"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Head:
+    """A transaction's place on its timeline: its revision and its 16-byte uuid."""
+
+    revision: int
+    uuid: bytes
+
+    @property
+    def commit_time(self) -> int:
+        """The transaction's commit time in microseconds, which its uuid holds."""
+        return uuid7_time(self.uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Immutable. Invariants: no writer without a head; heads of a writer are sorted and distinct."""
+
+    heads: Mapping[str, tuple[Head, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, heads: Iterable[tuple[str, Head]]) -> Cut:
+        """The cut with these heads."""
+        collected: dict[str, set[Head]] = {}
+        for writer, head in heads:
+            collected.setdefault(writer, set()).add(head)
+        return cls({writer: tuple(sorted(collected[writer])) for writer in sorted(collected)})
+
+    @classmethod
+    def parse(cls, text: str) -> Cut:
+        """The cut that ``str(cut)`` gave, or ``InvalidVersion``."""
+        if text == _EMPTY:
+            return cls()
+        heads = []
+        for part in text.split(","):
+            match = _PART.fullmatch(part)
+            if match is None:
+                raise InvalidVersion(
+                    f"{part[:80]!r} is not part of a version.",
+                    next_step="Use a snapshot's version, WRITER@REVISION, a revision or a tag.",
+                )
+            heads.append((match["writer"], Head(int(match["revision"]), bytes.fromhex(match["uuid"]))))
+        return cls.of(heads)
+
+    def __str__(self) -> str:
+        parts = (f"{writer}@{head.revision}:{head.uuid.hex()}" for writer, heads in self.heads.items() for head in heads)
+        return ",".join(parts) or _EMPTY
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def of_writer(self, writer: str) -> tuple[Head, ...]:
+        """The writer's heads, none where the cut has nothing of it."""
+        return self.heads.get(writer, ())
+
+    def newest_revision(self, writer: str) -> int:
+        """The largest revision of the writer in the cut, -1 where there is none."""
+        return max((head.revision for head in self.of_writer(writer)), default=-1)
+
+    @property
+    def newest_commit_time(self) -> int:
+        """The largest commit time in the cut, 0 for the empty cut."""
+        return max((head.commit_time for heads in self.heads.values() for head in heads), default=0)
+
+    def changed_since(self, earlier: Cut) -> Cut:
+        """The writers whose heads differ from those in ``earlier``."""
+        return Cut({writer: heads for writer, heads in self.heads.items() if earlier.of_writer(writer) != heads})
+
+    def joined(self, other: Cut) -> Cut:
+        """The heads of both; some may be ancestors of others."""
+        return Cut.of((writer, head) for cut in (self, other) for writer, heads in cut.heads.items() for head in heads)

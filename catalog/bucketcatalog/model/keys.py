@@ -1,0 +1,205 @@
+"""Keys as bytes whose order is the order of the rows.
+
+A key is the concatenation of its fields' encodings: a uuid is its 16 bytes; an integer is big-endian in its protobuf width, signed ones
+with the sign bit flipped; a string (UTF-8) or bytes field is itself where it is the key's last field, else with every NUL escaped as
+``00 FF`` and ended by ``00 01``. So keys compare as plain bytes, field by field, and all keys with the same leading fields, or with a
+last field that begins alike, are one range.
+"""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidRows
+from .tables import Column, DataType, Table
+
+_INTEGERS = {
+    DataType.INT32: (4, True),
+    DataType.UINT32: (4, False),
+    DataType.INT64: (8, True),
+    DataType.UINT64: (8, False),
+    DataType.TIMESTAMP: (8, True),
+}
+_BIG_ENDIAN = {(4, True): ">i4", (4, False): ">u4", (8, True): ">i8", (8, False): ">u8"}
+_NUL, _ESCAPED_NUL, _END = b"\x00", b"\x00\xff", b"\x00\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys from ``start`` on and before ``stop``; without a ``stop``, all of them."""
+
+    start: bytes = b""
+    stop: bytes | None = None
+
+    def overlaps(self, first: bytes, last: bytes) -> bool:
+        """Whether a run of keys from ``first`` to ``last`` (both included) can hold a key of the range."""
+        return last >= self.start and (self.stop is None or first < self.stop)
+
+    def covers(self, first: bytes, last: bytes) -> bool:
+        """Whether all of a run of keys from ``first`` to ``last`` (both included) lie in the range."""
+        return first >= self.start and (self.stop is None or last < self.stop)
+
+    def intersect(self, other: KeyRange) -> KeyRange | None:
+        """The keys in both, or None."""
+        start = max(self.start, other.start)
+        stops = [stop for stop in (self.stop, other.stop) if stop is not None]
+        stop = min(stops) if stops else None
+        return None if stop is not None and start >= stop else KeyRange(start, stop)
+
+    def without(self, other: KeyRange) -> list[KeyRange]:
+        """The parts that are not in the other, in order."""
+        before = self.intersect(KeyRange(b"", other.start)) if other.start else None
+        after = self.intersect(KeyRange(other.stop, None)) if other.stop is not None else None
+        return [part for part in (before, after) if part is not None]
+
+
+EVERYTHING = KeyRange()
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest bytes that sort after everything that begins with ``prefix``, or None where nothing does."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def encode_value(column: Column, value: Any, *, last: bool) -> bytes:
+    """One field of a key, from a Python value in storage form (uuids as 16 bytes)."""
+    if column.type in _INTEGERS:
+        width, signed = _INTEGERS[column.type]
+        return (int(value) + (1 << (8 * width - 1) if signed else 0)).to_bytes(width, "big")
+    raw = value.encode() if isinstance(value, str) else bytes(value)
+    if column.type is DataType.UUID or last:
+        return raw
+    return raw.replace(_NUL, _ESCAPED_NUL) + _END
+
+
+def encode_key(table: Table, row: Mapping[str, Any]) -> bytes:
+    """The key of a row given by surface names and storage values."""
+    columns = table.key_columns
+    return b"".join(encode_value(column, row[column.name], last=column is columns[-1]) for column in columns)
+
+
+def prefix_range(table: Table, leading: Sequence[Any], last_prefix: str | bytes | None = None) -> KeyRange:
+    """The keys whose first fields equal ``leading`` and whose next field begins with ``last_prefix``.
+
+    A prefix works on any string or bytes field: an inner one is escaped but not ended.
+    """
+    columns = table.key_columns
+    parts = [encode_value(column, value, last=column is columns[-1]) for column, value in zip(columns, leading, strict=False)]
+    if last_prefix is None and len(leading) == len(columns):
+        key = b"".join(parts)
+        return KeyRange(key, key + _NUL)
+    if last_prefix:
+        raw = last_prefix.encode() if isinstance(last_prefix, str) else last_prefix
+        inner = len(leading) < len(columns) - 1
+        parts.append(raw.replace(_NUL, _ESCAPED_NUL) if inner else raw)
+    start = b"".join(parts)
+    return KeyRange(start, after_prefix(start))
+
+
+def encode_array(column: Column, values: pa.Array, *, last: bool) -> pa.Array:
+    """``encode_value`` over a storage array without nulls, as binary."""
+    if column.type in _INTEGERS:
+        width, signed = _INTEGERS[column.type]
+        numbers = values.cast(pa.int64()).to_numpy() if column.type is DataType.TIMESTAMP else values.to_numpy()
+        if signed:
+            unsigned = numbers.astype(f"u{width}") ^ np.array(1 << (8 * width - 1), dtype=f"u{width}")
+        else:
+            unsigned = numbers
+        packed = np.ascontiguousarray(unsigned.astype(_BIG_ENDIAN[width, False]))
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(packed)]).cast(pa.binary())
+    raw = values.cast(pa.binary())
+    if column.type is DataType.UUID or last:
+        return raw
+    return pc.binary_join_element_wise(pc.replace_substring(raw, _NUL, _ESCAPED_NUL), _END, b"")
+
+
+def encode_keys(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch | pa.Table) -> pa.Array:
+    """The keys of rows given as storage columns named by field number; ``InvalidRows`` where a key field is null."""
+    parts = []
+    for column in table.key_columns:
+        values = columns[column.field_name]
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        if values.null_count:
+            raise InvalidRows(
+                f"The key column {column.name!r} of table {table.name!r} is empty in {values.null_count} rows.",
+                next_step="Give every row all of its key columns.",
+            )
+        parts.append(encode_array(column, values, last=column is table.key_columns[-1]))
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+
+
+def shared_columns(table: Table, first: bytes, last: bytes) -> int:
+    """How many leading key columns, never all, have one value in all keys from ``first`` to ``last``."""
+    end, count = 0, 0
+    for column in table.key_columns[:-1]:
+        if column.type in _INTEGERS:
+            end += _INTEGERS[column.type][0]
+        elif column.type is DataType.UUID:
+            end += 16
+        else:
+            end = first.index(_END, end) + len(_END)  # an escaped NUL is no end
+        if first[:end] != last[:end]:
+            break
+        count += 1
+    return count
+
+
+@cache
+def without_leading(table: Table, count: int) -> Table:
+    """The table as if the first ``count`` columns of its key were none of the key."""
+    return replace(table, key=table.key[count:])
+
+
+def rows_within(table: Table, columns: Mapping[str, pa.Array], count: int, keys: KeyRange) -> tuple[int, int]:
+    """The first row in the range and the first behind it, of ``count`` rows in order of their keys; looks at few of them."""
+    arrays = [columns[column.field_name] for column in table.key_columns]
+
+    def key_at(row: int) -> bytes:
+        values = (array[row] for array in arrays)
+        return encode_key(
+            table,
+            {
+                c.name: value.value if c.type is DataType.TIMESTAMP else value.as_py()
+                for c, value in zip(table.key_columns, values, strict=True)
+            },
+        )
+
+    start = bisect_left(range(count), keys.start, key=key_at)
+    if keys.stop is None:
+        return start, count
+    step = 1
+    while start + step < count and key_at(start + step) < keys.stop:
+        step *= 2  # most ranges that end within a block are of few rows
+    return start, bisect_left(range(count), keys.stop, lo=start, hi=min(start + step, count), key=key_at)
+
+
+def lower_bound(keys: pa.Array, key: bytes) -> int:
+    """The number of sorted ``keys`` that sort before ``key``; looks at a logarithmic number."""
+    return bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())
+
+
+def span(keys: pa.Array, within: KeyRange) -> tuple[int, int]:
+    """Where the sorted ``keys`` that lie in the range begin and end."""
+    return lower_bound(keys, within.start), len(keys) if within.stop is None else lower_bound(keys, within.stop)
+
+
+def uuid_value(value: Any) -> bytes:
+    """The 16 bytes of a uuid given as ``uuid.UUID``, text or bytes; ``ValueError`` or ``TypeError`` for anything else."""
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    if isinstance(value, str):
+        return uuid.UUID(value).bytes
+    raw = bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
+    if raw is None or len(raw) != 16:
+        raise TypeError("a uuid is a uuid.UUID, its text, or 16 bytes")
+    return raw

@@ -1,0 +1,79 @@
+"""The names that people choose, and what they may look like.
+
+A writer's or database's name becomes a part of every object name below its prefix, so the rule here is what keeps a name from ever
+leaving its prefix: no ``/``, no leading dot, nothing that a file system or an object store treats specially.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NewType
+
+from .. import clock
+from ..errors import InvalidName, InvalidOption
+
+WriterId = NewType("WriterId", str)
+DatabaseName = NewType("DatabaseName", str)
+TagName = NewType("TagName", str)
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", re.ASCII)
+_TAG = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,127}", re.ASCII)
+_SHAPE = "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot"
+
+COMPACTOR_PREFIX = "compactor-"
+MAINTAINER_PREFIX = "maintainer-"
+
+
+def writer_id(name: str) -> WriterId:
+    """``name`` as a writer's id, or ``InvalidName``."""
+    return WriterId(_checked(name, _NAME, "writer", _SHAPE))
+
+
+def database_name(name: str) -> DatabaseName:
+    """``name`` as a database's name, or ``InvalidName``."""
+    return DatabaseName(_checked(name, _NAME, "database", _SHAPE))
+
+
+def tag_name(name: str) -> TagName:
+    """``name`` as a tag's name, or ``InvalidName``."""
+    return TagName(_checked(name, _TAG, "tag", "a letter, then at most 127 of A-Z a-z 0-9 . _ -"))
+
+
+def is_tag_name(text: str) -> bool:
+    """Whether ``text`` can be the name of a tag."""
+    return _TAG.fullmatch(text) is not None
+
+
+def host_writer(prefix: str, suffix: str = "") -> WriterId:
+    """The id of this machine's writer of the role that ``prefix`` names, for what ``suffix`` names: the same each time."""
+    return writer_id(prefix + re.sub(r"[^A-Za-z0-9.-]", "-", clock.host_name())[:64] + suffix)
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` can be the name of a writer or a database."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_data_writer(writer: str) -> bool:
+    """Whether the writer commits rows of its own: compactors and maintainers do not count where one writer is looked for."""
+    return not writer.startswith((COMPACTOR_PREFIX, MAINTAINER_PREFIX))
+
+
+def is_maintainer(writer: str) -> bool:
+    """Whether the writer may delete what others have written."""
+    return writer.startswith(MAINTAINER_PREFIX)
+
+
+def several(given: Iterable[str], what: str, example: str) -> tuple[str, ...]:
+    """What an argument names, which takes several of ``what``; ``InvalidOption`` for one alone, which would be read letter by letter."""
+    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (None,)
+    if not all(isinstance(name, str) for name in found):
+        raise InvalidOption(f"The {what} {given!r} are no list of names.", next_step=f"Give a list, such as {example}.")
+    return found
+
+
+def _checked(name: str, shape: re.Pattern[str], kind: str, rule: str) -> str:
+    if not isinstance(name, str) or shape.fullmatch(name) is None:
+        raise InvalidName(f"{name!r} cannot be the name of a {kind}.", next_step=f"Use {rule}.")
+    return name

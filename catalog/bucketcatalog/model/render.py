@@ -1,0 +1,125 @@
+"""State rows as people see them: surface names and types, defaults filled in, and the columns every table shows on request.
+
+``_version``, ``_commit_timestamp``, ``_writer`` and ``_revision`` are those of the PUT that began the row's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOption
+from .arrays import one_chunk
+from .coerce import surface_array
+from .facts import NO_STAMP, Facts, Stamps
+from .tables import END_TIME, TIMESTAMP, Column, Default, Table
+from .uuids import to_text
+
+DELETED_AT = END_TIME.name
+REQUESTED = {
+    "_version": pa.string(),
+    "_commit_timestamp": TIMESTAMP,
+    "_writer": pa.string(),
+    "_revision": pa.int64(),
+}
+_STAMP_COLUMNS = ("_kind", "_txn", "_seq")
+
+
+def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The schema of a scan; ``InvalidOption`` where ``columns`` names what the table has not."""
+    if columns is None and not tombstones:
+        return table.surface_schema
+    every = {field.name: field for field in table.surface_schema}
+    if tombstones:
+        every[DELETED_AT] = pa.field(DELETED_AT, TIMESTAMP, False)
+    names = list(every) if columns is None else list(columns)
+    every |= {name: pa.field(name, kind, False) for name, kind in REQUESTED.items()}
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidOption(f"The column {twice!r} is asked for twice.", next_step="Name each column once.")
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        raise InvalidOption(
+            f"Table {table.name!r} has no column {unknown[0]!r}.", next_step=f"Its columns are {', '.join(every)}."
+        )
+    return pa.schema([every[name] for name in names])
+
+
+def storage_columns(table: Table, names: Iterable[str]) -> set[str]:
+    """The storage columns that are needed to show these."""
+    needed: set[str] = set()
+    for name in names:
+        column = table.by_name.get(name)
+        if name == DELETED_AT:
+            needed.add("_end_txn")
+        elif column is None:
+            needed.update(_STAMP_COLUMNS)
+        else:
+            needed.add(column.field_name)
+            if column.default is Default.CREATED:
+                needed.update(_STAMP_COLUMNS)
+            elif column.default is Default.MODIFIED:
+                needed.update((*_STAMP_COLUMNS, "_row_txn", "_row_seq"))
+    return needed
+
+
+def render(facts: Facts, table: Table, schema: pa.Schema) -> pa.Table:
+    """The facts as rows of ``schema``, which ``output_schema`` made."""
+    return pa.table([_column(facts, table, name) for name in schema.names], schema=schema)
+
+
+def _column(facts: Facts, table: Table, name: str) -> pa.Array:
+    if name == DELETED_AT:
+        return _time(facts, facts.numbers("_end_txn", NO_STAMP))
+    column = table.by_name.get(name)
+    return _requested(facts, name) if column is None else row_column(facts, column)
+
+
+def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
+    """The facts' rows in storage form, with the times that defaults stand for: as they have to be put to be the same at another time."""
+    columns = {}
+    for column in table.columns:
+        if column.default in (Default.CREATED, Default.MODIFIED):
+            columns[column.field_name] = row_column(facts, column)
+        elif column.field_name in facts.rows.column_names:
+            columns[column.field_name] = one_chunk(facts.rows.column(column.field_name))
+    return columns
+
+
+def row_column(facts: Facts, column: Column) -> pa.Array:
+    """One row column in its surface form, defaults filled in."""
+    index = facts.rows.schema.get_field_index(column.field_name)
+    by_stamp = column.default in (Default.CREATED, Default.MODIFIED)
+    if index < 0 and not by_stamp and not column.implicit:
+        return pa.nulls(len(facts), column.surface_type)
+    stored = pa.nulls(len(facts), column.storage_type) if index < 0 else one_chunk(facts.rows.column(index))
+    if stored.null_count and by_stamp:
+        own = facts.numbers("_txn", NO_STAMP)
+        if column.default is Default.MODIFIED:
+            row = facts.numbers("_row_txn", NO_STAMP)
+            own = np.where(row == NO_STAMP, own, row)
+        times = _time(facts, own)
+        stored = times if stored.null_count == len(stored) else pc.coalesce(stored, times)
+    return surface_array(column, stored)
+
+
+def _time(facts: Facts, position: Stamps) -> pa.Array:
+    times = one_chunk(facts.transactions.column("commit_time")).cast(TIMESTAMP)
+    return times.take(pa.array(position, mask=position == NO_STAMP))
+
+
+def version_names(uuids: pa.Array, sequences: pa.Array) -> pa.Array:
+    """``<uuid>:<sequence>``, null where the uuid is."""
+    return pc.binary_join_element_wise(to_text(uuids), sequences.cast(pa.string()), ":")
+
+
+def _requested(facts: Facts, name: str) -> pa.Array:
+    position = facts.column("_txn")
+    if name == "_commit_timestamp":
+        return _time(facts, facts.numbers("_txn", NO_STAMP))
+    if name == "_version":
+        return version_names(facts.uuids.take(position), facts.column("_seq"))
+    return one_chunk(facts.transactions.column(name.removeprefix("_"))).take(position)

@@ -1,0 +1,85 @@
+"""Times and versions as users write them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from ..errors import InvalidOption, InvalidTime
+from .coerce import LAST_TIME, micros
+
+Time = str | datetime.datetime
+Age = str | int | datetime.timedelta
+_MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGE = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[smhdw])", re.ASCII)
+_CAUSAL = re.compile(r"(?P<writer>[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})@(?P<revision>[0-9]{1,20})", re.ASCII)
+
+
+def parse_time(value: Time) -> int:
+    """Microseconds since the epoch of ISO 8601 (without a zone: UTC), a datetime, or ``@`` and microseconds; else ``InvalidTime``."""
+    if isinstance(value, datetime.datetime):
+        return micros(value)
+    text = str(value).strip()
+    if match := _MICROS.fullmatch(text):
+        return int(match[1])
+    try:
+        return micros(datetime.datetime.fromisoformat(text))
+    except ValueError:
+        raise InvalidTime(
+            f"{value!r} is not a time.",
+            next_step="Use ISO 8601, such as 2024-05-01T12:00:00Z, or @ and microseconds since the epoch.",
+        ) from None
+
+
+def parse_age(text: str) -> int:
+    """Microseconds of a number and a unit: ``90s``, ``90m``, ``24h``, ``7d``, ``4w``; else ``InvalidOption``."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise InvalidOption(f"{text!r} is no age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
+    return int(match["number"]) * _UNITS[match["unit"]] * 1_000_000
+
+
+def age_micros(value: Age) -> int:
+    """Microseconds of an age given as text such as ``24h``, as a timedelta, or as that number; else ``InvalidOption``."""
+    if isinstance(value, datetime.timedelta) or (isinstance(value, int) and not isinstance(value, bool)):
+        age = value // datetime.timedelta(microseconds=1) if isinstance(value, datetime.timedelta) else value
+        if age < 0:
+            raise InvalidOption(f"{value!r} is no age.", next_step="Give one that is not negative.")
+        return age
+    return parse_age(value if isinstance(value, str) else repr(value))
+
+
+def shown_time(time: int) -> str:
+    """A time in microseconds as ISO 8601, or as ``@`` and the number where that has no such form."""
+    if not 0 <= time <= LAST_TIME:
+        return f"@{time}"
+    shown = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=time)
+    return iso(shown)
+
+
+def iso(time: datetime.datetime) -> str:
+    """A time as every output shows it and as users may type it: UTC, to the microsecond."""
+    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def refuse_reversed_times(start: Time, end: Time) -> None:
+    """``InvalidOption`` where events are asked for after a time that is later than their last."""
+    if parse_time(start) > parse_time(end):
+        raise InvalidOption(
+            f"The start lies after the end: {start} is later than {end}.",
+            next_step="Exchange the two; a difference can be taken either way.",
+        )
+
+
+def looks_like_time(text: str) -> bool:
+    """Whether text that may be a time or a version is meant as a time: a date, or ``@`` and microseconds."""
+    return text.startswith("@") or (re.match(r"\d{4}-?\d{2}", text, re.ASCII) is not None and not text.isdigit())
+
+
+def parse_causal(text: str) -> tuple[str | None, int] | None:
+    """Writer and revision of ``writer@N``, revision alone of a plain integer, None for any other version."""
+    if text.isascii() and text.isdigit():
+        return None, int(text)
+    match = _CAUSAL.fullmatch(text)
+    return (match["writer"], int(match["revision"])) if match else None

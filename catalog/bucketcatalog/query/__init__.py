@@ -1,0 +1,1 @@
+"""Answers: snapshots, scans, listings, changes, and tables about the catalog itself."""

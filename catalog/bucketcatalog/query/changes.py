@@ -1,0 +1,270 @@
+"""What happened between two cuts: every event, or the net difference of a table.
+
+Events are those of the transactions in the later cut and not in the earlier one, read from the transactions themselves. The net
+difference compares the live rows of the two cuts; both are streams in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOption
+from ..format.transactions import Transaction
+from ..log.pruned import telling_of_prunes
+from ..model.arrays import one_chunk
+from ..model.cuts import Cut
+from ..model.facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, commit_times, concat
+from ..model.keys import KeyRange, encode_keys
+from ..model.render import output_schema, render, version_names
+from ..model.tables import TIMESTAMP, Default, Table
+from ..state.outcome import Mask
+from ..state.overlay import Part
+from ..state.plan import Slice
+from ..state.read import empty_rows, read_slice
+from ..state.tables import TableBase
+from ..state.tail import every_event
+from ..store.base import Store
+from .metadataschemas import METADATA_TABLES
+from .snapshot import DELETED_PREFIX, Snapshot
+
+CHANGE_TYPE = "_change_type"
+_EVENT_COLUMNS = [
+    pa.field(CHANGE_TYPE, pa.string(), False),
+    pa.field("_table", pa.string(), False),
+    pa.field("_version", pa.string()),
+    pa.field("_stamp", pa.string(), False),
+    pa.field("_commit_timestamp", TIMESTAMP, False),
+    pa.field("_writer", pa.string(), False),
+    pa.field("_revision", pa.int64(), False),
+]
+_PORTION = 65_536
+_NUMBER = (1 << SEQUENCE_BITS) - 1
+
+
+def changed_table(snapshot: Snapshot, name: str) -> Table:
+    """The definition of a table that can change; ``InvalidOption`` for what is derived, ``UnknownTable`` for what is not there."""
+    kept = name.removeprefix(DELETED_PREFIX) if isinstance(name, str) and name not in snapshot.definitions else name
+    if name in METADATA_TABLES or (kept != name and kept in snapshot.definitions):
+        kind = "shows tombstones" if name not in METADATA_TABLES else "is about the catalog"
+        rows = [kept] if kept in snapshot.definitions else sorted(snapshot.definitions)
+        raise InvalidOption(
+            f"The table {name!r} {kind}: only tables of rows have changes.", next_step=f"Ask for those of {', '.join(rows)}."
+        )
+    return snapshot.table(name)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The events between two cuts of one table, by stamp.
+
+    ``_change_type`` is put, update, delete or purge; ``_version`` the version concerned, null for a blind delete; ``_stamp`` names the
+    event itself. Row columns are those of the event: deletes and purges have only the key, and every other column is null there. Puts and
+    updates carry whole rows; times that their defaults stand for are those that the table shows.
+    """
+
+    store: Store
+    table: Table
+    transactions: Sequence[Transaction]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The event columns, then the table's."""
+        return changes_schema(self.table)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The events in order of their stamps."""
+        for some in _portions(self.transactions):
+            with telling_of_prunes(self.store):
+                facts = every_event(self.store, some, self.table)
+            if facts is not None and len(facts):
+                order = pa.array(np.argsort(facts.stamps(), kind="stable"))
+                yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)
+
+    def to_arrow(self) -> pa.Table:
+        """All of them as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+def refuse_reversed(found: Changes, start: Cut, end: Cut) -> None:
+    """``InvalidOption`` where there are no events after ``start`` and up to ``end`` because ``end`` is the earlier of the two.
+
+    Cuts of which neither is the earlier one can be compared: each has what the other lacks.
+    """
+    past = [w for w in start.heads if start.newest_revision(w) > end.newest_revision(w)]
+    if past and not found.transactions:
+        ends = end.newest_revision(past[0])
+        raise InvalidOption(
+            f"The start lies after the end: of writer {past[0]!r} it has revision {start.newest_revision(past[0])}, "
+            f"and the end {'nothing' if ends < 0 else f'revision {ends}'}.",
+            next_step="Exchange the two; a difference can be taken either way.",
+        )
+
+
+def _portions(transactions: Sequence[Transaction]) -> Iterator[list[Transaction]]:
+    """Consecutive transactions with about as many events as are held at a time."""
+    portion: list[Transaction] = []
+    events = 0
+    for transaction in transactions:
+        portion.append(transaction)
+        events += transaction.events
+        if events >= _PORTION:
+            yield portion
+            portion, events = [], 0
+    if portion:
+        yield portion
+
+
+def changes_schema(table: Table) -> pa.Schema:
+    """The columns of a table's change events."""
+    return pa.schema([*_EVENT_COLUMNS, *(field.with_nullable(True) for field in table.surface_schema)])
+
+
+def _shown(facts: Facts, table: Table) -> pa.Table:
+    kinds = facts.numbers("_kind")
+    named = kinds == Kind.NAMED
+    update = named & (facts.numbers("_row_txn", NO_STAMP) >= 0)
+    purge = named & (facts.numbers("_purged") > 0)
+    change = np.select([kinds == Kind.VERSION, update, purge], ["put", "update", "purge"], "delete")
+    position = facts.column("_txn")
+    own = version_names(facts.uuids.take(position), facts.column("_seq"))
+    about = version_names(facts.column("_name_uuid"), facts.column("_name_seq"))
+    version = pc.if_else(pa.array(kinds == Kind.VERSION), own, about)
+    columns = [
+        pa.array(change, pa.string()),
+        pa.repeat(pa.scalar(table.name), len(facts)),
+        version,
+        own,
+        one_chunk(facts.transactions["commit_time"]).take(position).cast(TIMESTAMP),
+        one_chunk(facts.transactions["writer"]).take(position),
+        one_chunk(facts.transactions["revision"]).take(position),
+    ]
+    has_row = (kinds == Kind.VERSION) | update
+    return pa.table([*columns, *_rows_of(facts, table, update, has_row)], schema=changes_schema(table))
+
+
+def _rows_of(facts: Facts, table: Table, update: Mask, has_row: Mask) -> Iterator[pa.Array]:
+    """The row columns of events: defaults are for those that carry a row, and what the others do not say is null."""
+    own = pa.array(np.arange(len(facts)), mask=~has_row)
+    shown = render(_begun(facts, table, update), table, output_schema(table))
+    for column, values in zip(table.columns, shown.columns, strict=True):
+        yield values if column.name in table.key or has_row.all() else one_chunk(values).take(own)
+
+
+def _begun(facts: Facts, table: Table, update: Mask) -> Facts:
+    """The facts with the commit time of the PUT, which the version's name holds, where an UPDATE leaves it to that."""
+    rows = facts.rows
+    times = pa.array(commit_times(facts.column("_name_uuid")), mask=~update).cast(TIMESTAMP)
+    for name in (column.field_name for column in table.columns if column.default is Default.CREATED):
+        if name in rows.column_names:
+            said = pc.coalesce(one_chunk(rows.column(name)), times)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, said)
+        else:
+            rows = rows.append_column(name, times)
+    return replace(facts, rows=rows)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The net difference of one table between two snapshots, by key.
+
+    ``_change_type`` is created, overwritten (another version is live), modified (the same version has another row) or deleted. The row
+    is the later one; for a deleted key the earlier.
+    """
+
+    start: Snapshot
+    end: Snapshot
+    table: Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The change type, then the table's columns, then the versions before and after."""
+        return diff_schema(self.table)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The differences in key order; memory does not grow with the table."""
+        for before, after in live_sides(self.start, self.end, self.table):
+            yield from _compare(before, after, self.table).combine_chunks().to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """All of them as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+def diff_schema(table: Table) -> pa.Schema:
+    """The columns of a table's net difference."""
+    versions = [pa.field("_version_before", pa.string()), pa.field("_version", pa.string())]
+    return pa.schema([_EVENT_COLUMNS[0], *table.surface_schema, *versions])
+
+
+def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[Facts, Facts]]:
+    """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out."""
+    before, after = start.base(table.name), end.base(table.name)
+    starts = sorted({piece.keys.start for base in (before, after) for piece in base.plan(only_live=True)})
+    stops = [start for start in starts if start > b""]
+    for first, stop in zip([b"", *stops], [*stops, None], strict=True):
+        keys = KeyRange(first, stop)
+        plans = before.plan([keys], only_live=True), after.plan([keys], only_live=True)
+        if not _same_blocks(*plans):
+            yield _live(before, plans[0]), _live(after, plans[1])
+
+
+def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
+    """Whether two plans of one range read the same blocks and nothing else, which makes their states equal."""
+    if any(piece.tail is not None for piece in (*before, *after)):
+        return False
+    return _places(before) == _places(after)
+
+
+def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
+    events = {event.place for piece in plan for event in piece.events}
+    return {(p.name, p.offset) for piece in plan for p in (*piece.live, *piece.rest, *piece.over, *events)}
+
+
+def _live(base: TableBase, plan: Sequence[Slice]) -> Facts:
+    pieces = [read_slice(base.blocks, base.table, piece, Part.LIVE) for piece in plan]
+    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+
+
+def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:
+    old_keys, new_keys = one_chunk(encode_keys(table, before.rows)), one_chunk(encode_keys(table, after.rows))
+    match = pc.index_in(new_keys, value_set=old_keys)
+    kept = np.asarray(match.is_valid())
+    at = np.asarray(pc.fill_null(match, 0)).astype(np.int64)
+    old_version, new_version = _version_names(before), _version_names(after)
+    old_row, new_row = _row_names(before), _row_names(after)
+    partner = pa.array(at, mask=~kept)
+    same_version = np.asarray(pc.fill_null(pc.equal(new_version, old_version.take(partner)), False))
+    same_row = np.asarray(pc.fill_null(pc.equal(new_row, old_row.take(partner)), False))
+    change = np.select([~kept, ~same_version, ~same_row], ["created", "overwritten", "modified"], "")
+    changed = pa.array(np.flatnonzero(change != ""))
+    gone = pa.array(np.flatnonzero(~np.asarray(pc.is_in(old_keys, value_set=new_keys))))
+    later = [pa.array(change, pa.string()).take(changed), old_version.take(partner).take(changed), new_version.take(changed)]
+    earlier = [pa.repeat(pa.scalar("deleted"), len(gone)), old_version.take(gone), pa.nulls(len(gone), pa.string())]
+    schema = diff_schema(table)
+    tables = []
+    for facts, rows, (kind, old, new) in ((after, changed, later), (before, gone, earlier)):
+        shown = render(facts.take(rows), table, output_schema(table))
+        tables.append(pa.table([kind, *shown.columns, old, new], schema=schema))
+    keys = pa.concat_arrays([new_keys.take(changed), old_keys.take(gone)])
+    return pa.concat_tables(tables).take(pc.sort_indices(keys))
+
+
+def _version_names(facts: Facts) -> pa.Array:
+    return (
+        version_names(facts.uuids.take(facts.column("_txn")), facts.column("_seq")) if len(facts) else pa.array([], pa.string())
+    )
+
+
+def _row_names(facts: Facts) -> pa.Array:
+    """Names of the events that wrote the rows."""
+    if not len(facts):
+        return pa.array([], pa.string())
+    row = facts.stamps("row")
+    stamps = np.where(row == NO_STAMP, facts.stamps(), row)
+    uuids = facts.uuids.take(pa.array(stamps >> SEQUENCE_BITS))
+    return version_names(uuids, pa.array(stamps & _NUMBER))

@@ -1,0 +1,85 @@
+"""What is missing of a snapshot: everything that it is made from, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ..errors import CorruptionError, UnsupportedFormat
+from ..format.losses import Held, Loss, Losses, held_in_block, held_in_segment
+from ..format.segment_refs import SegmentReference
+from ..format.segments import BlockPlace
+from ..log.segments import read_block, read_index
+from ..model import paths
+from ..parallel import in_order
+from ..state.contents import Contents
+
+DAMAGE = pa.schema(
+    [
+        pa.field("file", pa.string(), False),
+        pa.field("code", pa.string(), False),
+        pa.field("message", pa.string(), False),
+        pa.field("table", pa.string()),
+        pa.field("rows", pa.int64()),
+        pa.field("first_key", pa.binary()),
+        pa.field("last_key", pa.binary()),
+        pa.field("writer", pa.string()),
+        pa.field("first_revision", pa.int64()),
+        pa.field("last_revision", pa.int64()),
+    ]
+)
+_DAMAGE = (CorruptionError, UnsupportedFormat)
+
+
+def damage(contents: Contents) -> pa.Table:
+    """Every file or block of the contents that cannot be read, a row for each thing that it held, with the columns of ``DAMAGE``."""
+    losses = Losses()
+    for _ in in_order(lambda place: _read(contents, place, losses), list(_places(contents, losses))):
+        pass
+    known = contents.files.losses.found if contents.files.losses is not None else ()
+    found = {(loss.file, loss.held): loss for loss in (*known, *losses.found)}
+    rows = [_row(loss, held) for loss in found.values() for held in loss.held or (None,)]
+    return pa.Table.from_pylist(rows, schema=DAMAGE)
+
+
+def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
+    """Every block of the contents whose index can be read."""
+    references: dict[bytes, SegmentReference] = {}
+    listed: set[tuple[bytes, str, int]] = set()
+    for checkpoint in contents.view.checkpoints:
+        for reference in checkpoint.segments:
+            references[reference.uuid] = reference
+            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.rows_runs}
+    for transaction in contents.view.tail:
+        yield from transaction.blocks
+        for reference in transaction.segments:
+            references[reference.uuid] = reference
+            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.runs}
+    for reference in references.values():
+        try:
+            places = read_index(contents.files.store, contents.database, reference)
+        except _DAMAGE as error:
+            name = paths.segment(reference.writer, contents.database, reference.uuid)
+            losses.add(name, error, held_in_segment(reference))
+            continue
+        yield from (p for p in places if (reference.uuid, p.header.table, p.header.block_class) in listed)
+
+
+def _read(contents: Contents, place: BlockPlace, losses: Losses) -> None:
+    if contents.definitions.contradiction(place.header.table) is not None:
+        return
+    table = contents.table(place.header.table)
+    try:
+        read_block(contents.files.store, place, table)
+    except _DAMAGE as error:
+        losses.add(place.name, error, [held_in_block(place, table)])
+
+
+def _row(loss: Loss, held: Held | None) -> dict[str, object]:
+    row: dict[str, object] = {"file": loss.file, "code": loss.code, "message": loss.message}
+    if held is not None and held.table is not None:
+        row |= {"table": held.table, "rows": held.rows, "first_key": held.first_key, "last_key": held.last_key}
+    elif held is not None:
+        row |= {"writer": held.writer, "first_revision": held.first_revision, "last_revision": held.last_revision}
+    return row

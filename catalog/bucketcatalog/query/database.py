@@ -1,0 +1,146 @@
+"""A database as one process knows it: its log, and what the process has read of it.
+
+What a process has read decides what its commits come after: the newest cut that it has seen is what its writers name in their
+transactions. So a reader that sees a transaction sees all that its writer had seen.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+from ..errors import CatalogWarning, CorruptionError, ForkDetected
+from ..format.definitions import core_tables
+from ..format.evolution import merge
+from ..format.transactions import Void
+from ..log.discovery import Known, look
+from ..log.files import LogFiles
+from ..log.salvage import salvaged
+from ..log.timeline import MAX_CLOCK_SKEW
+from ..log.versions import Version, find_view
+from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..model.cuts import Cut, Head
+from ..model.names import is_maintainer
+from ..model.tables import Table
+from ..model.times import Time
+from ..store.base import Store
+from .snapshot import Snapshot
+
+
+class Database:
+    """One database of a catalog. ``registered`` are the tables that the catalog's user has made known."""
+
+    def __init__(self, store: Store, name: str, registered: dict[str, Table]) -> None:
+        self.name = name
+        self.files = LogFiles(store, name)
+        self.seen = Cut()
+        self.voids: dict[tuple[str, Head], Void] = {}
+        self._registered = registered
+        self._known = Known()
+        self._looks = self._newest_look = self._reads = self._observed = 0
+        self._found: dict[str, Table] = {}
+        self._adding = threading.Lock()
+
+    def look(self) -> Snapshot:
+        """A snapshot of now, also of a database that has nothing in it yet."""
+        return Snapshot(self.files, self.view())
+
+    def snapshot(
+        self, timestamp: Time | None, version: Version | None, *, strict: bool, ignore_corruption: bool = False
+    ) -> Snapshot:
+        """A snapshot of now, of a time, or of a version. ``strict`` makes an open fork an error instead of a warning.
+
+        With ``ignore_corruption`` it is one of what can be read.
+        """
+        files = self.files
+        if ignore_corruption:
+            files, view = salvaged(
+                files.store,
+                self.name,
+                lambda files: find_view(files, lambda: look(files, Known())[0], timestamp, version),
+            )
+            self.remember(view.cut)
+        elif timestamp is None and version is None:
+            view = self.view()
+        else:
+            view = find_view(self.files, self.view, timestamp, version)
+            self.remember(view.cut)
+        _warn(view, strict=strict)
+        return Snapshot(files, view)
+
+    def view(self) -> View:
+        """A view of now. What an earlier one found is not asked for again."""
+        with self._adding:
+            self._looks += 1
+            number, known, reads = self._looks, self._known, self._reads
+        view, found = look(self.files, known)
+        with self._adding:
+            self._observed = max(self._observed, view.observed)
+            limit = view.observed + MAX_CLOCK_SKEW
+            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if is_maintainer(w) for head in heads):
+                self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
+            if number > self._newest_look:
+                self._newest_look, self._known = number, found
+            # what another thread has read since this look began may not be in it
+            self._add(view.cut if reads == self._reads else self.seen.joined(view.cut))
+        return view
+
+    def remember(self, cut: Cut) -> None:
+        """The cut has been read too."""
+        with self._adding:
+            self._add(self.seen.joined(cut))
+
+    def _add(self, cut: Cut) -> None:
+        """``cut`` holds all that was seen before of its writers; what lies in the future is not counted, but what it follows is."""
+        self._reads += 1
+        limit = self.files.store.now_us() + MAX_CLOCK_SKEW
+        settled = {writer: heads for writer in cut.heads if (heads := self._until(limit, writer, cut))}
+        self.seen = Cut(dict(sorted({**self.seen.heads, **settled}.items())))
+
+    def _until(self, limit: int, writer: str, cut: Cut) -> tuple[Head, ...]:
+        """The writer's heads up to a time; none where nobody can say what those behind it follow."""
+        found, pending = set(), list(cut.of_writer(writer))
+        while pending:
+            head = pending.pop()
+            if head.commit_time <= limit:
+                found.add(head)
+                continue
+            try:
+                parents = self.files.transaction(writer, head).parents
+            except CorruptionError:
+                return ()
+            pending += [Head(link.revision, link.uuid) for link in parents]
+        return tuple(sorted(found))
+
+    def has_seen(self, commit_time: int) -> bool:
+        """Whether every transaction of that commit time has certainly been listed."""
+        return commit_time + DEFAULT_LATENESS_BOUND < self._observed
+
+    def definition(self, name: str) -> Table:
+        """The definition to check rows of a table against: registered, the core's, or what the database holds.
+
+        For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where it contradicts what is registered.
+        """
+        registered = self._registered.get(name)
+        if registered is None and name in core_tables():
+            return core_tables()[name]
+        known = self._found.get(name)
+        if known is None or registered not in (None, known):
+            seen = self.look()
+            if registered is not None and name in seen.definitions:
+                merge(seen.definitions[name], registered)
+            known = self._found[name] = registered or seen.table(name)
+        return known
+
+
+def _warn(view: View, *, strict: bool) -> None:
+    forked = [fork for fork in view.forks if fork.open]
+    if forked:
+        text = f"The timeline of writer {forked[0].writer!r} is forked at revision {forked[0].revision}; both branches are read."
+        if strict:
+            raise ForkDetected(text, next_step="Give each process a writer id of its own, or read without strict.")
+        warnings.warn(text, CatalogWarning, stacklevel=4)
+    limit = view.observed + MAX_CLOCK_SKEW
+    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > limit and (w, h) not in view.voids for h in heads)]
+    if ahead:
+        warnings.warn(f"Writer {ahead[0]!r} has committed with a time in the future.", CatalogWarning, stacklevel=4)

@@ -1,0 +1,265 @@
+"""What a database is, how large and how old it is, how well it is kept, and what needs doing: numbers, and the commands to type."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+
+from ..errors import CorruptionError, UnsupportedFormat
+from ..format.blocks import TOMBSTONES, BlockClass
+from ..format.checkpoints import Checkpoint
+from ..log.boundaries import boundaries_of
+from ..log.files import LogFiles
+from ..log.gathering import Ref
+from ..log.kept import KeptCheckpoints
+from ..log.tags import tags_of
+from ..model.arrays import exact_sum
+from ..model.paths import uuid_text
+from ..model.tables import Table
+from ..state.sums import kept_totals
+from .metadata import stored_checkpoints
+from .snapshot import DELETED_PREFIX, Snapshot
+
+MANY_EVENTS, MANY_TRANSACTIONS, MANY_BYTES = 1_000_000, 1_000, 256 << 20
+"""What is not covered by a checkpoint is read by everybody: from so much on a checkpoint is worth its cost."""
+MANY_TOMBSTONES = 100_000
+"""From so many on, if they are more than the live rows, tombstones are worth collecting."""
+MANY_TIMES, MUCH_HISTORY, _LONG = 4, 64 << 20, 30 * 86_400 * 1_000_000
+"""Files of more than so many times the bytes that are read now, and so many bytes beside, are worth pruning after 30 days."""
+_OBJECTS, _LENGTH = "objects", "content_length"
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelInformation:
+    """One level of a table in the checkpoints that are read from: rows of all classes, blocks and their bytes."""
+
+    level: int
+    rows: int
+    blocks: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableInformation:
+    """A table's rows: live ones, tombstones, and all that are stored in levels or as uncovered events."""
+
+    table: str
+    live: int
+    tombstones: int
+    stored: int
+    uncovered_events: int
+    levels: tuple[LevelInformation, ...]
+
+    @property
+    def space_amplification(self) -> float | None:
+        """How many rows are stored for each live one; None where none is live."""
+        return self.stored / self.live if self.live else None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a database, in bytes but for ``count``. Segments that no checkpoint names, a tag's neither, count as changes.
+
+    ``oldest`` is when the first of them was written, microseconds by the store's clock.
+    """
+
+    count: int = 0
+    bytes: int = 0
+    changes: int = 0
+    checkpoints: int = 0
+    oldest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something that needs doing: why, and the command."""
+
+    why: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Information:
+    """A database at one cut, and its files.
+
+    ``tables`` are those that have rows. ``checkpoints`` are read from, ``stored_checkpoints`` are there. ``horizon`` is the oldest version
+    whose history is still there, where the rest was pruned. ``forked`` are the writers whose timelines have several ends.
+    """
+
+    database: str
+    version: str
+    newest_commit: datetime.datetime | None
+    watermark: datetime.datetime
+    writers: int
+    tables: tuple[TableInformation, ...]
+    content_length: int
+    files: Files
+    checkpoints: int
+    stored_checkpoints: int
+    newest_checkpoint: datetime.datetime | None
+    uncovered_transactions: int
+    uncovered_events: int
+    uncovered_bytes: int
+    tags: int
+    horizon: str | None
+    horizon_time: datetime.datetime | None
+    conflicts: int
+    open_forks: int
+    forked: tuple[str, ...]
+    to_do: tuple[Advice, ...] = ()
+
+    def table(self, name: str) -> TableInformation:
+        """What is known of a table's rows."""
+        return next((found for found in self.tables if found.table == name), TableInformation(name, 0, 0, 0, 0, ()))
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes that checkpoints wrote for each byte of changes, of what is still there; None without changes."""
+        return self.files.checkpoints / self.files.changes if self.files.changes else None
+
+
+def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None) -> Information:
+    """Look at a database: its listing, its indexes, and those of its rows that no index can count.
+
+    ``place`` is how commands name the catalog; ``progress`` is told how many rows were counted.
+    """
+    counted = _Counted(snapshot, progress)
+    tables = tuple(counted.table(table) for table in snapshot.definitions.usable())
+    view, horizon = snapshot.view, boundaries_of(snapshot.view).history
+    stored = list(stored_checkpoints(snapshot))
+    found = Information(
+        database=snapshot.database,
+        version=snapshot.version,
+        newest_commit=_time(view.cut.newest_commit_time),
+        watermark=snapshot.watermark,
+        writers=len(view.cut.heads),
+        tables=tuple(table for table in tables if table.stored),
+        content_length=counted.length,
+        files=_files(snapshot, {uuid_text(s.uuid) for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
+        checkpoints=len(view.checkpoints),
+        stored_checkpoints=len(stored),
+        newest_checkpoint=_time(max((checkpoint.created for checkpoint in view.checkpoints), default=0)),
+        uncovered_transactions=len(view.tail),
+        uncovered_events=sum(transaction.events for transaction in view.tail),
+        uncovered_bytes=sum(t.size + sum(segment.size for segment in t.segments) for t in view.tail),
+        tags=sum(1 for tag in tags_of(view).values() if not tag.latest.dropped),
+        horizon=None if horizon is None else str(horizon.horizon),
+        horizon_time=None if horizon is None else _time(horizon.horizon.newest_commit_time),
+        conflicts=sum(map(len, snapshot.scan("conflicts").to_batches())),
+        open_forks=sum(1 for fork in view.forks if fork.open),
+        forked=tuple(sorted({fork.writer for fork in view.forks if fork.open})),
+    )
+    return replace(found, to_do=tuple(_to_do(found, f"{shlex.quote(place)} --database {snapshot.database}")))
+
+
+def _time(micros: int) -> datetime.datetime | None:
+    return datetime.datetime.fromtimestamp(micros / 1e6, datetime.UTC) if micros else None
+
+
+def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:
+    """The checkpoints that are kept for tags; what is wrong with one is said by ``verify``."""
+
+    def read(files: LogFiles, ref: Ref) -> Checkpoint | None:
+        try:
+            return files.checkpoint(*ref)
+        except (CorruptionError, UnsupportedFormat):
+            return None
+
+    found = snapshot.files.several(read, KeptCheckpoints.listed(snapshot.files).refs)
+    return [checkpoint for checkpoint in found if checkpoint is not None]
+
+
+def _files(snapshot: Snapshot, of_checkpoints: set[str]) -> Files:
+    """The database's files; ``of_checkpoints`` are the uuids of segments that checkpoints name."""
+    found = Files()
+    for writer in snapshot.cut.heads:
+        for info in snapshot.files.store.list(f"{writer}/{snapshot.database}/"):
+            name, _, kind = info.name.rpartition("/")[2].rpartition(".")
+            is_checkpoint = kind == "ckpt" or (kind == "seg" and name in of_checkpoints)
+            is_change = kind in ("txn", "seg") and not is_checkpoint
+            found = Files(
+                count=found.count + 1,
+                bytes=found.bytes + info.size,
+                changes=found.changes + info.size * is_change,
+                checkpoints=found.checkpoints + info.size * is_checkpoint,
+                oldest=min(found.oldest or info.modified_us, info.modified_us),
+            )
+    return found
+
+
+class _Counted:
+    """Counts the rows of tables, from indexes where these say it all."""
+
+    def __init__(self, snapshot: Snapshot, progress: Progress) -> None:
+        self._snapshot = snapshot
+        self._progress = progress
+        self._rows = 0
+        self.length = 0
+
+    def table(self, table: Table) -> TableInformation:
+        """The rows of a table."""
+        base = self._snapshot.base(table.name)
+        levels = tuple(
+            LevelInformation(number, sum(p.header.rows for p in places), len(places), sum(p.length for p in places))
+            for number, places in enumerate(base.blocks_by_level())
+        )
+        stored = sum(level.rows for level in levels) + base.new_rows
+        if not stored:
+            return TableInformation(table.name, 0, 0, 0, 0, ())
+        live = self._count(table, table.name, frozenset({BlockClass.LIVE}))
+        ended = self._count(table, f"{DELETED_PREFIX}{table.name}", TOMBSTONES) if table.keeps_tombstones else 0
+        return TableInformation(table.name, live, ended, stored, base.new_rows, levels)
+
+    def _count(self, table: Table, scanned: str, classes: Collection[BlockClass]) -> int:
+        base = self._snapshot.base(table.name)
+        sums = scanned == _OBJECTS and _LENGTH in table.by_name
+        totals = kept_totals(base) if sums else {}
+        if None in totals and _LENGTH in totals:
+            self.length += totals[_LENGTH]
+            return totals[None]
+        known = base.folded_rows(classes)
+        if known is not None and not sums:
+            return known
+        count = 0
+        for batch in self._snapshot.scan(scanned, columns=[_LENGTH if sums else table.key[-1]]).to_batches():
+            count += len(batch)
+            self.length += exact_sum(batch.column(0)) if sums else 0
+            self._rows += len(batch)
+            self._progress(self._rows)
+        return count
+
+
+def _to_do(found: Information, chosen: str) -> Iterator[Advice]:
+    """What needs doing; ``chosen`` names catalog and database in commands."""
+    for writer in found.forked:
+        yield Advice(f"two processes wrote as {writer}", f"bucketcatalog repair {chosen} --join {writer}")
+    too_much = (
+        found.uncovered_events >= MANY_EVENTS
+        or found.uncovered_transactions >= MANY_TRANSACTIONS
+        or found.uncovered_bytes >= MANY_BYTES
+    )
+    if too_much:
+        waiting = f"readers replay {_several(found.uncovered_transactions, 'transaction')}"
+        yield Advice(waiting, f"bucketcatalog checkpoint {chosen} --all-writers")
+    current = found.uncovered_bytes + sum(level.bytes for table in found.tables for level in table.levels)
+    is_old = found.files.oldest < found.watermark.timestamp() * 1e6 - _LONG
+    if is_old and found.files.changes + found.files.checkpoints > MUCH_HISTORY + MANY_TIMES * current:
+        yield Advice(
+            f"the history is more than {MANY_TIMES} times what is read now", f"bucketcatalog prune {chosen} --older-than 30d"
+        )
+    for table in found.tables:
+        if table.tombstones >= MANY_TOMBSTONES and table.tombstones > table.live:
+            ended = f"{_several(table.tombstones, 'tombstone')} of {table.table}, more than live rows"
+            yield Advice(ended, f"bucketcatalog gc {chosen} --data")
+    if found.conflicts:
+        yield Advice(_several(found.conflicts, "conflict"), f"bucketcatalog conflicts {chosen}")
+    if errors := found.table("harvest_errors").live:
+        entries = "1 entry" if errors == 1 else f"{errors:,} entries"
+        yield Advice(f"{entries} could not be harvested", f"bucketcatalog export {chosen} harvest_errors errors.parquet")
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,270 @@
+"""Tables about the catalog itself: what it consists of, who wrote it, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..format.blocks import BlockClass
+from ..format.checkpoints import Checkpoint
+from ..format.segment_refs import SegmentReference
+from ..log.ancestry import still_there
+from ..log.files import LogFiles
+from ..log.pruned import telling_of_prunes
+from ..log.segments import read_index
+from ..log.tags import tags_of
+from ..model import paths
+from ..model.names import COMPACTOR_PREFIX, is_maintainer
+from ..model.tables import Table
+from ..state.conditions import Where, allowed_values, check, matching
+from ..state.conflicts import CONFLICTS, conflicts
+from ..state.contents import Contents
+from ..state.overlay import Part
+from ..state.read import read_slice
+from ..state.sums import SUMS, sums_of
+from .damage import damage
+from .metadataschemas import SCHEMAS
+
+
+class MetadataScan:
+    """A read of a table about the catalog, with the methods of ``Scan``."""
+
+    def __init__(self, contents: Contents, name: str, *, columns: Sequence[str] | None, where: Where) -> None:
+        self._contents = contents
+        self._name = name
+        self._where = where
+        self._shape = Table(name, (), ())
+        every = SCHEMAS[name]
+        check(self._shape, where, every)
+        wanted = every.names if columns is None else list(columns)
+        unknown = [c for c in wanted if every.get_field_index(c) < 0 or wanted.count(c) > 1]
+        if unknown:
+            raise InvalidOption(
+                f"Table {name!r} has no column {unknown[0]!r}, or it is asked for twice.",
+                next_step=f"Its columns are {', '.join(every.names)}.",
+            )
+        self.schema = pa.schema([every.field(c) for c in wanted])
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table."""
+        with telling_of_prunes(self._contents.files.store):
+            rows = _READERS[self._name](self._contents)
+        if self._where:
+            rows = rows.filter(matching(rows, self._where, allowed_values(self._shape, self._where, rows.schema)))
+        return rows.select(self.schema.names)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches."""
+        yield from self.to_arrow().to_batches()
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def explain(self) -> str:
+        """What the scan reads."""
+        return f"table {self._name}: derived from the log and the checkpoints"
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=SCHEMAS[name])
+
+
+def _log(contents: Contents) -> pa.Table:
+    rows = [
+        {
+            "writer": t.writer,
+            "revision": t.revision,
+            "uuid": paths.uuid_text(t.uuid),
+            "commit_timestamp": t.commit_time,
+            "operation": t.operation or None,
+            "metadata": sorted(t.metadata.items()) or None,
+            "app_id": t.application.id if t.application else None,
+            "app_version": t.application.version if t.application else None,
+            "events": t.events,
+            "bytes": t.size,
+            "parents": [paths.uuid_text(link.uuid) for link in t.parents],
+            "version": f"{t.writer}@{t.revision}",
+        }
+        for t in still_there(contents.files, contents.view)
+    ]
+    return _table("log", rows)
+
+
+def _role(writer: str) -> str:
+    if writer.startswith(COMPACTOR_PREFIX):
+        return "compactor"
+    return "maintainer" if is_maintainer(writer) else "writer"
+
+
+def _writers(contents: Contents) -> pa.Table:
+    tail = [t.writer for t in contents.view.tail]
+    rows = [
+        {
+            "writer": writer,
+            "role": _role(writer),
+            "revision": max(head.revision for head in heads),
+            "heads": len(heads),
+            "last_commit_timestamp": max(head.commit_time for head in heads),
+            "uncovered": tail.count(writer),
+        }
+        for writer, heads in contents.cut.heads.items()
+    ]
+    return _table("writers", rows)
+
+
+def stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
+    """The checkpoints that lie within the contents's time, whether or not they are read from."""
+    for writer in contents.cut.heads:
+        for head in contents.files.checkpoints(writer):
+            if head.commit_time <= contents.cut.newest_commit_time:
+                checkpoint = contents.files.usable_checkpoint(writer, head)
+                if checkpoint is not None:
+                    yield checkpoint
+
+
+def _checkpoints(contents: Contents) -> pa.Table:
+    used = {c.uuid for c in contents.view.checkpoints}
+    stored = list(stored_checkpoints(contents))
+    maker: dict[bytes, bytes] = {}
+    for checkpoint in sorted(stored, key=lambda c: (c.created, c.uuid)):
+        for segment in checkpoint.segments:
+            maker.setdefault(segment.uuid, checkpoint.uuid)  # whoever names a segment first has written it
+    rows = [
+        {
+            "writer": c.writer,
+            "revision": c.revision,
+            "uuid": paths.uuid_text(c.uuid),
+            "as_of": c.as_of,
+            "created": c.created,
+            "writers": len(c.cut.heads),
+            "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),
+            "bytes": c.size + sum(segment.size for segment in c.segments),
+            "bytes_written": c.size + sum(s.size for s in c.segments if maker[s.uuid] == c.uuid),
+            "bytes_reused": sum(s.size for s in c.segments if maker[s.uuid] != c.uuid),
+            "segments": len(c.segments),
+            "in_use": c.uuid in used,
+            "version": str(c.cut),
+        }
+        for c in stored
+    ]
+    return _table("checkpoints", rows)
+
+
+def _segments(contents: Contents) -> pa.Table:
+    stored = list(stored_checkpoints(contents))
+    references = list({segment.uuid: segment for c in stored for segment in c.segments}.values())
+    lengths = {s.uuid: found for s, found in zip(references, contents.files.several(_lengths, references), strict=True)}
+    rows = [
+        {
+            "checkpoint": paths.uuid_text(c.uuid),
+            "name": paths.segment(segment.writer, contents.database, segment.uuid),
+            "table": run.table,
+            "class": run.block_class.name.lower(),
+            "purpose": run.purpose.name.lower(),
+            "run": run.name or None,
+            "level": run.level,
+            "rows": run.rows,
+            "blocks": run.blocks,
+            "bytes": lengths[segment.uuid].get((run.block_table, run.block_class)),
+        }
+        for c in stored
+        for segment in c.segments
+        for run in segment.runs
+    ]
+    return _table("segments", rows)
+
+
+def _lengths(files: LogFiles, reference: SegmentReference) -> Mapping[tuple[str, BlockClass], int]:
+    """The bytes of a segment's blocks by table and class; nothing of one that cannot be looked into, where damage is read past."""
+    try:
+        with telling_of_prunes(files.store):
+            places = read_index(files.store, files.database, reference)
+    except (CorruptionError, UnsupportedFormat):
+        if files.losses is None:
+            raise
+        return {}
+    lengths: Counter[tuple[str, BlockClass]] = Counter()
+    for place in places:
+        lengths[place.header.table, place.header.block_class] += place.length
+    return lengths
+
+
+def _conflicts(contents: Contents) -> pa.Table:
+    found = []
+    for table in contents.definitions.usable():
+        base = contents.base(table.name)
+        for piece in base.plan():
+            places = (*piece.live, *piece.rest)
+            if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
+                found.append(conflicts(read_slice(base.blocks, table, piece, Part.EVERYTHING), table))
+    return pa.concat_tables(found) if found else CONFLICTS.empty_table()
+
+
+def _sums(contents: Contents) -> pa.Table:
+    return pa.concat_tables(
+        [SUMS.empty_table(), *(sums_of(contents.base(table.name)) for table in contents.definitions.usable())]
+    )
+
+
+def _forks(contents: Contents) -> pa.Table:
+    rows = [
+        {"writer": f.writer, "revision": f.revision, "uuids": [paths.uuid_text(u) for u in f.uuids], "open": f.open}
+        for f in contents.view.forks
+    ]
+    return _table("forks", rows)
+
+
+def _tables(contents: Contents) -> pa.Table:
+    definitions = contents.definitions
+    rows = [
+        {
+            "table": table.name,
+            "key": list(table.key),
+            "id": table.id,
+            "data_reference": list(table.data_reference),
+            "parent": table.parent.table if table.parent else None,
+            "columns": [column.name for column in table.columns],
+            "tombstones": table.keeps_tombstones,
+        }
+        for table in definitions.usable()
+    ]
+    rows += [{"table": name, "contradiction": why} for name in sorted(definitions) if (why := definitions.contradiction(name))]
+    return _table("tables", rows)
+
+
+def _tags(contents: Contents) -> pa.Table:
+    rows = [
+        {
+            "name": name,
+            "version": str(tag.latest.cut),
+            "created": tag.latest.created,
+            "dropped": tag.latest.dropped,
+            "commit_timestamp": tag.latest.stamp[0],
+            "writer": tag.latest.stamp[1],
+            "revision": tag.latest.stamp[2],
+            "replaced_version": str(tag.replaced.cut) if tag.replaced else None,
+            "replaced_commit_timestamp": tag.replaced.stamp[0] if tag.replaced else None,
+            "replaced_writer": tag.replaced.stamp[1] if tag.replaced else None,
+        }
+        for name, tag in tags_of(contents.view).items()
+    ]
+    return _table("tags", rows)
+
+
+_READERS: dict[str, Callable[[Contents], pa.Table]] = {
+    "log": _log,
+    "writers": _writers,
+    "checkpoints": _checkpoints,
+    "segments": _segments,
+    "conflicts": _conflicts,
+    "sums": _sums,
+    "forks": _forks,
+    "tables": _tables,
+    "tags": _tags,
+    "damage": damage,
+}

@@ -1,0 +1,155 @@
+"""Scans: one table of a snapshot, or its tombstones, as Arrow data.
+
+A scan is planned from indexes alone; each slice is read, folded, filtered and shown on its own, so memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from ..format.segments import BlockPlace
+from ..log.segments import Blocks
+from ..model.render import DELETED_AT, output_schema, render, storage_columns
+from ..model.tables import Table
+from ..parallel import in_order
+from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
+from ..state.orders import Narrowed, narrowed_to
+from ..state.overlay import Part
+from ..state.plan import Slice
+from ..state.read import places_read, read_pieces
+from ..state.tables import TableBase
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """What is needed to read any slice of a scan, anywhere: picklable. ``by_key``: slices ask for the keys that the conditions name."""
+
+    table: Table
+    part: Part
+    schema: pa.Schema
+    where: tuple[tuple[str, Any], ...]
+    ignores_corruption: bool = False
+    by_key: bool = False
+
+    def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
+        """The rows of a slice that match, in key order, a few thousand at a time."""
+        known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
+        conditions = {name: condition for name, condition in self.where if name not in known}
+        columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
+        for facts in read_pieces(blocks, self.table, piece, self.part, columns):
+            if conditions:
+                tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
+                facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
+            if len(facts):
+                yield render(facts, self.table, self.schema)
+
+    @cached_property
+    def _allowed(self) -> dict[str, pa.Array]:
+        """The values that the conditions allow."""
+        conditions = dict(self.where)
+        tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
+        return allowed_values(self.table, conditions, tested)
+
+
+class Scan:
+    """A read of one table at a snapshot's cut. Nothing is read before a ``to_`` method is called."""
+
+    def __init__(self, base: TableBase, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
+        self._base = base
+        everything = output_schema(base.table, tombstones=tombstones, columns=None)
+        columns_there = output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *_REQUESTABLE])
+        self._stored = check(base.table, where, columns_there)
+        self.task = ScanTask(
+            table=base.table,
+            part=Part.TOMBSTONES if tombstones else Part.LIVE,
+            schema=output_schema(base.table, tombstones=tombstones, columns=columns),
+            where=tuple(where.items()),
+            ignores_corruption=base.blocks.losses is not None,
+            by_key=names_keys(base.table, self._stored),
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of what the scan returns."""
+        return self.task.schema
+
+    def plan(self) -> list[Slice]:
+        """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that something lies over."""
+        slices, _ = self._planned()
+        return slices
+
+    def _planned(self) -> tuple[list[Slice], Narrowed | None]:
+        """The slices, and how an order has narrowed them if one has."""
+        where, only_live = dict(self.task.where), self.task.part is Part.LIVE
+        keys = wanted_keys(self.task.table, self._stored)
+        if keys is not None:
+            return self._base.plan_keys(keys, only_live=only_live) if len(keys) else [], None
+        plan = self._base.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
+        narrowed = None if only_live else narrowed_to(self._base, plan, where, self._stored)
+        return (plan if narrowed is None else narrowed.slices), narrowed
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
+        for tables in in_order(self._read, self.plan()):
+            for rows in tables:
+                yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+    def _read(self, piece: Slice) -> list[pa.Table]:
+        return list(self.task.read(self._base.blocks, piece))
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def explain(self) -> str:
+        """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
+
+        It plans, which reads indexes, and reads no row. What lies over a block is known only when it is read: a look-up of a key that was
+        put again can do with less, and a late put can need more. Where an order is used, planning reads its blocks, and those that lie
+        over the lowest level once more than reading does.
+        """
+        plan, narrowed = self._planned()
+        read = {place for piece in plan for place in places_read(piece, self.task.part)}
+        events = {block.place for piece in plan for block in piece.events}
+        levels = self._base.blocks_by_level()
+        lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
+        lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
+        if narrowed is not None:
+            told = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
+            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {told}")
+        if self._base.events:
+            lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
+        if self._base.tail:
+            lines.append(
+                f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._base.tail):,} events"
+            )
+        every = {place for places in levels for place in places}
+        opened = {place.name for place in read} | (narrowed.opened if narrowed is not None else frozenset())
+        segments = opened | {place.name for place in every}
+        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {len(opened)} of {len(segments)}")
+        skipped = len(every) + len(self._base.events) - len(read) - len(events)
+        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.over) if narrowed is not None else 0)
+        lines.append(
+            f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
+        )
+        return "\n".join(lines)
+
+
+def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:
+    size, total = (sum(place.length for place in some) for some in (read, places))
+    return f"{len(read):,} of {len(places):,} blocks, {size:,} of {total:,} bytes"
+
+
+_REQUESTABLE = ("_version", "_commit_timestamp", "_writer", "_revision")
+__all__ = ["BATCH_ROWS", "DELETED_AT", "Scan", "ScanTask"]

@@ -1,0 +1,121 @@
+"""Snapshots: one cut of one database, read as often as one likes.
+
+A snapshot never changes: whatever is committed after it was taken, its rows, look-ups, listings and version stay the same.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidOption
+from ..format.losses import Loss
+from ..model.coerce import storage_row
+from ..model.keys import encode_key
+from ..model.names import several
+from ..model.render import output_schema, render
+from ..state.conditions import Where
+from ..state.contents import Contents
+from ..state.overlay import Part
+from .listing import Page, list_page
+from .metadata import MetadataScan
+from .metadataschemas import METADATA_TABLES
+from .scan import Scan
+
+DELETED_PREFIX = "deleted_"
+
+
+class Snapshot(Contents):
+    """A database at one cut. ``version`` names it for good, until it is pruned."""
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.files.store.url!r}, database={self.database!r}, version={self.version!r})"
+
+    @property
+    def version(self) -> str:
+        """The cut as text; give it as ``version`` to read the same again."""
+        return str(self.view.cut)
+
+    @property
+    def watermark(self) -> datetime.datetime:
+        """Everything with an earlier commit time is in the snapshot: times before it are settled."""
+        return datetime.datetime.fromtimestamp(self.view.watermark / 1e6, datetime.UTC)
+
+    @property
+    def missing(self) -> tuple[Loss, ...]:
+        """With ``ignore_corruption`` what could not be read so far and is in no answer; the table ``damage`` looks for all there is."""
+        return self.files.losses.found if self.files.losses is not None else ()
+
+    @property
+    def tables(self) -> list[str]:
+        """What can be scanned: tables, their tombstones as ``deleted_...``, and what is known about the catalog itself."""
+        kept = [f"{DELETED_PREFIX}{name}" for name in self.definitions if self._keeps_tombstones(name)]
+        return sorted({*self.definitions, *kept, *METADATA_TABLES})
+
+    def _keeps_tombstones(self, name: str) -> bool:
+        return self.definitions.contradiction(name) is not None or self.definitions[name].keeps_tombstones
+
+    def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan | MetadataScan:
+        """Read a table, its tombstones (``deleted_...``), or one about the catalog.
+
+        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``InvalidOption`` names a column
+        that is not there.
+        """
+        conditions = {} if where is None else where
+        names = None if columns is None else several(columns, "columns", "columns=['name']")
+        if names == ():
+            raise InvalidOption(
+                "No column is asked for, and without one there are no rows.", next_step="Name a column of the key to count rows."
+            )
+        _check_table_name(table)
+        if table in METADATA_TABLES:
+            return MetadataScan(self, table, columns=names, where=conditions)
+        tombstones = table not in self.definitions and table.startswith(DELETED_PREFIX)
+        definition = self.table(table.removeprefix(DELETED_PREFIX) if tombstones else table)
+        return Scan(self.base(definition.name), tombstones=tombstones, columns=names, where=conditions)
+
+    def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
+        """The live row under a key, given by its key columns, or None."""
+        definition = self.table(table)
+        row = storage_row(definition, key, key_only=True)
+        encoded = encode_key(definition, {c.name: row[c.field_name] for c in definition.key_columns})
+        found = self.find(table, pa.array([encoded], pa.binary()), Part.LIVE)
+        if not len(found):
+            return None
+        shown: dict[str, Any] = render(found, definition, output_schema(definition)).to_pylist()[0]
+        return shown
+
+    def list(
+        self,
+        table: str,
+        /,
+        *,
+        prefix: str = "",
+        delimiter: str | None = None,
+        marker: str | bytes | None = None,
+        limit: int = 1000,
+        **key: Any,
+    ) -> Page:
+        """One page of a table in key order (bytes of UTF-8), below the leading key columns given.
+
+        ``marker`` is exclusive. With a ``delimiter``, names that share what lies between ``prefix`` and its next occurrence make one
+        group, which counts as one row against ``limit``. ``next_marker`` is None on the last page.
+        """
+        definition = self.table(table)
+        if delimiter is not None and not delimiter:
+            raise InvalidOption("The delimiter is empty.", next_step="Give one of at least one character, such as '/', or none.")
+        *leading, last = definition.key
+        if sorted(key) != sorted(leading):
+            raise InvalidOption(
+                f"A listing of table {table!r} needs {', '.join(leading) or 'no key column'}.",
+                next_step=f"Give these; {last!r} is what is listed.",
+            )
+        return list_page(self.base(table), key, prefix, delimiter, marker, limit)
+
+
+def _check_table_name(table: Any) -> None:
+    if not isinstance(table, str):
+        raise InvalidOption(f"{table!r} is no table's name.", next_step="Give one of the snapshot's tables.")

@@ -1,0 +1,289 @@
+"""Secondary orders: the tombstones of a table by when they ended, so that those of a time are found without reading all of them.
+
+A lowest level holds each tombstone once, so beside its rows stand the keys of all tombstones in the order that the table declares. What
+lies over it, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
+somebody had named them, and every condition is checked on the rows. So an answer never depends on an order: it only says which keys
+cannot be in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..format.blocks import TOMBSTONES, BlockClass, EncodedBlock, Purpose, Side, encode_blocks
+from ..format.segment_refs import beside
+from ..format.segments import BlockPlace
+from ..log.pruned import telling_of_prunes
+from ..log.segments import read_block
+from ..model.arrays import one_chunk
+from ..model.bloom import hash_keys
+from ..model.facts import NO_TRANSACTIONS, Facts
+from ..model.keys import EVERYTHING, KeyRange, encode_keys
+from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table
+from ..parallel import in_order
+from .conditions import Between, Stored, Where, key_ranges
+from .indexes import StoredRun, holds_one
+from .overlay import Part
+from .plan import Slice, for_keys
+from .read import ending_keys, places_read
+from .tables import TableBase
+
+RUN_ROWS = 1 << 19
+"""About the most rows of a sorted run: they are held while it is written."""
+HELD = 1 << 19
+"""The most keys that a question is narrowed to: they are held while it is planned."""
+SHARE = 3
+"""A question is narrowed by an order only if all that is read then is at most this part of the rows that would be read without."""
+
+
+class KeptOrders:
+    """The orders of a table over tombstones that are met a few thousand at a time, each once."""
+
+    def __init__(self, table: Table) -> None:
+        self._kept = [_Ordering(table, order) for order in table.orders if can_be_kept(table, order)]
+
+    def add(self, tombstones: Facts) -> Iterator[EncodedBlock]:
+        """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
+        for each in self._kept:
+            each.add(tombstones)
+            if each.rows >= RUN_ROWS:
+                yield from each.blocks()
+
+    def blocks(self) -> Iterator[EncodedBlock]:
+        """What is left, as a last sorted run of each order."""
+        for each in self._kept:
+            yield from each.blocks()
+
+
+class _Ordering:
+    """One order under way: the entries since the last sorted run."""
+
+    def __init__(self, table: Table, order: SecondaryOrder) -> None:
+        self._table = table
+        self._order = order
+        self._parts: list[pa.Table] = []
+        self.rows = 0
+
+    def add(self, tombstones: Facts) -> None:
+        part = entries(self._table, self._order, tombstones)
+        self._parts.append(part)
+        self.rows += len(part)
+
+    def blocks(self) -> Iterator[EncodedBlock]:
+        if not self.rows:
+            return
+        shape = shape_of(self._table, self._order)
+        rows = pa.concat_tables(self._parts)
+        self._parts, self.rows = [], 0
+        ordered = rows.take(pc.sort_indices(one_chunk(encode_keys(shape, rows))))
+        side = Side(self._table.name, Purpose.ORDER, run_name(self._table, self._order))
+        for block in encode_blocks(Facts(NO_TRANSACTIONS, ordered), shape, BlockClass.LIVE):
+            yield replace(block, hashes=None, side=side)
+
+
+def can_be_kept(table: Table, order: SecondaryOrder) -> bool:
+    """Whether an order is one of tombstones by what is the same for good: when they ended, and their keys."""
+    return order.of_tombstones and {END_TIME.name} <= set(order.columns) <= {END_TIME.name, *table.key}
+
+
+def run_name(table: Table, order: SecondaryOrder) -> str:
+    """What a run of the order is called: its name and by what it is, so that a declaration that has changed finds no order of another."""
+    numbers = (END_TIME.name if name == END_TIME.name else table.by_name[name].field_name for name in order.columns)
+    return f"{order.name}({','.join(numbers)})"
+
+
+@cache
+def shape_of(table: Table, order: SecondaryOrder) -> Table:
+    """The table that an order's entries make: its fields and those of the key, which all together are its key."""
+    names = tuple(dict.fromkeys([*order.columns, *table.key]))
+    columns = tuple(END_TIME if name == END_TIME.name else table.by_name[name] for name in names)
+    return Table(beside(table.name, run_name(table, order)), columns, names)
+
+
+def shape_of_blocks(table: Table, block_table: str) -> Table | None:
+    """The table of blocks that keep an order of ``table`` as it is declared now; None where they keep none."""
+    shapes = (shape_of(table, order) for order in table.orders if can_be_kept(table, order))
+    return next((shape for shape in shapes if shape.name == block_table), None)
+
+
+def entries(table: Table, order: SecondaryOrder, tombstones: Facts) -> pa.Table:
+    """The entries of tombstones, in their order."""
+    ended = pa.array(tombstones.end_times(), pa.int64()).cast(TIMESTAMP)
+    shape = shape_of(table, order)
+    columns = {
+        column.field_name: ended if column is END_TIME else one_chunk(tombstones.rows[column.field_name])
+        for column in shape.columns
+    }
+    return pa.table(columns)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """The slices that are left to read of a plan, and what it took to know: ``read`` blocks ``of`` an order's, called ``name``.
+
+    ``over`` are the blocks that lie over the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
+    segments whose indexes were read for the plan and for the order. Not ``worth`` it: the keys lie in so many blocks that the slices are
+    those of the plan.
+    """
+
+    slices: list[Slice]
+    name: str
+    read: Collection[BlockPlace]
+    of: Collection[BlockPlace]
+    over: Collection[BlockPlace]
+    keys: int
+    opened: frozenset[str]
+    worth: bool
+
+
+def narrowed_to(base: TableBase, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
+    """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
+
+    What is read to know it are the blocks of the order that can hold such tombstones, and those that lie over the lowest level.
+    """
+    if END_TIME.name not in stored or not any(can_be_kept(base.table, order) for order in base.table.orders):
+        return None
+    new = _rows(_over(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
+    limit = min(HELD, _read_of(plan) // SHARE) - new
+    found = [each for order in base.table.orders if (each := _question(base, order, where, stored)) is not None]
+    best = min(found, key=lambda each: _rows(each.places), default=None)
+    if best is None or _rows(best.places) > limit:
+        return None
+    with telling_of_prunes(base.blocks.store):
+        narrowed = _narrowed(base, plan, best, _before(stored[END_TIME.name]))
+    spent = new + _rows(best.places) + _read_of(narrowed.slices)
+    return narrowed if spent * SHARE <= _read_of(plan) else replace(narrowed, slices=plan, worth=False)
+
+
+def _read_of(plan: Iterable[Slice]) -> int:
+    """The rows of the blocks that tombstones are read from."""
+    return _rows(_distinct(place for piece in plan for place in places_read(piece, Part.TOMBSTONES)))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The blocks of an order that hold what conditions allow, within a range of its keys."""
+
+    order: SecondaryOrder
+    keys: KeyRange
+    places: dict[BlockPlace, None]
+    of: dict[BlockPlace, None]
+
+
+def _question(base: TableBase, order: SecondaryOrder, where: Where, stored: Stored) -> _Question | None:
+    """What to read of an order; None where it is not kept, not of all tombstones, or does not begin with what is asked."""
+    if not can_be_kept(base.table, order):
+        return None
+    shape, runs = shape_of(base.table, order), kept(base, order)
+    ranges = key_ranges(shape, where, stored)
+    if runs is None or EVERYTHING in ranges:
+        return None
+    places = _distinct(place for run in runs for keys in ranges for place in run.within(keys))
+    spanning = KeyRange(ranges[0].start, ranges[-1].stop) if ranges else EVERYTHING
+    return _Question(order, spanning, places, _distinct(place for run in runs for place in run.places))
+
+
+def kept(base: TableBase, order: SecondaryOrder) -> list[StoredRun] | None:
+    """The sorted runs of an order; None where it is not kept, or not of all tombstones of the lowest level."""
+    runs = base.beside(Purpose.ORDER, run_name(base.table, order))
+    usable = base.blocks.losses is None and base.checkpoints == 1
+    return runs if usable and sum(_rows(run.places) for run in runs) == base.lowest_rows(TOMBSTONES) else None
+
+
+def plan_ended(base: TableBase, until: int) -> list[Slice]:
+    """The slices in which versions can have ended at or before a commit time."""
+    plan, condition = base.plan(), {END_TIME.name: Between(high=until)}
+    found = narrowed_to(base, plan, condition, condition)
+    return plan if found is None else found.slices
+
+
+def differs(base: TableBase, order: SecondaryOrder) -> bool:
+    """Whether what is kept of an order is not what the tombstones of the lowest level make; reads both, a block after the other."""
+    runs = base.beside(Purpose.ORDER, run_name(base.table, order))
+    if not runs:
+        return False
+    table, shape, store = base.table, shape_of(base.table, order), base.blocks.store
+    said = (read_block(store, place, shape).rows for run in runs for place in run.places)
+    made = (entries(table, order, read_block(store, place, table)) for place in base.lowest_places(TOMBSTONES))
+    return _digest(shape, said) != _digest(shape, made)
+
+
+def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
+    """How many entries there are, and what is the same for the same ones in whatever order."""
+    rows = total = 0
+    for part in parts:
+        rows += len(part)
+        total += int(hash_keys(one_chunk(encode_keys(shape, part))).sum(dtype=np.uint64))
+    return rows, total % (1 << 64)
+
+
+def _narrowed(base: TableBase, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
+    """The plan for the keys that the order and what lies over the lowest level give."""
+    shape = shape_of(base.table, asked.order)
+    over = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
+    read = partial(_keys_of, base, shape, asked.keys)
+    parts = [*in_order(read, list(asked.places)), *(ending for _, ending in over)]
+    distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
+    keys = distinct.take(pc.sort_indices(distinct))
+    slices = [
+        _without_others(narrowed, touched)
+        for piece, (touched, _) in zip(plan, over, strict=True)
+        for narrowed in for_keys([piece], keys)
+    ]
+    return Narrowed(
+        slices=[piece for piece in slices if piece.places or piece.tail is not None],
+        name=asked.order.name,
+        read=asked.places,
+        of=asked.of,
+        over=_over(plan),
+        keys=len(keys),
+        opened=frozenset(
+            place.name for places in (asked.of, *(places_read(p, Part.EVERYTHING) for p in plan)) for place in places
+        ),
+        worth=True,
+    )
+
+
+def _keys_of(base: TableBase, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
+    """The keys of tombstones that a block of an order names within a range."""
+    return one_chunk(encode_keys(base.table, read_block(base.blocks.store, place, shape, keys=within).rows))
+
+
+def _without_others(piece: Slice, touched: pa.Array) -> Slice:
+    """A slice of wanted keys without the blocks that say something about others only: what nothing lies over is a tombstone or is none."""
+    mine = touched.filter(pc.is_in(touched, value_set=piece.wanted))
+    return replace(
+        piece,
+        live=tuple(place for place in piece.live if holds_one(place, mine)),
+        over=tuple(place for place in piece.over if holds_one(place, mine)),
+        events=tuple(event for event in piece.events if holds_one(event.place, mine)),
+        tail=piece.tail if len(mine) else None,
+    )
+
+
+def _before(condition: Sequence[int] | Between) -> int | None:
+    """The first commit time that is too late for a condition on when versions ended; None where none is."""
+    if not isinstance(condition, Between):
+        return max(condition, default=-1) + 1
+    if condition.high is None:
+        return None
+    return int(condition.high) + (not condition.below)
+
+
+def _over(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
+    """The blocks that lie over the lowest level."""
+    return _distinct(place for piece in plan for place in (*piece.over, *(event.place for event in piece.events)))
+
+
+def _distinct(places: Iterable[BlockPlace]) -> dict[BlockPlace, None]:
+    return dict.fromkeys(places)
+
+
+def _rows(places: Iterable[BlockPlace]) -> int:
+    return sum(place.header.rows for place in places)

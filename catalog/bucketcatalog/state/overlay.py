@@ -1,0 +1,161 @@
+"""The state of a range of keys from a folded base and what lies over it, in the order of keys.
+
+Only keys that something lies over are folded; all other rows pass as they are. Rows that pass are found by hashing and keep their order, so
+that the cost of a read follows what lies over the base, beside one copy of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..model.arrays import one_chunk
+from ..model.facts import NO_STAMP, Facts, Kind, concat
+from ..model.keys import encode_keys, lower_bound
+from ..model.sortedfacts import SortedFacts
+from ..model.tables import Table
+from .fold import fold
+from .outcome import Mask
+
+_FEW = 64
+"""Keys that are looked for one by one; more of them are sorted into the others."""
+
+
+class Part(Enum):
+    """Which rows of the state a reader wants."""
+
+    LIVE = "live"
+    TOMBSTONES = "tombstones"
+    EVERYTHING = "everything"
+
+
+@dataclass(frozen=True)
+class Over:
+    """What lies over a base, told apart: ``keys`` are those of all of it, sorted, as the table ``by`` gives them.
+
+    ``told`` are the rows of keys that need no base to be known, ``rest`` the facts that have to be folded with the base's of their keys.
+    """
+
+    by: Table
+    keys: pa.Array
+    told: SortedFacts
+    rest: SortedFacts
+
+
+def told_apart(over: SortedFacts, by: Table, part: Part, newest: int) -> Over:
+    """What lies over a base of which no stamp has a commit time later than ``newest``; its keys are those that ``by`` gives.
+
+    Where only PUTs and blind DELETEs lie over a key, all later than the base, the last of them tells what is live.
+    """
+    if part is not Part.LIVE or not len(over):
+        return Over(by, over.keys, over.filter(np.zeros(len(over), dtype=bool)), over)
+    first = np.ones(len(over), dtype=bool)
+    first[1:] = np.asarray(pc.not_equal(over.keys[1:], over.keys[:-1]))
+    later, last = _later(over.facts, newest), first
+    if not first.all():
+        last, sure = _last(over.facts, first)
+        later = np.logical_and.reduceat(later, np.flatnonzero(first))[np.cumsum(first) - 1] & sure
+    return Over(by, over.keys, over.filter(later & last & _mask(over.facts, part)), over.filter(~later))
+
+
+def _last(facts: Facts, first: Mask) -> tuple[Mask, Mask]:
+    """Which facts are the last of their key, and of which it is sure that nothing else of their key has ended the last.
+
+    ``first`` says where keys begin. What ended an earlier version may be a DELETE that comes after the last PUT, and what is there twice,
+    as in two checkpoints, may have ended in one of them alone.
+    """
+    starts, group = np.flatnonzero(first), np.cumsum(first) - 1
+    stamps = facts.stamps()
+    newest = np.maximum.reduceat(stamps, starts)
+    last: Mask = stamps == newest[group]
+    ends = np.maximum.reduceat(np.where(last, NO_STAMP, facts.stamps("end")), starts)
+    sure: Mask = (ends <= newest) & (np.add.reduceat(last, starts, dtype=np.int64) == 1)
+    return last, sure[group]
+
+
+def _later(facts: Facts, newest: int) -> Mask:
+    """Which facts are PUTs and blind DELETEs later than ``newest``."""
+    stamped: Mask = facts.numbers("_kind") != Kind.NAMED
+    if not stamped.any():
+        return stamped
+    commit_time = np.asarray(one_chunk(facts.transactions.column("commit_time")))
+    later: Mask = commit_time[np.where(stamped, facts.numbers("_txn"), 0)] > newest
+    return stamped & later
+
+
+def merged(base: Facts, over: Over | None, table: Table, part: Part) -> Facts:
+    """The rows of ``part`` of the base, which is folded and in order, and of what lies over it."""
+    if over is None:
+        return _pick(base, part)
+    keys = one_chunk(encode_keys(over.by, base.rows)) if len(base) else pa.array([], pa.binary())
+    touched = np.asarray(pc.is_in(keys, value_set=over.keys))
+    new = _folded(base, keys, touched, over, table, part)
+    passed = np.flatnonzero(~touched & _mask(base, part))
+    if not len(new) or not len(passed):
+        return new.facts if len(new) else base.take(pa.array(passed))
+    joined = concat([base, new.facts])
+    if len(passed) + len(new) == len(base) and new.keys.equals(keys.filter(pa.array(touched))):
+        return _replaced(base, joined, touched, table)
+    before = np.searchsorted(passed, _places(keys, touched, new.keys))
+    return joined.take(pa.array(np.insert(passed, before, len(base) + np.arange(len(new)))))
+
+
+def _replaced(base: Facts, joined: Facts, touched: Mask, table: Table) -> Facts:
+    """The base with the rows behind it in ``joined`` in the place of those touched, whose keys they have and leave as they are."""
+    order = np.arange(len(base))
+    order[touched] = np.arange(len(base), len(joined))
+    names = joined.rows.column_names
+    same = {column.field_name for column in table.key_columns}.intersection(names)
+    taken = joined.rows.select([name for name in names if name not in same]).take(pa.array(order))
+    rows = {name: base.rows.column(name) if name in same else taken.column(name) for name in names}
+    return Facts(joined.transactions, pa.table(rows))
+
+
+def _folded(base: Facts, keys: pa.Array, touched: Mask, over: Over, table: Table, part: Part) -> SortedFacts:
+    """The rows of ``part`` of the keys that something lies over."""
+    if not len(over.rest):
+        return over.told
+    concerned = touched if len(over.rest) == len(over.keys) else np.asarray(pc.is_in(keys, value_set=over.rest.keys))
+    below = [base.filter(pa.array(concerned))] if concerned.any() else []
+    folded = _pick(fold(concat([*below, over.rest.facts]), table), part)
+    if not len(folded):
+        return over.told
+    found = SortedFacts(folded, one_chunk(encode_keys(over.by, folded.rows)))
+    return SortedFacts.joined([over.told, found]) if len(over.told) else found
+
+
+def _places(keys: pa.Array, touched: Mask, new: pa.Array) -> npt.NDArray[np.int64]:
+    """For each of the sorted new keys the number of the sorted ``keys`` that are smaller; those among them are ``touched``."""
+    known = np.flatnonzero(touched)
+    at = np.asarray(pc.fill_null(pc.index_in(new, value_set=keys.filter(pa.array(touched))), -1)).astype(np.int64)
+    strange = np.flatnonzero(at < 0)
+    places = known[at] if len(known) else np.zeros(len(new), dtype=np.int64)
+    if len(strange) <= _FEW:
+        places[strange] = [lower_bound(keys, new[int(number)].as_py()) for number in strange]
+        return places
+    both = pa.concat_arrays([new.take(pa.array(strange)), keys])
+    order = np.asarray(pc.sort_indices(both))
+    is_new = order < len(strange)
+    places[strange[order[is_new]]] = np.cumsum(~is_new)[is_new]
+    return places
+
+
+def _pick(facts: Facts, part: Part) -> Facts:
+    if part is Part.EVERYTHING or not len(facts):
+        return facts
+    return facts.filter(pa.array(_mask(facts, part)))
+
+
+def _mask(facts: Facts, part: Part) -> Mask:
+    """Which rows are of the part."""
+    if part is Part.EVERYTHING:
+        return np.ones(len(facts), dtype=bool)
+    is_version: Mask = facts.numbers("_kind") == Kind.VERSION
+    ended: Mask = facts.numbers("_end_kind") > 0
+    kept: Mask = ~ended if part is Part.LIVE else ended & (facts.numbers("_purged") == 0)
+    return is_version & kept

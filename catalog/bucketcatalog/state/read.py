@@ -1,0 +1,257 @@
+"""Reading a slice: blocks and tail in, the state of the slice's keys out, in key order.
+
+What lies over the base, in higher levels, other checkpoints and the tail, is folded with the base's rows of the same keys; all other rows
+pass as they are, for the base is folded already. Reading what is live reads the base's blocks of live versions alone, unless a PUT lies
+over it that is not newer than what an overlapping block of ended versions or stubs holds: only such a PUT can be ended by, or updated by,
+what waits there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
+from ..format.blocks import TOMBSTONES, BlockClass
+from ..format.losses import Held, held_in_block
+from ..format.segments import BlockPlace
+from ..log.pruned import telling_of_prunes
+from ..log.segments import Blocks, read_block
+from ..model.arrays import one_chunk
+from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, concat
+from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
+from ..model.sortedfacts import SortedFacts
+from ..model.tables import Table
+from .overlay import Over, Part, merged, told_apart
+from .plan import Slice, narrowed
+from .tail import read_events
+
+
+def read_slice(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
+    """``read_pieces`` in one."""
+    pieces = list(read_pieces(blocks, table, piece, part, columns))
+    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
+
+
+def read_pieces(
+    blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None = None
+) -> Iterator[Facts]:
+    """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
+
+    ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block, or with
+    ``blocks.losses`` notes it there and leaves out all rows of its key range.
+    """
+    if blocks.losses is None:
+        with telling_of_prunes(blocks.store):
+            yield from _pieces(blocks, table, piece, part, columns)
+        return
+    try:
+        yield from list(_pieces(blocks, table, piece, part, columns))
+    except (CorruptionError, UnsupportedFormat):
+        parts = [piece]
+        for lost in _unreadable(blocks, table, piece):
+            parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
+        for part_left in parts:
+            yield from _pieces(blocks, table, part_left, part, columns)
+
+
+def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
+    """The key ranges of the slice's blocks that cannot be read, each noted as lost."""
+    found = []
+    for place in (*piece.live, *piece.rest, *piece.over, *(event.place for event in piece.events)):
+        try:
+            read_block(blocks.store, place, table)
+        except (CorruptionError, UnsupportedFormat) as error:
+            found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
+            _lose(blocks, held_in_block(place, table), place.name, error)
+    return found
+
+
+def _lose(blocks: Blocks, held: Held, name: str, error: BucketCatalogError) -> None:
+    loss = blocks.losses.add(name, error, [held]) if blocks.losses is not None else None
+    if loss is not None:
+        warnings.warn(str(loss), CatalogWarning, stacklevel=2)
+
+
+def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
+    keys = {column.field_name for column in table.key_columns}
+    if piece.settled:
+        yield from _settled(blocks, table, piece, part, columns)
+        return
+    plain = None if columns is None else {*columns, *keys}
+    needed = None if plain is None else {*plain, *FACT_COLUMNS}
+    over = _over(blocks, table, piece, needed, part)
+    places = _places(piece, part, over)
+    apart = _apart(over, places, table, part) if over is not None else None
+    if apart is not None and not len(apart.rest):
+        apart = replace(apart, told=_selected(apart.told, plain))
+        needed = plain  # what is not folded needs no stamps
+    base = _in_order(list(_read(blocks, table, piece, places, needed)), places, table)
+    yield merged(base, apart, table, part)
+
+
+def _apart(over: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Over:
+    """What lies over these blocks, by as much of the key as tells their rows apart: often a slice is of one owner and bucket."""
+    first = min([over.keys[0].as_py(), *(place.header.first_key for place in places)])
+    last = max([over.keys[-1].as_py(), *(place.header.last_key for place in places)])
+    by = without_leading(table, shared_columns(table, first, last))
+    return told_apart(over.keyed(by), by, part, max((place.header.newest for place in places), default=-1))
+
+
+def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFacts:
+    """The facts with these columns of theirs alone."""
+    names = [name for name in facts.facts.rows.column_names if columns is None or name in columns]
+    return replace(facts, facts=replace(facts.facts, rows=facts.facts.rows.select(names)))
+
+
+def _settled(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
+    """The rows of a slice that nothing lies over: tombstones of one class after the other's are put in order, all else is so already."""
+    places = [place for place in (*piece.live, *piece.rest) if _holds(place, part)]
+    several = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
+    keys = {column.field_name for column in table.key_columns}
+    last = table.key_columns[-1].field_name  # without any column, who could count the rows?
+    needed = None if columns is None else {*columns, last, *(keys if several or piece.wanted is not None else ())}
+    read = _read(blocks, table, piece, places, needed)
+    if several:
+        yield _in_order(list(read), places, table)
+    else:
+        yield from read
+
+
+def _read(
+    blocks: Blocks, table: Table, piece: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
+) -> Iterator[Facts]:
+    for place in places:
+        yield _wanted(read_block(blocks.store, place, table, needed, piece.keys), table, piece)
+
+
+def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:
+    """What was read of some blocks, by key: each class is a run of its own."""
+    joined = concat(read) if read else Facts(NO_TRANSACTIONS, empty_rows(table))
+    return SortedFacts.of(joined, table).facts if len({place.header.block_class for place in places}) > 1 else joined
+
+
+def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
+    """The encoded keys of a slice that something lies over, sorted and distinct."""
+    over = _over(blocks, table, piece, {column.field_name for column in table.key_columns}, Part.EVERYTHING)
+    return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
+
+
+def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:
+    """The encoded keys of a slice that something lies over, and those of them that may have a version for it that ended before a time.
+
+    Both are sorted and distinct. What lies over the base makes a version end before a commit time only if it holds that version, or what
+    ends it, with a stamp from before that time. Without a time any key may have one.
+    """
+    over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)}, Part.EVERYTHING)
+    if over is None:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    facts = over.facts
+    times = np.append(np.asarray(one_chunk(facts.transactions.column("commit_time"))), NEVER)  # the last is that of no stamp
+    own = np.where(facts.numbers("_kind") == Kind.NAMED, facts.numbers("_end_txn", NO_STAMP), facts.numbers("_txn"))
+    early = times[own] < before if before is not None else np.ones(len(over), dtype=bool)
+    return pc.unique(over.keys), pc.unique(over.keys.filter(pa.array(early)))
+
+
+def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
+    if piece.wanted is None:
+        return facts
+    return facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=piece.wanted))
+
+
+def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | None, part: Part) -> SortedFacts | None:
+    """What lies over the base, of the keys asked for: for ``LIVE`` without versions that a later PUT over them has ended."""
+    parts = [read_events(blocks, block, table, needed, piece.keys) for block in piece.events]
+    if piece.tail is not None:
+        parts.append(_selected(piece.tail, needed))
+    for place in sorted(piece.over, key=lambda place: place.header.newest, reverse=True):
+        above = parts if part is Part.LIVE and place.header.block_class is BlockClass.LIVE else []
+        parts.append(_without_ended(blocks, table, piece, place, needed, above))
+    parts = [part if piece.wanted is None else part.of_keys(piece.wanted) for part in parts]
+    parts = [part for part in parts if len(part)]
+    return SortedFacts.joined(parts) if parts else None
+
+
+def _without_ended(
+    blocks: Blocks, table: Table, piece: Slice, place: BlockPlace, needed: Collection[str] | None, above: Sequence[SortedFacts]
+) -> SortedFacts:
+    """The facts of a block of live versions but for those over whose key a PUT from ``above`` lies that is later than the whole block.
+
+    Where the same objects are overwritten again and again that is all of them, and then no more than their keys are unpacked.
+    """
+    later = [part.keys.filter(pa.array(_put_times(part) > place.header.newest)) for part in above]
+    if not any(len(keys) for keys in later):
+        return blocks.shared(place, table, needed, piece.keys)
+    alone = blocks.shared(place, table, [column.field_name for column in table.key_columns], piece.keys, again=True)
+    left = ~np.asarray(pc.is_in(alone.keys, value_set=pa.concat_arrays(later)))
+    if not left.any():
+        return alone.filter(left)
+    facts = blocks.shared(place, table, needed, piece.keys)
+    return facts if left.all() else facts.filter(left)
+
+
+def places_read(piece: Slice, part: Part) -> tuple[BlockPlace, ...]:
+    """The blocks of checkpoints that a slice is read from; which of them can be left out is sometimes known only when others are read."""
+    if piece.settled:
+        return tuple(place for place in (*piece.live, *piece.rest) if _holds(place, part))
+    return (*piece.live, *(() if part is Part.LIVE else piece.rest), *piece.over)
+
+
+def _holds(place: BlockPlace, part: Part) -> bool:
+    wanted = {Part.LIVE: frozenset({BlockClass.LIVE}), Part.TOMBSTONES: TOMBSTONES}.get(part)
+    return wanted is None or place.header.block_class in wanted
+
+
+def _places(piece: Slice, part: Part, over: SortedFacts | None) -> list[BlockPlace]:
+    """The blocks of the base that can say something about what is asked for.
+
+    Those of ended versions and stubs concern a live row only if a PUT lies over them that is not newer than what they hold. Where keys are
+    asked for, blocks that are all older than the PUTs over their keys concern none.
+    """
+    if part is not Part.LIVE:
+        return [*piece.live, *piece.rest]
+    if over is None:
+        return [*piece.live]
+    puts = _put_times(over)
+    rest = [p for p in piece.rest if _oldest_put(over, puts, p) <= p.header.newest]
+    if piece.wanted is None:
+        return [*piece.live, *rest]
+    newest = _newest_puts(over, puts, piece.wanted)
+    return [p for p in (*piece.live, *rest) if (newest[slice(*_span(piece.wanted, p))] <= p.header.newest).any()]
+
+
+def _put_times(over: SortedFacts) -> npt.NDArray[np.int64]:
+    """The commit times of the PUTs that lie over the base, -1 for other facts."""
+    puts = over.facts.numbers("_kind") == Kind.VERSION
+    if not puts.any():
+        return np.full(len(over), -1, dtype=np.int64)
+    commit_time = np.asarray(one_chunk(over.facts.transactions.column("commit_time")))
+    return np.where(puts, commit_time[np.where(puts, over.facts.numbers("_txn"), 0)], -1)
+
+
+def _oldest_put(over: SortedFacts, puts: npt.NDArray[np.int64], place: BlockPlace) -> int:
+    """The commit time of the oldest PUT of a key of the block."""
+    own = puts[slice(*_span(over.keys, place))]
+    return int(own[own >= 0].min(initial=np.iinfo(np.int64).max))
+
+
+def _newest_puts(over: SortedFacts, puts: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
+    """For each of the keys the commit time of its newest PUT, -1 where there is none over the base."""
+    newest = np.full(len(keys), -1, dtype=np.int64)
+    np.maximum.at(newest, np.asarray(pc.index_in(over.keys, value_set=keys)), puts)
+    return newest
+
+
+def _span(keys: pa.Array, place: BlockPlace) -> tuple[int, int]:
+    return span(keys, KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
+
+
+def empty_rows(table: Table) -> pa.Table:
+    """No rows, with the key's columns."""
+    return pa.table({c.field_name: pa.array([], c.storage_type) for c in table.key_columns})

@@ -1,0 +1,273 @@
+"""Sums and counts of live rows by group, as tables declare them.
+
+A lowest level holds each live row once, so the sums over its rows are kept beside it. What lies over it, higher levels and the tail, is
+told by the difference that it makes: the rows of the same keys are taken away as the base has them, and added as they are now. So a sum
+costs the groups there are and what has changed since the lowest level was written; without kept sums it costs the rows.
+
+Sums are exact: decimals of 38 digits, more than 2^62 rows of the largest integers need. In blocks they are two 64-bit integers, which every
+reader has, and the upper one is left out where it is 0 throughout, as it nearly always is.
+
+An increment of a counter by many writers would lose some (DESIGN.md, section 2b); a sum over rows loses none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..format.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_blocks
+from ..format.segment_refs import beside
+from ..log.segments import read_block
+from ..model.arrays import EXACT, exact_sum, hexadecimal, one_chunk
+from ..model.coerce import surface_array
+from ..model.facts import NO_TRANSACTIONS, Facts
+from ..model.keys import encode_keys
+from ..model.tables import Column, DataType, Sum, Table
+from .overlay import Part
+from .plan import Slice, for_keys
+from .read import read_slice, touched_keys
+from .tables import TableBase
+
+SUMS = pa.schema(
+    [
+        pa.field("table", pa.string(), False),
+        pa.field("name", pa.string(), False),
+        pa.field("group", pa.map_(pa.string(), pa.string()), False),
+        pa.field("value", EXACT, False),
+    ]
+)
+_UPPER = Column(536_870_908, "upper", DataType.INT64)
+_ROWS = Column(536_870_910, "rows", DataType.INT64)
+_VALUE = Column(536_870_911, "value", DataType.INT64)
+"""What a group's row holds beside its key, under the last numbers that a field can have; its sum is the value and 2^64 times the upper."""
+_REGROUPED = 1 << 18
+
+
+def sums_of(base: TableBase) -> pa.Table:
+    """The table's declared sums over its live rows, with the columns of ``SUMS``: a row for each group that has any, in order."""
+    kept = _from_kept(base)
+    found = {total: kept.get(total) or _Summing(base.table, total) for total in base.table.sums}
+    others = [total for total in found if total not in kept]
+    for piece in base.plan(only_live=True) if others else ():
+        live = read_slice(base.blocks, base.table, piece, Part.LIVE, _columns(base.table, others))
+        for total in others:
+            found[total].add(live)
+    return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
+
+
+def kept_totals(base: TableBase) -> dict[str | None, int]:
+    """What the declared sums that are kept beside the rows add up to, by the column that they sum; None has how many rows there are."""
+    return {total.column: exact_sum(each.sums()[_VALUE.field_name]) for total, each in _from_kept(base).items()}
+
+
+def _from_kept(base: TableBase) -> dict[Sum, _Summing]:
+    """Of the declared sums those that are kept beside the lowest level, with what lies over that."""
+    kept = {total: rows for total in base.table.sums if (rows := _kept(base, total)) is not None}
+    found = {total: _Summing(base.table, total) for total in kept}
+    for total, rows in kept.items():
+        found[total].add_sums(rows)
+    for sign, live in _differences(base, kept, base.plan(only_live=True)) if kept else ():
+        for total in kept:
+            found[total].add(live, sign)
+    return found
+
+
+def run_name(table: Table, total: Sum) -> str:
+    """What a run of the sum is called: its name and what it sums, so that a declaration that has changed finds no sums of another."""
+    numbers = ",".join(table.by_name[name].field_name for name in total.group)
+    return f"{total.name}({table.by_name[total.column].field_name if total.column else ''};{numbers})"
+
+
+class KeptSums:
+    """The sums of a table over live rows that are met a few thousand at a time, each once."""
+
+    def __init__(self, table: Table) -> None:
+        self._sums = [_Summing(table, total) for total in table.sums if can_be_kept(table, total)]
+
+    def add(self, live: Facts) -> None:
+        """Count these rows too."""
+        for each in self._sums:
+            each.add(live)
+
+    def blocks(self) -> Iterator[EncodedBlock]:
+        """The sums as blocks, those of each sum in the order of the groups."""
+        for each in self._sums:
+            rows = each.sums()
+            if len(rows):
+                shape = _shape(each.table, each.total)
+                ordered = _halved(rows.take(pc.sort_indices(encode_keys(shape, rows))))
+                side = Side(each.table.name, Purpose.SUMS, run_name(each.table, each.total))
+                for block in encode_blocks(Facts(NO_TRANSACTIONS, ordered), shape, BlockClass.LIVE):
+                    yield replace(block, hashes=None, side=side)
+
+
+class _Summing:
+    """One sum under way; what was added is grouped again once it is much."""
+
+    def __init__(self, table: Table, total: Sum) -> None:
+        self.table = table
+        self.total = total
+        self._parts: list[pa.Table] = []
+
+    def add(self, live: Facts, sign: int = 1) -> None:
+        """Count rows, or with -1 take them away."""
+        self.add_sums(_summed([_counted(live, self.table, self.total, sign)], self.table, self.total))
+
+    def add_sums(self, rows: pa.Table) -> None:
+        """Add sums of other rows."""
+        self._parts.append(rows)
+        if sum(len(part) for part in self._parts) > max(_REGROUPED, 2 * len(self._parts[0])):
+            self._parts = [_summed(self._parts, self.table, self.total)]
+
+    def sums(self) -> pa.Table:
+        """One row for each group that has live rows."""
+        found = _summed(self._parts, self.table, self.total)
+        return found.filter(pc.greater(found[_ROWS.field_name], 0))
+
+
+def can_be_kept(table: Table, total: Sum) -> bool:
+    """Whether the groups of a sum have an order: their columns are of the key, so that none of them is empty."""
+    return bool(total.group) and set(total.group) <= set(table.key)
+
+
+@cache
+def _shape(table: Table, total: Sum) -> Table:
+    """The table that a sum's groups make in blocks."""
+    columns = (*(table.by_name[name] for name in total.group), _UPPER, _ROWS, _VALUE)
+    return Table(beside(table.name, run_name(table, total)), columns, total.group)
+
+
+def shape_of_blocks(table: Table, block_table: str) -> Table | None:
+    """The table of blocks that keep sums of ``table`` as it is declared now; None where they keep others."""
+    shapes = (_shape(table, total) for total in table.sums if can_be_kept(table, total))
+    return next((shape for shape in shapes if shape.name == block_table), None)
+
+
+def _kept(base: TableBase, total: Sum) -> pa.Table | None:
+    """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows.
+
+    Who reads on past damage sums up the rows that can be read.
+    """
+    if base.blocks.losses is not None:
+        return None
+    shape = _shape(base.table, total)
+    runs = base.beside(Purpose.SUMS, run_name(base.table, total))
+    parts = [read_block(base.blocks.store, place, shape).rows for run in runs for place in run.places]
+    if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != base.lowest_rows({BlockClass.LIVE}):
+        return None
+    return pa.concat_tables([_whole(rows) for rows in parts])
+
+
+def differs(base: TableBase, total: Sum) -> bool:
+    """Whether what is kept of a sum is not what the live rows of the lowest level make; reads both, a block after the other."""
+    if not can_be_kept(base.table, total) or not base.beside(Purpose.SUMS, run_name(base.table, total)):
+        return False
+    made, columns = _Summing(base.table, total), _columns(base.table, [total])
+    for place in base.lowest_places({BlockClass.LIVE}):
+        made.add(read_block(base.blocks.store, place, base.table, columns))
+    said = _Summing(base.table, total)
+    kept = _kept(base, total)
+    if kept is not None:
+        said.add_sums(kept)
+    ordered = [(name, "ascending") for name in made.sums().column_names]
+    return kept is None or not said.sums().sort_by(ordered).equals(made.sums().sort_by(ordered))
+
+
+def _differences(base: TableBase, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
+    """What lies over the base makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
+    columns = _columns(base.table, totals)
+    for piece in (piece for piece in plan if not piece.settled):
+        keys = touched_keys(base.blocks, base.table, piece)
+        for now in for_keys([piece], keys):
+            before = replace(now, rest=(), over=(), events=(), tail=None)
+            for part, sign in ((before, -1), (now, 1)):
+                yield sign, read_slice(base.blocks, base.table, part, Part.LIVE, columns)
+
+
+def _columns(table: Table, totals: Iterable[Sum]) -> set[str]:
+    names = {name for total in totals for name in (*total.group, total.column) if name is not None}
+    return {table.by_name[name].field_name for name in names}
+
+
+def _counted(live: Facts, table: Table, total: Sum, sign: int) -> pa.Table:
+    """For each row its group, and what it counts for."""
+    groups = {table.by_name[name].field_name: _stored(live, table.by_name[name]) for name in total.group}
+    ones = pa.repeat(pa.scalar(sign, pa.int64()), len(live))
+    values = ones.cast(EXACT)
+    if total.column is not None:
+        numbers = pc.fill_null(_stored(live, table.by_name[total.column]), 0).cast(EXACT)
+        values = numbers if sign > 0 else pc.negate(numbers)
+    return pa.table({**groups, _ROWS.field_name: ones, _VALUE.field_name: values})
+
+
+def _stored(live: Facts, column: Column) -> Any:
+    """A column of the rows, null where they have none, and its zero where that is what this means."""
+    known = column.field_name in live.rows.column_names
+    values = one_chunk(live.rows[column.field_name]) if known else pa.nulls(len(live), column.storage_type)
+    return pc.fill_null(values, column.zero) if column.implicit else values
+
+
+def _halved(rows: pa.Table) -> pa.Table:
+    """Sums as blocks hold them; the upper half is null where it is 0."""
+    exact = one_chunk(rows[_VALUE.field_name])
+    words = np.frombuffer(exact.buffers()[1], dtype="<i8").reshape(-1, 2)[exact.offset : exact.offset + len(exact)]
+    upper = words[:, 1] + (words[:, 0] < 0)
+    place = rows.schema.get_field_index(_VALUE.field_name)
+    whole = rows.set_column(place, _VALUE.field_name, pa.array(words[:, 0]))
+    return whole.append_column(_UPPER.field_name, pa.array(upper, mask=upper == 0))
+
+
+def _whole(rows: pa.Table) -> pa.Table:
+    """Sums that blocks hold, as one number each."""
+    lower = np.asarray(one_chunk(rows[_VALUE.field_name]))
+    there = _UPPER.field_name in rows.column_names
+    upper = (np.asarray(pc.fill_null(one_chunk(rows[_UPPER.field_name]), 0)) if there else 0) - (lower < 0)
+    words = np.ascontiguousarray(np.stack([lower, upper], axis=1).astype("<i8"))
+    exact = pa.Array.from_buffers(EXACT, len(lower), [None, pa.py_buffer(words)])
+    left = [name for name in rows.column_names if name not in (_VALUE.field_name, _UPPER.field_name)]
+    return rows.select(left).append_column(_VALUE.field_name, exact)
+
+
+def _summed(parts: Iterable[pa.Table], table: Table, total: Sum) -> pa.Table:
+    """One row for each group."""
+    groups = [table.by_name[name] for name in total.group]
+    counts = {_ROWS.field_name: pa.int64(), _VALUE.field_name: EXACT}
+    nothing = pa.schema([*((column.field_name, column.storage_type) for column in groups), *counts.items()]).empty_table()
+    joined = pa.concat_tables([nothing, *(part.select(nothing.column_names) for part in parts)], promote_options="permissive")
+    names = [column.field_name for column in groups]
+    grouped = joined.group_by(names).aggregate([(name, "sum") for name in counts])
+    return grouped.rename_columns([*names, *counts])
+
+
+def _shown(table: Table, total: Sum, rows: pa.Table) -> pa.Table:
+    """The sums of the groups as people see them."""
+    ordered = rows.sort_by([(table.by_name[name].field_name, "ascending") for name in total.group]) if total.group else rows
+    texts = [_text(table.by_name[name], one_chunk(ordered[table.by_name[name].field_name])) for name in total.group]
+    columns = [
+        pa.repeat(table.name, len(ordered)),
+        pa.repeat(total.name, len(ordered)),
+        _maps(total.group, texts, len(ordered)),
+        one_chunk(ordered[_VALUE.field_name]),
+    ]
+    return pa.table(columns, schema=SUMS)
+
+
+def _text(column: Column, values: pa.Array) -> pa.Array:
+    """Values of a group's column as text; bytes in hexadecimal."""
+    return hexadecimal(values) if column.type is DataType.BYTES else pc.cast(surface_array(column, values), pa.string())
+
+
+def _maps(names: Sequence[str], texts: Sequence[pa.Array], count: int) -> pa.MapArray:
+    """A map for each row from the names to the row's texts."""
+    width = len(names)
+    offsets = np.arange(count + 1, dtype=np.int32) * width
+    places = np.tile(np.arange(width), count)
+    keys = pa.array(list(names), pa.string()).take(pa.array(places))
+    values = pa.concat_arrays(texts).take(pa.array(np.repeat(np.arange(count), width) + places * count)) if width else keys
+    return pa.MapArray.from_arrays(pa.array(offsets), keys, values)

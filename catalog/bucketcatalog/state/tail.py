@@ -1,0 +1,107 @@
+"""The tail: the events of transactions that no checkpoint covers, by table.
+
+Events that transactions carry one by one are decoded into facts at once. Those in blocks are only located: they are read by range, by
+whoever needs their keys, so that what a reader holds grows with the number of blocks and not with that of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import CorruptionError, UnsupportedFormat
+from ..format.blocks import facts_of_blocks
+from ..format.losses import Losses, revision
+from ..format.segments import BlockPlace
+from ..format.transactions import Transaction, event_of
+from ..log.segments import Blocks, read_index
+from ..model.events import Placed, facts_of_events
+from ..model.facts import Facts, concat, transaction_table
+from ..model.keys import EVERYTHING, KeyRange
+from ..model.paths import segment as segment_path
+from ..model.paths import transaction as transaction_path
+from ..model.sortedfacts import SortedFacts
+from ..model.tables import Table
+from ..store.base import Store
+from .plan import EventBlock
+
+Action = tuple[Transaction, int, Any]
+"""An event that a transaction carries, its number in there, and its message."""
+
+
+def inline_actions(transactions: Iterable[Transaction]) -> dict[str, list[Action]]:
+    """Every event that the transactions carry one by one, by table, undecoded."""
+    found: dict[str, list[Action]] = {}
+    for transaction in transactions:
+        for sequence, action in enumerate(transaction.actions):
+            found.setdefault(action.table, []).append((transaction, sequence, action))
+    return found
+
+
+def inline_facts(actions: Sequence[Action], table: Table, losses: Losses | None = None) -> Facts | None:
+    """The facts of events of one table, in no particular order; None where there are none. With ``losses`` what cannot be read is noted."""
+    if losses is not None:
+        actions = [action for action in actions if _is_readable(action, table, losses)]
+    if not actions:
+        return None
+    stamps = transaction_table({transaction.stamp for transaction, _, _ in actions})
+    position = {uuid: index for index, uuid in enumerate(stamps.column("uuid").to_pylist())}
+    names = {transaction.uuid: _file_name(transaction) for transaction, _, _ in actions}
+    placed: list[Placed] = [
+        (position[transaction.uuid], sequence, event_of(action, table, names[transaction.uuid]))
+        for transaction, sequence, action in actions
+    ]
+    return facts_of_events(table, placed, stamps)
+
+
+def _is_readable(action: Action, table: Table, losses: Losses) -> bool:
+    """Whether an event can be decoded; if not, it is noted as lost."""
+    transaction, _, message = action
+    try:
+        event_of(message, table, _file_name(transaction))
+    except (CorruptionError, UnsupportedFormat) as error:
+        losses.add(_file_name(transaction), error, [revision(transaction.writer, transaction.revision)])
+        return False
+    return True
+
+
+def _file_name(transaction: Transaction) -> str:
+    return transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
+
+
+def event_blocks(store: Store, transactions: Iterable[Transaction], losses: Losses | None = None) -> dict[str, list[EventBlock]]:
+    """The blocks of events that the transactions hold or refer to, by table. With ``losses`` what cannot be read is noted there."""
+    found: dict[str, list[EventBlock]] = {}
+    for transaction in transactions:
+        for place in _places(store, transaction, losses):
+            found.setdefault(place.header.table, []).append(EventBlock(place, transaction.stamp))
+    return found
+
+
+def _places(store: Store, transaction: Transaction, losses: Losses | None) -> Iterator[BlockPlace]:
+    yield from transaction.blocks
+    for segment in transaction.segments:
+        try:
+            yield from read_index(store, transaction.database, segment)
+        except (CorruptionError, UnsupportedFormat) as error:
+            if losses is None:
+                raise
+            losses.lose_segment(segment_path(segment.writer, transaction.database, segment.uuid), error, segment)
+
+
+def read_events(
+    blocks: Blocks, block: EventBlock, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> SortedFacts:
+    """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
+    found = blocks.shared(block.place, table, columns, keys)
+    return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp])))
+
+
+def every_event(store: Store, transactions: Sequence[Transaction], table: Table) -> Facts | None:
+    """The facts of all events of one table in the transactions, or None."""
+    inline = inline_facts(inline_actions(transactions).get(table.name, []), table)
+    pieces = [] if inline is None else [inline]
+    blocks = Blocks(store)
+    pieces += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
+    return concat(pieces) if pieces else None

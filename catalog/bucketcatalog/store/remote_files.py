@@ -1,0 +1,88 @@
+"""Files over any protocol that fsspec knows, for an inventory: directory by directory, with all that the listing says of each file.
+
+Unlike ``FsspecStore`` it shows every file, whatever it is called, and tells a directory that cannot be listed from one that is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+from fsspec.dircache import DirCache
+
+from .remote_failures import guarded, import_filesystem
+from .secrets import Secrets
+
+_OF_HOSTS = frozenset({"sftp", "ssh", "ftp", "smb", "http", "https", "hdfs", "webhdfs"})
+_GONE, _DENIED = (404, 410), (401, 403)
+
+
+class RemoteFiles:
+    """The directory at an fsspec ``url``, opened with ``options``, which reach fsspec and nothing else."""
+
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
+        given = dict(options or {})
+        self._secrets = Secrets(url, given)
+        self.url = (
+            self._secrets.public_url.rstrip("/") if not self._secrets.public_url.endswith("://") else self._secrets.public_url
+        )
+        self.protocol, _, self.path = self.url.partition("://")
+        import_filesystem(url.partition("://")[0].partition("::")[0], self.url)
+        with guarded(self._secrets, "open", ""):
+            self._files, path = fsspec.core.url_to_fs(url, skip_instance_cache=True, **given)
+        self._files.dircache = DirCache(use_listings_cache=False)
+        self._root = str(path).rstrip("/")
+
+    @property
+    def authority(self) -> str:
+        """The host and port of the url, or the protocol where a bucket or container stands in their place."""
+        found = urlsplit(self.url)
+        if self.protocol not in _OF_HOSTS or not found.netloc:
+            return self.protocol
+        return found.netloc.rpartition("@")[2].lower()
+
+    def below(self, prefix: str) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+        """What lies directly below a prefix, which is empty or ends in ``/``: names, of directories with ``/``, and what is told of them.
+
+        None is told of a file that may not be asked for; one that is listed and not there is left out. ``ObjectNotFound`` where there is
+        no such directory, ``AccessDenied`` or ``StoreUnavailable`` where it, or a file in it, cannot be asked for.
+        """
+        directory = f"{self._root}/{prefix}".rstrip("/")
+        with guarded(self._secrets, "list", prefix):
+            for info in self._files.ls(directory or "/", detail=True):
+                is_directory = info.get("type") == "directory"
+                path = str(info["name"]).rstrip("/") if is_directory else str(info["name"])
+                part = path[len(directory) + 1 :]
+                if not path.startswith(directory + "/") or not part or "/" in part.rstrip("/"):
+                    continue  # the directory itself, or a page's link to somewhere else
+                if self.protocol.startswith("http") and ("?" in part or "#" in part):
+                    continue  # a page's link to itself, in another order
+                name = prefix + part + ("/" if is_directory and not part.endswith("/") else "")
+                try:
+                    told = self._told(info)
+                except PermissionError:
+                    yield name, None
+                else:
+                    if told is not None:
+                        yield name, told
+
+    def _told(self, info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Where a listing does not even tell sizes, as web servers' do not, each file is asked for; None: there is no such file."""
+        if info.get("size") is not None or info.get("type") != "file":
+            return info
+        try:
+            told: Mapping[str, Any] = self._files.info(info["name"])
+        except FileNotFoundError as error:
+            # fsspec says so of whatever a web server answers, and of no answer at all; only the cause tells them apart
+            status, cause = getattr(error.__cause__, "status", None), error.__cause__
+            if not isinstance(cause, Exception) or isinstance(cause, FileNotFoundError) or status in _GONE:
+                return None
+            raise (PermissionError(str(cause)) if status in _DENIED else cause) from None
+        return told
+
+    def is_directory(self) -> bool:
+        """Whether the url names something that can have files below it."""
+        with guarded(self._secrets, "list", ""):
+            return bool(self._files.info(self._root or "/").get("type") == "directory")

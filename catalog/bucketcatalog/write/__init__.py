@@ -1,0 +1,1 @@
+"""Rows in, one PUT out."""

@@ -1,0 +1,140 @@
+"""Ids that are derived, not drawn: a bucket's id is a version 5 uuid of its key and of the id of its previous incarnation.
+
+Two writers that create the same bucket at the same time so make the same id, and no object is orphaned by the race. Putting a bucket
+that is live keeps its id; a bucket that was deleted and is created again is another incarnation and gets another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..clock import uuid5
+from ..model.arrays import one_chunk
+from ..model.events import VersionName
+from ..model.facts import NO_STAMP, Facts, Kind
+from ..model.keys import encode_key, encode_keys
+from ..model.tables import UUID_STORAGE, Column, Default, Table
+from ..query.snapshot import Snapshot
+from ..state.overlay import Part
+
+NAMESPACE = uuid5(bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8"), b"urn:bucketcatalog:incarnation:v1")
+"""In the namespace for URLs (RFC 9562, 6.6)."""
+
+
+class Incarnations:
+    """Fills the derived column of a table's rows in one transaction; looks at the catalog only where a row leaves it unset.
+
+    It follows the transaction's own events: a bucket that the transaction has ended before is another incarnation when it is put again.
+    """
+
+    def __init__(self, table: Table, look: Callable[[], Snapshot]) -> None:
+        self._table = table
+        self._look = look
+        self._column: Column | None = next((c for c in table.columns if c.default is Default.INCARNATION), None)
+        self._own: dict[bytes, tuple[bytes | None, bool]] = {}
+        self._given: dict[bytes, set[bytes]] = {}
+        self._ended: set[VersionName] = set()
+
+    def fill(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Give rows that are put (in storage form), in their order, the ids that they lack."""
+        if self._column is None:
+            return
+        name = self._column.field_name
+        filled = self._filled([self._key(stored) for stored in rows], [stored.get(name) for stored in rows])
+        for stored, id_ in zip(rows, filled, strict=True):
+            stored[name] = id_
+
+    def fill_columns(self, stored: pa.Table, keys: pa.Array) -> pa.Table:
+        """``fill`` for columns, with their encoded keys."""
+        if self._column is None:
+            return stored
+        name = self._column.field_name
+        known = name in stored.column_names
+        given = one_chunk(stored.column(name)).to_pylist() if known else [None] * len(stored)
+        filled = pa.array(self._filled(keys.to_pylist(), given), UUID_STORAGE)
+        return stored.drop_columns([name] if known else []).append_column(name, filled)
+
+    def _filled(self, keys: Sequence[bytes], given: Sequence[bytes | None]) -> list[bytes]:
+        """The ids of rows that are put in this order; each may be derived from what the one before left of its key."""
+        lacking = [key for key, id_ in zip(keys, given, strict=True) if id_ is None]
+        derived = dict(zip(lacking, self._ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
+        filled = []
+        for key, id_ in zip(keys, given, strict=True):
+            own, is_live = self._own.get(key, (None, False))
+            filled.append(id_ if id_ is not None else own if is_live and own is not None else derived[key])
+            self._own[key] = (filled[-1], True)
+            self._given.setdefault(key, set()).add(filled[-1])
+        return filled
+
+    def end(self, stored: Mapping[str, Any], version: VersionName | None) -> None:
+        """A row's key, or one version of it, is deleted."""
+        if self._column is not None:
+            self._end(self._key(stored), version)
+
+    def end_columns(self, keys: pa.Array, uuids: pa.Array | None, sequences: pa.Array | None) -> None:
+        """Keys, or the versions of them that are not null, are deleted."""
+        if self._column is None:
+            return
+        names = (
+            [None] * len(keys)
+            if uuids is None or sequences is None
+            else list(zip(uuids.to_pylist(), sequences.to_pylist(), strict=True))
+        )
+        for key, name in zip(keys.to_pylist(), names, strict=True):
+            self._end(key, VersionName(*name) if name is not None and name[0] is not None else None)
+
+    def _end(self, key: bytes, version: VersionName | None) -> None:
+        if version is None:
+            self._own[key] = (self._own.get(key, (None, False))[0], False)
+        else:
+            self._ended.add(version)
+
+    def _key(self, stored: Mapping[str, Any]) -> bytes:
+        return encode_key(self._table, {c.name: stored[c.field_name] for c in self._table.key_columns})
+
+    def _ids(self, keys: pa.Array) -> list[bytes]:
+        """The ids of the current or next incarnations under these keys."""
+        assert self._column is not None
+        state = self._look().find(self._table.name, keys, Part.EVERYTHING)
+        known = _by_key(state, self._table, self._column, self._ended)
+        ids = []
+        for key in keys.to_pylist():
+            id_, is_live, had = known.get(key, (None, False, frozenset()))
+            if key in self._own:
+                own, is_live = self._own[key]
+                id_ = own if own is not None else id_
+            ids.append(id_ if is_live and id_ is not None else _next_id(key, id_, had | self._given.get(key, set())))
+        return ids
+
+
+def _next_id(key: bytes, previous: bytes | None, had: Collection[bytes]) -> bytes:
+    """The id of the incarnation after ``previous``, which no version of the key has had: after a restore the previous one may be old."""
+    id_ = uuid5(NAMESPACE, key, previous or b"")
+    while id_ in had:
+        id_ = uuid5(NAMESPACE, key, id_)
+    return id_
+
+
+def _by_key(
+    state: Facts, table: Table, column: Column, ended: Collection[VersionName]
+) -> dict[bytes, tuple[bytes | None, bool, frozenset[bytes]]]:
+    """For each key the id of its latest version, whether that is live and not among ``ended``, and the ids of all its versions."""
+    if not len(state) or column.field_name not in state.rows.column_names:
+        return {}
+    versions = np.flatnonzero(state.numbers("_kind") == Kind.VERSION)
+    order = versions[np.argsort(state.stamps()[versions], kind="stable")]
+    chosen = state.take(pa.array(order))
+    keys = one_chunk(encode_keys(table, chosen.rows)).to_pylist()
+    ids = one_chunk(chosen.rows.column(column.field_name)).to_pylist()
+    uuids = chosen.uuids.take(chosen.column("_txn")).to_pylist()
+    names = map(VersionName, uuids, chosen.column("_seq").to_pylist())
+    live = (chosen.stamps("end") == NO_STAMP).tolist()
+    had: dict[bytes, set[bytes]] = {}
+    for key, id_ in zip(keys, ids, strict=True):
+        had.setdefault(key, set()).update(() if id_ is None else (id_,))
+    found = zip(keys, ids, live, names, strict=True)
+    return {key: (id_, is_live and name not in ended, frozenset(had[key])) for key, id_, is_live, name in found}

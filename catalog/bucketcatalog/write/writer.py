@@ -1,0 +1,290 @@
+"""Writers and their transactions: the way into the catalog.
+
+One commit is one PUT. Nothing is listed or read for it, unless an event has to look something up (an id, a bucket's incarnation) or names
+a version that another process may have written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Literal, Self
+
+from ..checkpoint.merge import Alone, Workers
+from ..checkpoint.plan import prepare
+from ..checkpoint.publish import CheckpointResult, publish
+from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
+from ..format.boundaries import Boundary
+from ..format.checkpoints import ApplicationResult, Checkpoint
+from ..format.transactions import Application, Link, Void, encode_transaction
+from ..log.applications import latest_results
+from ..log.timeline import Limits, OwnTimeline
+from ..log.versions import Version
+from ..model.cuts import Cut, Head
+from ..model.names import MAINTAINER_PREFIX
+from ..model.paths import uuid_bytes, uuid_text
+from ..model.times import Time
+from ..query.database import Database
+from ..store.retry import persistently
+from .bulk import BulkEvents
+from .draft import Draft
+from .tags import Decided, Tag, given, taken_back
+from .transaction import Committed, WriteTransaction, check_options, placed
+
+
+class Writer:
+    """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
+
+    Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
+    """
+
+    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
+        self.id = writer
+        self._database = database
+        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits, joins=joins)
+        self._read = Cut()
+        self._defined: dict[str, bytes] = {}
+        self._applications: dict[str, ApplicationResult] | None = None
+        self._why_closed = f"The writer {writer!r} was closed."
+        self._turn = threading.RLock()
+        self._merging = threading.Lock()
+
+    def transaction(
+        self,
+        *,
+        operation: str = "",
+        metadata: Mapping[str, str] | None = None,
+        app_id: str | None = None,
+        app_version: int | None = None,
+    ) -> WriteTransaction:
+        """Begin a transaction. With ``app_id`` and ``app_version`` a repeated commit is answered from the log and an older one ignored."""
+        self._open_timeline()
+        if (app_id is None) != (app_version is None):
+            raise InvalidOption("app_id and app_version go together.", next_step="Give both or neither.")
+        application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
+        metadata = {} if metadata is None else metadata
+        check_options(operation, metadata, app_id, app_version)
+        return WriteTransaction(self, operation, metadata, application)
+
+    @property
+    def database(self) -> str:
+        """The name of the database that the writer commits to."""
+        return self._database.name
+
+    def draft(self) -> Draft:
+        """An empty draft of a transaction."""
+        return Draft(self._database.definition, self._database.look)
+
+    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
+        """Publish a transaction; see ``WriteTransaction``."""
+        with self._turn:
+            timeline = self._open_timeline()
+            gives_up = timeline.patience()
+            with self._ending_in_doubt(timeline):
+                done = persistently(lambda: self._already_done(timeline, tx, draft), gives_up)
+                if done is None:
+                    return self._publish(timeline, tx, draft, gives_up)
+                is_repeated = tx.application is not None and tx.application.version == done.version
+                return self._committed(done.link, done.commit_time) if is_repeated else None
+
+    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents) -> ApplicationResult | None:
+        """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
+
+        It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
+        """
+        if timeline.is_ahead:  # which a maintainer may have voided, with what it says of applications
+            self._database.look()
+            self._applications = None
+        if tx.application is not None:
+            last = self._application_results().get(tx.application.id)
+            if last is not None and tx.application.version <= last.version:
+                return last
+        if draft.named_after and not self._database.has_seen(draft.named_after):
+            self._database.look()
+        timeline.look()
+        timeline.meet(self._database.seen.of_writer(self.id))
+        return None
+
+    @contextmanager
+    def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
+        """Ends the writer where the timeline has a foreign branch, or where nobody knows whether a put took place."""
+        try:
+            yield
+        except BaseException as error:  # also an interrupt: the put may have taken place
+            if timeline.doubtful or isinstance(error, ForeignBranch):
+                why = error.message if isinstance(error, BucketCatalogError) else f"A commit of {self.id!r} was interrupted."
+                self._end(why)
+            raise
+
+    def _publish(
+        self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents, gives_up: Callable[[], bool]
+    ) -> Committed:
+        seen = self._database.seen
+        events = draft.encoded()
+        undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
+        after = max(seen.newest_commit_time, draft.named_after)
+        timeline.pardon(self._database.voids)
+        commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
+        timeline.refuse_stale(commit_time, draft.read_at)
+        others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
+        reads = others.changed_since(self._read)
+        transaction = placed(tx, timeline, commit_time, reads=reads, tables=undefined, segments=events.segments)
+        committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
+        tx.tag = transaction.tags[0] if transaction.tags else None
+        self._read = others
+        self._defined |= {table.name: table.definition for table in undefined}
+        link = timeline.parents[0]
+        if tx.application is not None:
+            result = ApplicationResult(self.id, tx.application.id, tx.application.version, link, commit_time)
+            self._application_results()[tx.application.id] = result
+        return self._committed(link, committed.commit_time)
+
+    def _committed(self, link: Link, commit_time: int) -> Committed:
+        head = Head(link.revision, link.uuid)
+        return Committed(head.revision, uuid_text(head.uuid), commit_time, f"{self.id}@{head.revision}")
+
+    def _application_results(self) -> dict[str, ApplicationResult]:
+        """The last version of each application on this timeline."""
+        if self._applications is None:
+            latest = latest_results(self._database.view())
+            self._applications = {id_: result for (writer, id_), result in latest.items() if writer == self.id}
+        return self._applications
+
+    def checkpoint(
+        self,
+        *,
+        scope: Literal["own", "all"] = "own",
+        full: bool = False,
+        workers: Workers | None = None,
+        instead: Sequence[Checkpoint] = (),
+    ) -> CheckpointResult | None:
+        """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
+
+        ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
+        this process; other threads may commit meanwhile. It starts from the checkpoints ``instead`` of those in the store, where given.
+        ``ClosedWriter`` where the writer is closed before it is done.
+        """
+        if scope not in ("own", "all"):
+            raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
+        files = self._database.files
+        with self._merging:
+            with self._turn:
+                self.check()
+                timeline = self._open_timeline()
+                here = Alone(files.store, lambda: self._timeline is not timeline)
+                by = here if workers is None else workers
+                prepared = prepare(
+                    files, timeline, self._note if scope == "all" else None, full=full, most=by.most, instead=instead
+                )
+            if prepared is None:
+                return None
+            merged = list(by.run(prepared.tasks))
+            with self._turn:
+                self._open_timeline()
+                return publish(files, prepared, merged)
+
+    def check(self) -> None:
+        """Look whether another process has written under this id: ``ForeignBranch`` if so, and the writer is closed.
+
+        A commit looks too, but at most every 30 s.
+        """
+        with self._turn:
+            timeline = self._open_timeline()
+            with self._ending_in_doubt(timeline):
+                timeline.look(force=True)
+
+    def _note(self, reads: Cut) -> Head:
+        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
+        self._database.remember(reads)
+        committed = self.commit(WriteTransaction(self, "checkpoint", {}, None), self.draft())
+        assert committed is not None
+        return Head(committed.revision, uuid_bytes(committed.uuid))
+
+    def tag(self, name: str, *, timestamp: Time | None = None, version: Version | None = None, replace: bool = False) -> Tag:
+        """Give a name to the cut of now, of a time, or of a version. Nothing is committed where it names that cut already.
+
+        ``TagExists`` where the name is another cut's, or was; ``replace`` gives it to this one all the same.
+        """
+        with self._turn:
+            self._open_timeline()
+            decided = given(self._database, name, timestamp, version, replace=replace)
+            return self._say_of_tag("tag", decided) if decided.is_new else Tag.of(decided.entry)
+
+    def drop_tag(self, name: str) -> Tag:
+        """Take a name back from its cut; ``NotFound`` where it names none. The name stays known, with what it named."""
+        with self._turn:
+            self._open_timeline()
+            return self._say_of_tag("drop tag", taken_back(self._database, name))
+
+    def _say_of_tag(self, operation: str, decided: Decided) -> Tag:
+        """Commit a transaction without events that carries the entry."""
+        tx, draft = WriteTransaction(self, operation, {"tag": decided.entry.name}, None), self.draft()
+        tx.tag = decided.entry
+        if decided.after > self._database.seen.newest_commit_time:  # in the future, which counts as seen only where it is named
+            draft.named_after = decided.after
+        self.commit(tx, draft)
+        return Tag.of(tx.tag)
+
+    def join(self) -> Committed:
+        """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
+        with self._turn:
+            self._open_timeline()
+            committed = self.commit(WriteTransaction(self, "join", {}, None), self.draft())
+            assert committed is not None
+            return committed
+
+    def void(self, transactions: Iterable[Void]) -> Committed:
+        """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
+        if not self.id.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot void transactions.",
+                next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}.",
+            )
+        with self._turn:
+            self._open_timeline()
+            tx = WriteTransaction(self, "void", {}, None)
+            tx.voids = tuple(transactions)
+            committed = self.commit(tx, self.draft())
+            assert committed is not None
+            return committed
+
+    def bound(self, operation: str, boundary: Boundary) -> Boundary:
+        """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
+
+        This process has read the cut that the boundary names: whoever sees the transaction has to see that too.
+        """
+        with self._turn:
+            self._open_timeline()
+            tx, draft = WriteTransaction(self, operation, {}, None), self.draft()
+            tx.boundary = boundary
+            committed = self.commit(tx, draft)
+            assert committed is not None
+            return replace(boundary, stamp=(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid)))
+
+    def close(self) -> None:
+        """End the writer. What was committed stays; an open transaction commits nothing.
+
+        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline; a checkpoint ends
+        at its next slice.
+        """
+        timeline, self._timeline = self._timeline, None
+        if timeline is not None:
+            timeline.closed = True
+
+    def _end(self, why: str) -> None:
+        self._timeline = None
+        self._why_closed = why
+
+    def _open_timeline(self) -> OwnTimeline:
+        if self._timeline is None:
+            raise ClosedWriter(self._why_closed, next_step="Open it again with catalog.writer().")
+        return self._timeline
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,87 @@
+"""The options ``bucket``, ``owner`` and ``prefix`` as conditions on the columns of a table.
+
+They mean columns by what the table declares: a bucket is a row of the table's parent (or of the table ``buckets`` itself) called by the
+last column of its key; a prefix is one of the first text column of the key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from bucketcatalog import InvalidOption, NotFound, prefix
+from bucketcatalog.model.tables import DataType, Table
+from bucketcatalog.query.snapshot import DELETED_PREFIX, Snapshot
+
+from ..options import ReadOptions
+
+OWNER = "owner"
+_SHOWN = 5
+
+
+def conditions(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
+    """What the options demand of rows; ``NotFound`` where there is no such bucket, ``InvalidOption`` where an option does not fit."""
+    found: dict[str, Any] = {}
+    if asked.bucket is None and asked.owner is None and asked.prefix is None:
+        return found
+    tombstones = asked.table not in snapshot.definitions
+    table = snapshot.table(asked.table.removeprefix(DELETED_PREFIX) if tombstones else asked.table)
+    if asked.owner is not None:
+        if OWNER not in table.by_name:
+            raise InvalidOption(f"Table {table.name!r} has no owners.", next_step="Leave the option owner out.")
+        found[OWNER] = asked.owner
+    if asked.bucket is not None:
+        found |= _of_bucket(snapshot, table, asked, tombstones=tombstones)
+    if asked.prefix is not None:
+        column = next((c.name for c in table.key_columns if c.type is DataType.STRING and c.name not in found), None)
+        if column is None:
+            raise InvalidOption(f"The key of table {table.name!r} has no text left.", next_step="Leave the option prefix out.")
+        found[column] = prefix(asked.prefix)
+    return found
+
+
+def refuse_conditions(asked: ReadOptions) -> None:
+    """``InvalidOption`` where options are given that a table about the catalog has no columns for."""
+    for name in ("bucket", OWNER, "prefix"):
+        if getattr(asked, name) is not None:
+            raise InvalidOption(f"Table {asked.table!r} is about the catalog itself.", next_step=f"Leave the option {name} out.")
+
+
+def _of_bucket(snapshot: Snapshot, table: Table, asked: ReadOptions, *, tombstones: bool) -> dict[str, Any]:
+    if table.parent is None:
+        if table.name != "buckets":
+            raise InvalidOption(f"Table {table.name!r} has no buckets.", next_step="Leave the option bucket out.")
+        return {table.key[-1]: asked.bucket}
+    parent = snapshot.table(table.parent.table)
+    rows = _buckets(snapshot, parent, asked, deleted=tombstones)
+    owners = rows.column(OWNER).unique().to_pylist() if OWNER in parent.by_name else []
+    if len(owners) > 1:
+        listed = ", ".join(sorted(owners)[:_SHOWN]) + (", ..." if len(owners) > _SHOWN else "")
+        raise InvalidOption(
+            f"{len(owners)} owners have a bucket {asked.bucket!r}: {listed}.", next_step="Name one of them with the option owner."
+        )
+    shared = {OWNER: owners[0]} if owners and OWNER in table.by_name else {}
+    return {**shared, table.parent.column: rows.column(parent.id or parent.key[-1]).unique().to_pylist()}
+
+
+def _buckets(snapshot: Snapshot, parent: Table, asked: ReadOptions, *, deleted: bool) -> pa.Table:
+    """The buckets of that name; of tombstones' also those that are gone themselves."""
+    where = {parent.key[-1]: asked.bucket} | ({OWNER: asked.owner} if asked.owner is not None else {})
+    columns = [name for name in dict.fromkeys((*parent.key, parent.id)) if name is not None]
+    names = [parent.name, *([f"{DELETED_PREFIX}{parent.name}"] if deleted and parent.keeps_tombstones else [])]
+    rows = pa.concat_tables([snapshot.scan(name, columns=columns, where=where).to_arrow() for name in names])
+    if not len(rows):
+        of = f" of owner {asked.owner}" if asked.owner is not None else ""
+        raise NotFound(
+            f"There is no bucket {asked.bucket!r}{of} in database {snapshot.database!r} at this version.",
+            next_step=f"Use the name of one that there is: {_some(snapshot, parent)}.",
+        )
+    return rows
+
+
+def _some(snapshot: Snapshot, parent: Table) -> str:
+    """A few names of buckets."""
+    first = next(snapshot.scan(parent.name, columns=[parent.key[-1]]).to_batches(), None)
+    names = [repr(name) for name in first.column(0).slice(0, _SHOWN).to_pylist()] if first is not None else []
+    return ", ".join([*names, "..."] if len(names) == _SHOWN else names) or "at this version there are none"

@@ -1,0 +1,66 @@
+"""Readers: partitions on the driver's side, record batches in the tasks.
+
+A reader travels to every task, without what it planned; a task opens the store itself. It takes no filters from Spark, which would use one
+query's for others too: ADR 0027.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from bucketcatalog.query.scan import BATCH_ROWS
+
+from ..types import arrow_schema, check_columns, conformed
+from .partitions import CatalogPartition
+from .relation import Relation
+
+_ENOUGH_ROWS = BATCH_ROWS // 16
+"""Rows of a table that are worth a batch of their own: half a block is. Fewer are put together, which copies them."""
+
+
+def make_reader(relation: Relation, schema: StructType) -> DataSourceReader:
+    """The reader of these columns of a relation; ``InvalidOption`` where it has no such columns."""
+    check_columns(schema, relation.available, relation.options.table)
+    return CatalogReader(relation, arrow_schema(schema))
+
+
+class CatalogReader(DataSourceReader):
+    """Reads the columns of ``schema``, which is what Spark expects of each batch."""
+
+    def __init__(self, relation: Relation, schema: pa.Schema) -> None:
+        self._relation = relation
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """What the tasks read; for nothing to read, none."""
+        return self._relation.partitions(self._schema.names)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition in batches of about 65,536."""
+        if isinstance(partition, CatalogPartition):  # Spark makes up a plain one where there are none
+            yield from batches(partition.tables(self._relation.catalog, self._schema.names), self._schema)
+
+
+def batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of tables as batches of exactly this schema: small tables put together, large ones cut."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        if not waiting and table.num_rows >= _ENOUGH_ROWS:
+            yield from _cut(conformed(table, schema))
+        elif table.num_rows:
+            waiting.append(conformed(table, schema))
+            rows += table.num_rows
+            if rows >= BATCH_ROWS:
+                yield from _cut(pa.concat_tables(waiting))
+                waiting, rows = [], 0
+    if waiting:
+        yield from _cut(pa.concat_tables(waiting))
+
+
+def _cut(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)

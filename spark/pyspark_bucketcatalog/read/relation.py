@@ -1,0 +1,205 @@
+"""What a read is of: one table at one cut, or the events of a table between two.
+
+A relation is opened from options at ``load()``, where its cuts are fixed. It pickles as what it was opened from, with the cuts; a copy
+opens the store anew and reads the same.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog.model.cuts import Cut
+from bucketcatalog.model.render import REQUESTED
+from bucketcatalog.model.times import refuse_reversed_times
+from bucketcatalog.query.changes import Changes, changes_schema
+from bucketcatalog.query.metadataschemas import METADATA_TABLES, metadata_schema
+from bucketcatalog.query.scan import Scan
+from bucketcatalog.query.snapshot import Snapshot
+
+from ..options import Moment, ReadOptions
+from .conditions import conditions, refuse_conditions
+from .partitions import MetadataPartition, change_partitions, slice_partitions
+
+Where = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Options with everything resolved that could change: the database, the cuts, the bucket's ids."""
+
+    options: ReadOptions
+    database: str
+    version: str
+    start: str
+    where: Where
+
+
+class Relation(ABC):
+    """The base of what can be read. ``where`` are the conditions that the options set."""
+
+    def __init__(self, pinned: Pinned) -> None:
+        self.options = pinned.options
+        self.where = dict(pinned.where)
+        self._pinned = pinned
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._pinned,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options.table!r}, {self._pinned.version!r})"
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalog, opened in this process."""
+        return Catalog(self.options.path, storage_options=self.options.storage)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The cut that was pinned."""
+        pinned = self._pinned
+        return self.catalog.snapshot(
+            database=pinned.database, version=pinned.version, ignore_corruption=self.options.ignore_corruption
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the options ask for, else those that are shown without being asked for."""
+        if self.options.columns is None:
+            return self.shown
+        available = self.available
+        for name in self.options.columns:
+            if available.get_field_index(name) < 0:
+                raise InvalidOption(
+                    f"Table {self.options.table!r} has no column {name!r}.",
+                    next_step=f"Its columns are {', '.join(available.names)}.",
+                )
+        return pa.schema([available.field(name) for name in self.options.columns])
+
+    @property
+    @abstractmethod
+    def shown(self) -> pa.Schema:
+        """The columns that are shown without being asked for."""
+
+    @property
+    def available(self) -> pa.Schema:
+        """The columns that can be asked for."""
+        return self.shown
+
+    def check(self) -> None:
+        """An error where there is no such table, or it does not take what is asked of it."""
+        refuse_conditions(self.options)
+
+    @abstractmethod
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+        """What tasks read of these columns."""
+
+
+class TableRelation(Relation):
+    """Live rows or tombstones."""
+
+    @property
+    def shown(self) -> pa.Schema:
+        """The table's columns, and ``deleted_at`` of tombstones."""
+        return self._scan(None, {}).schema
+
+    @property
+    def available(self) -> pa.Schema:
+        """What every table shows on request, too."""
+        return self._scan([*self.shown.names, *REQUESTED], {}).schema
+
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+        """Key ranges, planned from indexes."""
+        scan = self._scan(columns, self.where)
+        return slice_partitions(scan.task, scan.plan(), self.options.max_partition_rows)
+
+    def check(self) -> None:
+        """An error where there is no such table, or a condition does not fit it."""
+        self._scan(self.options.columns, self.where)
+
+    def _scan(self, columns: Sequence[str] | None, where: Where) -> Scan:
+        scan = self.snapshot.scan(self.options.table, columns=columns, where=where)
+        assert isinstance(scan, Scan)
+        return scan
+
+
+class MetadataRelation(Relation):
+    """A table about the catalog."""
+
+    @property
+    def shown(self) -> pa.Schema:
+        """The table's columns."""
+        return metadata_schema(self.options.table)
+
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+        """One: these tables are small."""
+        pinned, asked = self._pinned, self.options
+        return [MetadataPartition(pinned.database, pinned.version, asked.table, asked.ignore_corruption)]
+
+
+class ChangesRelation(Relation):
+    """The events of a table after ``start`` and up to the version."""
+
+    def check(self) -> None:
+        """An error where there is no such table, or none that changes, or the end lies before the start."""
+        if self.options.start.timestamp is not None and self.options.at.timestamp is not None:
+            refuse_reversed_times(self.options.start.timestamp, self.options.at.timestamp)
+        _ = self._changes
+
+    @property
+    def shown(self) -> pa.Schema:
+        """What tells of the event, then the table's columns."""
+        return changes_schema(self.snapshot.table(self.options.table))
+
+    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+        """Groups of transactions."""
+        return change_partitions(self._changes, self._pinned.database, self.options.max_partition_rows)
+
+    @cached_property
+    def _changes(self) -> Changes:
+        pinned = self._pinned
+        return self.catalog.changes(database=pinned.database, table=self.options.table, start=pinned.start, end=pinned.version)
+
+
+def open_relation(options: Mapping[str, str]) -> Relation:
+    """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing."""
+    asked = ReadOptions.parse(options)
+    catalog = Catalog(asked.path, storage_options=asked.storage)
+    database = catalog.resolve_database(asked.database)
+    # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
+    start = _snapshot(catalog, asked, asked.start, database).cut if asked.start.given else Cut()
+    snapshot = _snapshot(catalog, asked, asked.at, database)
+    where = {} if asked.table in METADATA_TABLES or asked.changes else conditions(snapshot, asked)
+    pinned = Pinned(asked, database, snapshot.version, str(start), where)
+    relation = _kind(asked)(pinned)
+    # This process has just read both; only copies have to open them again.
+    relation.catalog, relation.snapshot = catalog, snapshot
+    relation.check()
+    return relation
+
+
+def _kind(asked: ReadOptions) -> type[Relation]:
+    if asked.changes:
+        return ChangesRelation
+    return MetadataRelation if asked.table in METADATA_TABLES else TableRelation
+
+
+def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str) -> Snapshot:
+    found = catalog.snapshot(
+        database=database,
+        timestamp=at.timestamp,
+        version=at.version,
+        strict=asked.strict,
+        ignore_corruption=asked.ignore_corruption,
+    )
+    if not found.cut.heads:
+        # Nothing at that time, or nothing at all? The latter is an error.
+        catalog.snapshot(database=found.database)
+    return found
