@@ -12,14 +12,12 @@ from .log.files import LogFiles
 from .log.timeline import DEFAULT_LIMITS
 from .log.versions import Version
 from .maintain.clone import Cloned, clone
-from .maintain.gc.boundary import GRACE, check_grace
-from .maintain.gc.collect import Collected, InProcess, Workers, collect, dry_run_of
-from .maintain.gc.data import Place
-from .maintain.gc.deleters import Callback, Deleter, deleter_of
+from .maintain.gc.collect import GRACE, Collected, InProcess, Workers, check_grace, collect, dry_run_of
+from .maintain.gc.data import Callback, Deleter, Place, deleter_of
 from .maintain.gc.orphans import Orphan, namer_of, orphans
 from .maintain.gc.reap import Find, Reaped, reap
 from .maintain.prune import PruneResult, Pruning
-from .maintain.repairer import Repair, Repairer
+from .maintain.repair import Repair, Repairer
 from .maintain.restore import Restored, plan_restore, restore
 from .maintain.retention import Retention
 from .maintain.verify.findings import Finding

@@ -18,7 +18,7 @@ from .model.paths import newest_prefix, transactions_prefix
 from .model.tables import Table
 from .model.times import Time
 from .query.database import Database
-from .query.metadataschemas import METADATA_TABLES
+from .query.metadata import METADATA_TABLES
 from .query.snapshot import DELETED_PREFIX, Snapshot
 from .store import Store, open_store
 from .write.writer import Writer

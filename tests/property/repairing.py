@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bucketcatalog import BucketCatalogError, Catalog, CorruptionError
-from bucketcatalog.maintain.repairer import Repair as Repaired
+from bucketcatalog.maintain.repair import Repair as Repaired
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore

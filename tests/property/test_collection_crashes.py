@@ -14,10 +14,9 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.log.boundaries import boundaries_of
+from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.maintain.gc.collect import InProcess, collect
-from bucketcatalog.maintain.gc.data import Place, Template
-from bucketcatalog.maintain.gc.deleters import Deleting
+from bucketcatalog.maintain.gc.data import Deleting, Place, Template
 from bucketcatalog.maintain.gc.orphans import namer_of, orphans
 from bucketcatalog.maintain.gc.reap import reap
 from bucketcatalog.store import Store

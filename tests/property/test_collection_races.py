@@ -22,21 +22,19 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CommitUnknown, DataCollected, InvalidVersion, OutcomeUnknown, StaleRead
-from bucketcatalog.log.boundaries import Boundaries
+from bucketcatalog.log.entries import Boundaries
 from bucketcatalog.log.timeline import DEFAULT_LIMITS, OwnTimeline
-from bucketcatalog.maintain.gc.boundary import Known
-from bucketcatalog.maintain.gc.collect import InProcess, collect
-from bucketcatalog.maintain.gc.deleters import Calling
+from bucketcatalog.maintain.gc.collect import InProcess, Known, collect
+from bucketcatalog.maintain.gc.data import Calling
 from bucketcatalog.maintain.gc.reap import reap
-from bucketcatalog.maintain.holding import Hold
-from bucketcatalog.maintain.restore import restore
+from bucketcatalog.maintain.restore import Hold, restore
 from bucketcatalog.model.names import writer_id
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import DelayedArrival
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.write.bulk import BulkEvents
 from bucketcatalog.write.draft import Draft
+from bucketcatalog.write.staging import BulkEvents
 from bucketcatalog.write.transaction import Committed, WriteTransaction
 from bucketcatalog.write.writer import Writer
 
@@ -445,7 +443,7 @@ def test_no_live_version_loses_its_data(case: str) -> None:
 
 def ignore_boundaries(patch: pytest.MonkeyPatch) -> None:
     """Whoever names existing data does not look at boundaries."""
-    patch.setattr("bucketcatalog.write.sharing.boundaries_of", lambda view: Boundaries())
+    patch.setattr("bucketcatalog.write.references.boundaries_of", lambda view: Boundaries())
 
 
 def commit_whenever(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.write import bulk
+from bucketcatalog.write import staging
 from tests.chance import SEARCHES, searching
 
 from .driver import quiet
@@ -20,7 +20,7 @@ from .world import Time
 def test_answers_never_change_except_behind_the_horizon(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every other share restores write segments."""
     if share % 2:
-        monkeypatch.setattr(bulk, "INLINE_BYTES", 0)
+        monkeypatch.setattr(staging, "INLINE_BYTES", 0)
 
     @searching("everything", share)
     @given(everything())

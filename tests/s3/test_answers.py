@@ -65,7 +65,7 @@ def test_a_harvest_of_a_maintenance_page_deletes_nothing(
 
 
 def test_gc_leaves_alone_what_no_catalog_put(server: Server, bucket: str, storage_options: dict[str, str], s3: Any) -> None:
-    from bucketcatalog.maintain.gc.abandoned import abandoned
+    from bucketcatalog.maintain.gc.orphans import abandoned
 
     names = ["backup.tar", "w1/default/segments/x.seg", "w1/default/other/x", "../w1/default/segments/x"]
     for name in names[:3]:

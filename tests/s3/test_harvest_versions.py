@@ -13,7 +13,7 @@ from bucketcatalog.harvest import harvest
 from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.store.inventory import IS_DELETE_MARKER, Span
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.openinventory import open_inventory
+from bucketcatalog.store.open import open_inventory
 from minio.clients import client
 from minio.process import Server
 

@@ -28,7 +28,7 @@ from bucketcatalog.errors import (
     OutcomeUnknown,
     StoreUnreachable,
 )
-from bucketcatalog.log import segmenting, timeline
+from bucketcatalog.log import segments, timeline
 from bucketcatalog.log.timeline import Limits
 from bucketcatalog.store import Store
 from bucketcatalog.store.s3 import clocks, uploads
@@ -266,7 +266,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
 ) -> None:
     """From the first request of each kind on."""
     step = STEPS[name]
-    for module in (publish, segmenting):
+    for module in (publish, segments):
         monkeypatch.setattr(module, "PATIENCE", 0.2)
     process = Process(bench)
     if step.in_parts:

@@ -13,7 +13,7 @@ from bucketcatalog import Catalog
 from bucketcatalog.format.columns import distinct_columns
 from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.maintain.restore import restore
-from bucketcatalog.maintain.verify.comparing import differing_keys
+from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.model.arrays import identical, same_values
 from bucketcatalog.model.events import Event, EventKind, facts_of_events
 from bucketcatalog.model.facts import Facts, transaction_table

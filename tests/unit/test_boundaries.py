@@ -8,8 +8,8 @@ import pytest
 
 from bucketcatalog import UnsupportedFormat
 from bucketcatalog.format import sealing
-from bucketcatalog.format.boundaries import Boundary, CheckpointLink
-from bucketcatalog.log.boundaries import Boundaries, boundaries_of, newest_of
+from bucketcatalog.format.records import Boundary, CheckpointLink
+from bucketcatalog.log.entries import Boundaries, boundaries_of, newest_of
 from bucketcatalog.model.cuts import Cut, Head
 
 from .helpers import World, obj

@@ -17,7 +17,7 @@ from bucketcatalog import (
     MissingObject,
     TargetNotEmpty,
 )
-from bucketcatalog.format.boundaries import Boundary
+from bucketcatalog.format.records import Boundary
 from bucketcatalog.maintain.clone import Cloned
 from bucketcatalog.maintain.clone import clone as clone_to
 from bucketcatalog.maintain.restore import restore
@@ -165,7 +165,7 @@ def test_verify_says_nothing_of_what_was_copied_long_after_it_was_committed(worl
 def test_a_lost_segment_of_a_last_transaction_is_left_out_where_a_checkpoint_has_its_rows(
     world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
     with world.writer(MAINTAINER) as held:
         restore(world.catalog().database("default"), held, "objects", None, "before", skip_collected=False)
     (name,) = [name for name in content(world.store) if name.startswith(f"{MAINTAINER}/") and name.endswith(".seg")]
@@ -205,7 +205,7 @@ def test_a_lost_segment_of_a_last_transaction_is_left_out_where_a_checkpoint_has
 def test_segments_that_the_last_transactions_name_go_along(
     world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
     with world.writer(MAINTAINER) as held:
         restored = restore(world.catalog().database("default"), held, "objects", None, "before", skip_collected=False)
     assert restored.committed is not None

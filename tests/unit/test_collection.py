@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOption, InvalidRows, StaleRead
-from bucketcatalog.log.boundaries import boundaries_of
+from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.maintain.gc.collect import Collected
-from bucketcatalog.maintain.gc.pins import Pins
-from bucketcatalog.state.tables import TableBase
+from bucketcatalog.maintain.gc.judge import Pins
+from bucketcatalog.state.contents import TableBase
 from bucketcatalog.write.writer import Writer
 
 from .helpers import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows, version

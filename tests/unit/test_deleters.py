@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, StoreUnavailable
-from bucketcatalog.maintain.gc.data import Place, Template
-from bucketcatalog.maintain.gc.deleters import Deleting
+from bucketcatalog.maintain.gc.data import Deleting, Place, Template
 from bucketcatalog.maintain.gc.orphans import Orphan
 from bucketcatalog.store.faults import Failing
 from bucketcatalog.store.memory import MemoryStore

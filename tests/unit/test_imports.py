@@ -18,7 +18,6 @@ ORDER = [
     "errors",
     "clock",
     "cache",
-    "ahead",
     "parallel",
     "model",
     "v1",

@@ -9,7 +9,7 @@ import pytest
 
 from bucketcatalog import DatabaseNotFound
 from bucketcatalog.catalog import Catalog
-from bucketcatalog.format.boundaries import Boundary, CheckpointLink
+from bucketcatalog.format.records import Boundary, CheckpointLink
 from bucketcatalog.log.horizon import floors_of
 from bucketcatalog.query.info import Information
 from bucketcatalog.store.faults import Counting
@@ -92,7 +92,7 @@ def test_counts_are_those_of_scans_whatever_covers_what(world: World, late: bool
 
 
 def test_segments_that_transactions_refer_to_are_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
     catalog = Catalog(MemoryStore())
     with catalog.writer("w") as w, w.transaction() as tx:
         tx.put("objects", obj("a"))

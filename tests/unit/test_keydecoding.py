@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog.format.definitions import core_tables, table_of
-from bucketcatalog.model.keydecoding import decode_key
-from bucketcatalog.model.keys import encode_key
+from bucketcatalog.model.keys import decode_key, encode_key
 
 from .helpers import EPOCH, messages, proto
 

@@ -15,13 +15,12 @@ import pytest
 
 from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError
 from bucketcatalog.checkpoint import merge, plan
-from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
-from bucketcatalog.checkpoint.sampling import deepest
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, deepest, run_task
 from bucketcatalog.format.blocks import BlockClass, BlockHeader
 from bucketcatalog.format.checkpoints import decode_checkpoint
 from bucketcatalog.format.sealing import RUNS
 from bucketcatalog.format.segments import BlockPlace
-from bucketcatalog.log import segmenting
+from bucketcatalog.log import segments
 from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.state.contents import Contents
 from bucketcatalog.state.overlay import Part
@@ -396,7 +395,7 @@ def test_two_threads_do_not_merge_the_same_twice() -> None:
 
 
 def test_segments_are_cut_at_their_size(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segmenting, "TARGET_SEGMENT_BYTES", 50_000)
+    monkeypatch.setattr(segments, "TARGET_SEGMENT_BYTES", 50_000)
     with world.writer() as writer:
         filled(world, writer)
         before = answers(world)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bucketcatalog import CorruptionError, UnsupportedFormat, prefix
 from bucketcatalog.format.blocks import BlockClass, decode_block, encode_blocks
+from bucketcatalog.format.columns import packed
 from bucketcatalog.format.definitions import core_tables
-from bucketcatalog.format.packing import packed
 from bucketcatalog.format.sealing import seal_block
 from bucketcatalog.model.arrays import convert_list, convert_map
 from bucketcatalog.model.events import Event, EventKind, facts_of_events

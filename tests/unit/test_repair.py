@@ -9,7 +9,7 @@ import pytest
 
 from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption
 from bucketcatalog.format.checkpoints import encode_checkpoint
-from bucketcatalog.maintain.repairer import Repair
+from bucketcatalog.maintain.repair import Repair
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
 from bucketcatalog.store import Store

@@ -18,7 +18,7 @@ from bucketcatalog import (
     StaleRead,
     UnknownTable,
 )
-from bucketcatalog.format.boundaries import Boundary
+from bucketcatalog.format.records import Boundary
 from bucketcatalog.format.transactions import Link, Void
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.timeline import MAX_SNAPSHOT_AGE
@@ -379,8 +379,8 @@ def test_a_comparison_that_took_too_long_is_not_committed(world: World, past: Co
 
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 1_000)
-    monkeypatch.setattr("bucketcatalog.log.segmenting.TARGET_SEGMENT_BYTES", 20_000)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 1_000)
+    monkeypatch.setattr("bucketcatalog.log.segments.TARGET_SEGMENT_BYTES", 20_000)
 
 
 def large(world: World) -> Committed:

@@ -269,7 +269,7 @@ def test_a_restore_says_what_the_engine_says_also_where_its_events_lie_in_segmen
     script.go_on()
     script.world.clock.tick()
     if in_segments:
-        monkeypatch.setattr("bucketcatalog.write.bulk.INLINE_BYTES", 0)
+        monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
     with Catalog(script.world.store).writer("maintainer-3", clock=script.world.clock) as held:
         database = Catalog(script.world.store).database("default")
         done = restore(database, held, "objects", None, then, skip_collected=False)

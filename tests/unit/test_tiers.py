@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bucketcatalog.checkpoint.tiers import BASE_SHARE, FAN_IN, SMALL_ROWS, lowest_merged
+from bucketcatalog.checkpoint.plan import BASE_SHARE, FAN_IN, SMALL_ROWS, lowest_merged
 
 
 def after(levels: list[int], new: int) -> tuple[list[int], int]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bucketcatalog.model.facts import End, Facts, Kind, transaction_table
+from bucketcatalog.model.facts import End, Facts, Kind, SortedFacts, transaction_table
 from bucketcatalog.model.keys import encode_key, shared_columns, without_leading
-from bucketcatalog.model.sortedfacts import SortedFacts
 from bucketcatalog.model.tables import Column, DataType, Table
 from bucketcatalog.state.overlay import Part, merged, told_apart
 

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 from bucketcatalog import DatabaseNotFound
-from bucketcatalog.format.boundaries import Boundary, CheckpointLink
 from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
+from bucketcatalog.format.records import Boundary, CheckpointLink
 from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.maintain.verify.comparing import differing_keys
+from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head

@@ -3,35 +3,119 @@
 A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. Its cost follows
 what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels (``tiers``), and
 refers to the others' segments again. Here is decided what it starts from and what its tasks merge; ``publishing`` puts what comes of it.
+
+Which levels of a table a checkpoint merges: a function of their sizes alone.
+
+Level 0 is the folded state of everything below it; the others hold what came since, newer ones above older ones. New rows become a level
+of their own, merged with the levels above the oldest of about their size or smaller once there are ``FAN_IN`` of these together. So a row
+is written again about once for each power of ``FAN_IN`` between a checkpoint's size and the base's, and a reader meets at most
+``FAN_IN - 1`` levels of each. Once all that lies over the base is a share of it, everything is merged, which a row pays for ``BASE_SHARE``
+times.
+
+How a checkpoint of a view is to say which transactions it covers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .. import clock
 from ..errors import CorruptionError, HistoryPruned, InvalidVersion
-from ..format.checkpoints import Checkpoint
+from ..format.checkpoints import Checkpoint, Coverage
 from ..format.sealing import RUNS
 from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
-from ..log.ancestry import version_view
-from ..log.applications import latest_results
-from ..log.boundaries import boundaries_of
+from ..log.ancestry import version_view, without_ancestors
 from ..log.coverage import Covered, goes
 from ..log.discovery import horizon_of, newest_own, newest_view
+from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
-from ..log.following import without_ancestors
 from ..log.horizon import Horizon
-from ..log.tags import tags_of
-from ..log.timeline import OwnTimeline
+from ..log.timeline import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
 from ..log.view import View
 from ..model.cuts import Cut, Head
 from ..state.contents import Contents
-from .covering import coverages
 from .merge import MergeTask, merge_parts
-from .tiers import lowest_merged
+
+FAN_IN = 4
+BASE_SHARE = 4
+SMALL_ROWS = 1_024
+"""Up to so many rows a table is one level: writing them again costs no more than reading another run."""
+
+
+def lowest_merged(levels: Sequence[int], new: int) -> int:
+    """The lowest level that is merged with ``new`` rows, by the rows of each level from 0 on; ``len(levels)`` where none is."""
+    if not levels or sum(levels) + new <= SMALL_ROWS or (sum(levels[1:]) + new) * BASE_SHARE >= levels[0]:
+        return 0
+    at, size = len(levels), new
+    while True:
+        start = at
+        while start > 1 and _tier(levels[start - 1]) <= _tier(size):
+            start -= 1
+        if at - start < FAN_IN - 1:
+            return at
+        size += sum(levels[start:at])
+        at = start
+
+
+def _tier(rows: int) -> int:
+    """The power of ``FAN_IN`` that so many rows reach."""
+    tier = 0
+    while rows >= FAN_IN:
+        rows, tier = rows // FAN_IN, tier + 1
+    return tier
+
+
+def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
+    """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
+    coverages = {}
+    long_ago = oldest - LOOK_WITHIN - MAX_CLOCK_SKEW
+    earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago], view.horizon)
+    covered = Covered(files, view.checkpoints, view.horizon)
+    for writer in view.cut.heads:
+        known = _known(covered, view, writer)
+        branches = _branches(known, view, writer)
+        recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
+        # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
+        # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
+        unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
+        list_from = min((head.revision for head in (*recent, *unsure)), default=view.cut.newest_revision(writer) + 1)
+        coverages[writer] = Coverage(
+            list_from=list_from,
+            recent=frozenset(head for head in known if head.revision >= list_from),
+            branches=frozenset(head for head in branches if head.revision < list_from),
+            newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
+            transactions=_transactions(covered, view, writer),
+        )
+    return coverages
+
+
+def _known(covered: Covered, view: View, writer: str) -> set[Head]:
+    """Every transaction of the writer in the view's cut, as far as it is there or somebody has named it."""
+    tail = {t.head for t in view.tail if t.writer == writer}
+    listed = set(covered.files.transactions(writer))
+    covered.know(writer, listed)
+    named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
+    return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
+
+
+def _branches(known: set[Head], view: View, writer: str) -> set[Head]:
+    """Those that cannot be told by being alone at their revision: there are several, or others may have been deleted."""
+    count = Counter(head.revision for head in known)
+    floor = view.horizon.floor(writer) if view.horizon is not None else 0
+    earlier = {head for c in view.checkpoints if writer in c.coverage for head in c.coverage[writer].branches}
+    earlier |= {head for c in view.checkpoints for head in c.cut.of_writer(writer) if head.revision < floor}
+    late = {t.head for t in view.tail if t.writer == writer and t.revision < floor}
+    return {head for head in known if count[head.revision] > 1} | earlier | late
+
+
+def _transactions(covered: Covered, view: View, writer: str) -> int:
+    """How many transactions of the writer are covered, deleted ones too."""
+    before = max((c.coverage[writer].transactions for c in view.checkpoints if writer in c.coverage), default=0)
+    new = {t.head for t in view.tail if t.writer == writer}
+    return before + len(new | {head for head in view.cut.of_writer(writer) if not covered.holds(writer, head)})
 
 
 @dataclass(frozen=True)

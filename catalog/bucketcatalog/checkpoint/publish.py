@@ -18,7 +18,7 @@ from ..format.segment_refs import SegmentReference
 from ..log.coverage import goes
 from ..log.discovery import horizon_of
 from ..log.files import LogFiles
-from ..log.segmenting import PATIENCE
+from ..log.segments import PATIENCE
 from ..model import paths
 from ..store.retry import for_seconds, put_persistently
 from .merge import Merged

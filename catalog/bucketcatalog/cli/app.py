@@ -20,7 +20,7 @@ from .. import clock
 from ..console.codes import INTERRUPTED
 from ..console.output import PipeClosed, visible
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
-from ..store.localerrors import next_step
+from ..store.filesystem import next_step
 from ..store.secrets import Secrets, has_cut_password
 from . import changes, checkpoint, dump, gc, harvest, info, ls, metadata, prune, restore, tag, verify
 

@@ -20,8 +20,7 @@ from ..console.options import (
     open_catalog,
     snapshot_at,
 )
-from ..console.output import finish, number, plain, print_facts, size, to_json, visible, write
-from ..console.progress import Tell, progress_line
+from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
 from ..errors import InvalidOption
 from ..format.dump import KINDS, Inspection, inspect
 

@@ -10,13 +10,11 @@ import typer
 
 from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
-from ..console.output import Row, finish, number, print_facts, print_rows, write
-from ..console.progress import progress_line
+from ..console.output import Row, finish, number, print_facts, print_rows, progress_line, write
 from ..errors import StoreError
-from ..maintain.gc.abandoned import abandoned
-from ..maintain.gc.boundary import check_grace
-from ..maintain.gc.collect import Collected
+from ..maintain.gc.collect import Collected, check_grace
 from ..maintain.gc.data import Place
+from ..maintain.gc.orphans import abandoned
 from ..maintaining import maintainers_name
 from ..model.paths import transactions_prefix
 from ..model.times import parse_age, shown_time

@@ -18,8 +18,7 @@ from ..console.options import (
     parse_options,
     refuse_unwritable,
 )
-from ..console.output import finish, number, plain, print_facts, size, visible, visible_name, write
-from ..console.progress import progress_line
+from ..console.output import finish, number, plain, print_facts, progress_line, size, visible, visible_name, write
 from ..harvest import Harvested
 from ..harvest import harvest as run_harvest
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from .. import clock
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
-from ..console.output import finish, number, print_facts, size, visible, write
-from ..console.progress import progress_line
+from ..console.output import finish, number, print_facts, progress_line, size, visible, write
 from ..model.times import iso
 from ..query.info import Information, LevelInformation, TableInformation
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..console.options import AsOf, CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
 from ..console.output import plain, print_rows, rows_of
-from ..model.keydecoding import decode_key
+from ..model.keys import decode_key
 from ..query.snapshot import Snapshot
 
 _COLUMNS = {

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
-from ..console.output import finish, number, print_facts, print_rows, size, visible, write
-from ..console.progress import progress_line
-from ..maintain.prunable import Prunable
+from ..console.output import finish, number, print_facts, print_rows, progress_line, size, visible, write
 from ..maintain.prune import PruneResult
+from ..maintain.retention import Prunable
 from ..model.times import shown_time
 
 

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
-from ..console.output import finish, number, print_facts, to_json, visible, write
-from ..console.progress import progress_line
+from ..console.output import finish, number, print_facts, progress_line, to_json, visible, write
 from ..errors import CorruptionError
 from ..format.losses import Held
-from ..maintain.repairer import Repair
+from ..maintain.repair import Repair
 from ..maintain.verify.findings import Finding, Severity
 
 

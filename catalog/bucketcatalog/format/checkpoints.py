@@ -12,10 +12,20 @@ from ..errors import CorruptionError
 from ..model.cuts import Cut, Head
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .boundaries import Boundary, boundary_message, boundary_of
-from .cuts import cut_message, cut_of, head_of, uuid_of
 from .definitions import parse_definition
-from .records import TagEntry, stamp_of, tag_message, tag_of
+from .records import (
+    Boundary,
+    TagEntry,
+    boundary_message,
+    boundary_of,
+    cut_message,
+    cut_of,
+    head_of,
+    stamp_of,
+    tag_message,
+    tag_of,
+    uuid_of,
+)
 from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segment_refs import SegmentReference, known_segments, segment_message
 from .transactions import Link, Void, void_message, void_of

@@ -17,8 +17,7 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
-from ..model.declarations import problems
-from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
+from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table, problems
 from ..v1 import log_pb2, options_pb2, tables_pb2
 
 _Field = descriptor_pb2.FieldDescriptorProto

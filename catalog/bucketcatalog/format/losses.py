@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..errors import BucketCatalogError, CatalogWarning
-from ..model.keydecoding import shown_key
-from ..model.keys import KeyRange
+from ..model.keys import KeyRange, shown_key
 from ..model.tables import Table
 from .segment_refs import SegmentReference
 from .segments import BlockPlace

@@ -1,4 +1,4 @@
-"""The checksum that ends every stand-alone message, and the check that comes before anything is parsed.
+"""The checksum that ends every stand-alone message, checked before anything is parsed, and where fields lie within a message.
 
 A sealed message is the message's bytes followed by its last field, number 2047: for Transaction, Checkpoint and SegmentIndex the SHA-256
 of every byte before the field, for Block the CRC-32. Any protobuf library parses the whole.
@@ -8,9 +8,47 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import CorruptionError, TruncatedObject, UnsupportedFormat
+
+_VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+
+
+def field_spans(message: bytes, number: int) -> Iterator[tuple[int, int]]:
+    """Offset and length of the content of every length-delimited top-level field ``number``; ``ValueError`` where it is no message."""
+    at, end = 0, len(message)
+    while at < end:
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == _LENGTH_DELIMITED:
+            length, at = _varint(message, at)
+            if tag >> 3 == number:
+                yield at, length
+            at += length
+        elif kind == _VARINT:
+            _, at = _varint(message, at)
+        elif kind in (_FIXED64, _FIXED32):
+            at += 8 if kind == _FIXED64 else 4
+        else:
+            raise ValueError(f"wire type {kind} at byte {at}")
+    if at != end:
+        raise ValueError("a field ends beyond the message")
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(message):
+            raise ValueError("a number ends beyond the message")
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
 
 _SHA_TAG = b"\xfa\x7f\x20"
 _SHA_SIZE = len(_SHA_TAG) + 32

@@ -10,7 +10,7 @@ from ..errors import UnsupportedFormat
 from ..model.paths import uuid_text
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, Purpose, Side
-from .cuts import uuid_of
+from .records import uuid_of
 
 
 @dataclass(frozen=True, slots=True)

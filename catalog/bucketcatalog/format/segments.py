@@ -3,29 +3,51 @@
 The file is one protobuf message byte for byte: ``blocks`` fields, the ``filters`` field where there are any, the ``index`` field, and last,
 always nine bytes, ``index_offset``. A checkpoint or transaction that refers to a segment names its index's place and digest, and the index
 names the checksum of each block and of the filters, so one digest in the referring file fixes every byte that is read.
+
+The filters of a segment's runs as a sealed message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
 from ..errors import CorruptionError
-from ..model.bloom import Hashes
+from ..model.bloom import Hashes, KeyFilter
 from ..model.cuts import Cut
-from ..model.keydecoding import shown_key
+from ..model.keys import shown_key
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, Side, header_message, header_of
-from .cuts import cut_of, uuid_of
 from .definitions import parse_definition
-from .keyfilters import encode_filters
-from .sealing import FORMAT_VERSION, check_format, digest, seal, unseal
+from .records import cut_of, uuid_of
+from .sealing import FORMAT_VERSION, check_format, digest, field_spans, seal, unseal
 from .segment_refs import SegmentReference, held_by_segment, runs_of
-from .wire import field_spans
+
+
+def encode_filters(hashes: Mapping[tuple[str, BlockClass], Sequence[Hashes]]) -> bytes:
+    """A filter over the keys of each table and class, by their hashes."""
+    message = log_pb2.KeyFilters()
+    for (table, block_class), parts in hashes.items():
+        message.filters.add(table=table, **{"class": block_class}, words=KeyFilter.of(np.concatenate(parts)).data)
+    return seal(message.SerializeToString(deterministic=True))
+
+
+def decode_filters(sealed: bytes, name: str, known: bytes) -> dict[tuple[str, BlockClass], KeyFilter]:
+    """The filters that file ``name`` holds by table and class; ``CorruptionError`` where their digest is not the ``known`` one."""
+    body = unseal(sealed, name, "the filters of a segment")
+    if digest(sealed) != known:
+        raise CorruptionError(f"{name} is damaged: its filters are not those that its index names.", next_step=_REMEDY)
+    try:
+        message = log_pb2.KeyFilters.FromString(body)
+        return {(entry.table, BlockClass(getattr(entry, "class"))): KeyFilter.parse(entry.words) for entry in message.filters}
+    except (DecodeError, ValueError) as error:
+        raise CorruptionError(f"{name} has no readable filters: {error}.", next_step=_REMEDY) from None
+
 
 MAX_SEGMENT_BYTES = 1 << 30
 _INDEX_FIELD = log_pb2.Segment.INDEX_FIELD_NUMBER

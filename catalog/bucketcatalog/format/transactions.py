@@ -14,15 +14,12 @@ from ..model.events import Event, EventKind, VersionName
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
-from .boundaries import Boundary, boundary_message, boundary_of
-from .cuts import cut_message, cut_of, uuid_of
 from .definitions import parse_definition
-from .records import TagEntry, tag_message, tag_of
+from .records import Boundary, TagEntry, boundary_message, boundary_of, cut_message, cut_of, tag_message, tag_of, uuid_of
 from .rows import decode_row, encode_row
-from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
+from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
 from .segment_refs import SegmentReference, known_segments, segment_message
 from .segments import BlockPlace
-from .wire import field_spans
 
 MAX_ACTIONS = 64
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER

@@ -5,7 +5,7 @@ names; ``mapping`` makes rows and ids of them; ``compare`` merges them with what
 says what a harvest is about, ``failures`` keeps account of what cannot be catalogued.
 """
 
-from .failures import Failed
+from .commit import Failed
 from .open import open_source
 from .run import Harvested, Progress, default_writer, harvest
 from .source import BATCH_ROWS, ENTRY_SCHEMA, EntryError, Source

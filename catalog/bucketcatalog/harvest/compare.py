@@ -1,6 +1,8 @@
 """What a source has against what the catalog has: two streams in the order of names, merged into what has to change.
 
 Neither side is ever in memory as a whole: from each there is one batch, and a step takes both up to the smaller of their last names.
+
+Columns of entries beside columns that the catalog has of the same versions: which differ, and what is left as it is.
 """
 
 from __future__ import annotations
@@ -8,13 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model.arrays import same_values
 from ..model.keys import lower_bound
 from ..model.render import version_names
-from .columns import differing, with_unsaid
 from .source import EntryError
+
+
+def with_unsaid(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """The entries, with what is known where they leave one of the columns unset."""
+    for name in columns:
+        values = entries.column(name)
+        if values.null_count:
+            filled = pc.coalesce(values, known.column(name).cast(values.type))
+            entries = entries.set_column(entries.schema.get_field_index(name), name, filled)
+    return entries
+
+
+def differing(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    """Which rows differ in one of the columns."""
+    found = np.zeros(len(entries), dtype=bool)
+    for name in columns:
+        mine, theirs = entries.column(name), known.column(name)
+        found |= ~same_values(mine, theirs if pa.types.is_nested(mine.type) else theirs.cast(mine.type))
+    return pa.array(found)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What has to change in the tables of a bucket, from one pass over the source: objects, and where it has versions, these too."""
+"""What has to change in the tables of a bucket, from one pass over the source and what the catalog has of it: objects, and versions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,50 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..model.tables import Table
+from ..model.arrays import one_chunk
+from ..model.facts import Facts
+from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
+from ..state.overlay import Part
+from ..state.read import read_slice
 from .compare import Look, Merger, Side, Step
-from .live import live_sides
-from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, names_of, object_ids
+from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, keys_of, names_of, object_ids
 from .scope import Scope
 from .source import Source, is_of_a_store
-from .sources.bucketversions import ONLY_VERSIONS, current
+from .sources.s3_pages import ONLY_VERSIONS, current
+
+SLICE_ROWS = 16_384
+
+
+def live_sides(
+    snapshot: Snapshot, bucket: Bucket, scope: Scope, *, table: Table = OBJECTS, all_columns: bool = False
+) -> Iterator[Side]:
+    """The bucket's live rows that are in scope, with their versions as ``uuid`` and ``sequence``.
+
+    Only names and ids are read, unless ``all_columns`` are wanted: these come by their names, in storage form.
+    """
+    base = snapshot.base(table.name)
+    needed = {*(column.field_name for column in table.key_columns), table.by_name["id"].field_name, "_kind", "_txn", "_seq"}
+    for piece in base.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
+        facts = read_slice(base.blocks, base.table, piece, Part.LIVE, None if all_columns else frozenset(needed))
+        mask = scope.mask(_column(facts, table.by_name["name"])) if len(facts) else None
+        if mask is not None:
+            facts = facts.filter(mask)
+        if len(facts):
+            yield _live_side(facts, table, all_columns=all_columns)
+
+
+def _live_side(facts: Facts, table: Table, *, all_columns: bool) -> Side:
+    columns = {c.name: _column(facts, c) for c in (table.columns if all_columns else (*table.key_columns, table.by_name["id"]))}
+    version = {"uuid": facts.uuids.take(facts.column("_txn")), "sequence": facts.column("_seq")}
+    rows = pa.record_batch({**columns, **version} if all_columns else version)
+    return Side(names_of(table, columns), columns["id"], rows)
+
+
+def _column(facts: Facts, column: Column) -> pa.Array:
+    known = column.field_name in facts.rows.column_names
+    return one_chunk(facts.rows.column(column.field_name)) if known else pa.nulls(len(facts), column.storage_type)
+
 
 Change = tuple[Table, Step]
 

@@ -11,8 +11,7 @@ from urllib.parse import unquote_to_bytes
 from ..errors import InvalidOption
 from ..model.names import several
 from ..store import Store
-from ..store.open import refuse_mistyped
-from ..store.openinventory import is_inventory_url, open_inventory
+from ..store.open import is_inventory_url, open_inventory, refuse_mistyped
 from ..store.remote_files import RemoteFiles
 from .source import AnyPath, Source
 from .sources.local import LocalSource

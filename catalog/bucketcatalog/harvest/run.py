@@ -20,10 +20,9 @@ from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..model.arrays import exact_sum
 from ..model.names import host_writer, several, writer_id
 from ..query.snapshot import Snapshot
-from .commit import Chunks
+from .commit import Chunks, Failed, Failures
 from .compare import OutOfReach, Step
 from .difference import Difference
-from .failures import Failed, Failures
 from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
 from .scope import Scope

@@ -16,12 +16,11 @@ from ..format.transactions import Transaction
 from ..model.cuts import Head
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
-from .boundaries import newest_of
 from .coverage import Covered, choose
+from .entries import newest_of
 from .files import LogFiles
-from .gathering import Gathering, Ref
 from .horizon import Horizon
-from .view import View, view_of
+from .view import Gathering, Ref, View, view_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,24 @@
-"""Voided transactions: those that a maintainer has said, in a transaction of its own, every reader treats as absent.
+"""What transactions say of the catalog itself, and which of it counts: voids, boundaries, tags, versions of applications.
 
 A void counts in every cut that it is in, so what was read before it stays as it was. What it names stays in its timeline and in cuts, where
 others follow it; it has no events there, and its commit time binds nobody.
+
+Maintainers who do not see each other may publish data boundaries in any order; whoever deletes goes by one of them, so that whoever names
+existing data has to keep out of the reach of all.
+
+What a view knows of a name is a function of the transactions in its cut. A checkpoint holds two entries of a name, which is enough to
+tell the same of any union of checkpoints and transactions: the latest one, and the latest that names another cut than this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..format.checkpoints import Checkpoint
-from ..format.transactions import Transaction, Void
+from ..format.checkpoints import ApplicationResult, Checkpoint
+from ..format.records import Boundary, TagEntry
+from ..format.transactions import Link, Transaction, Void
 from ..model.cuts import Head
 from ..model.names import MAINTAINER_PREFIX
 
@@ -26,6 +33,16 @@ class Carrier(Protocol):
 
     @property
     def voids(self) -> tuple[Void, ...]: ...
+
+
+class Entries(Protocol):
+    """What entries are read from, such as a view: checkpoints, and the transactions that they do not cover."""
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]: ...
+
+    @property
+    def tail(self) -> tuple[Transaction, ...]: ...
 
 
 def voids_of(transactions: Iterable[Carrier], checkpoints: Iterable[Checkpoint]) -> dict[Ref, Void]:
@@ -58,3 +75,76 @@ def emptied(transaction: Transaction) -> Transaction:
 def without_voided(transactions: Iterable[Transaction], voids: Set[Ref] | Mapping[Ref, Void]) -> Iterator[Transaction]:
     """The transactions that are not voided."""
     return (t for t in transactions if (t.writer, t.head) not in voids)
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """The newest boundary of the history and the one of data that reaches farthest, which may be one, as far as there are any."""
+
+    history: Boundary | None = None
+    data: Boundary | None = None
+
+    @property
+    def entries(self) -> tuple[Boundary, ...]:
+        """What a checkpoint has to hold of them, each once, by stamp."""
+        found = {boundary.stamp: boundary for boundary in (self.history, self.data) if boundary is not None}
+        return tuple(found[stamp] for stamp in sorted(found))
+
+
+def boundaries_of(view: Entries) -> Boundaries:
+    """The boundaries that count among those of the view's transactions."""
+    carried = [boundary for checkpoint in view.checkpoints for boundary in checkpoint.boundaries]
+    return newest_of([*carried, *(t.boundary for t in view.tail if t.boundary is not None)])
+
+
+def newest_of(boundaries: Iterable[Boundary]) -> Boundaries:
+    """Those that count among these."""
+    ranked = sorted(boundaries, key=lambda boundary: boundary.stamp, reverse=True)
+    return Boundaries(
+        history=next((boundary for boundary in ranked if boundary.horizon.heads), None),
+        data=max(
+            (boundary for boundary in ranked if boundary.data), key=lambda boundary: (boundary.data, boundary.stamp), default=None
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TagState:
+    """The entry of a name that counts, and the latest one before it that names another cut: what it replaced."""
+
+    latest: TagEntry
+    replaced: TagEntry | None = None
+
+    @property
+    def entries(self) -> tuple[TagEntry, ...]:
+        """What a checkpoint has to hold of the name."""
+        return (self.latest,) if self.replaced is None else (self.replaced, self.latest)
+
+
+def tags_of(view: Entries) -> dict[str, TagState]:
+    """Every name that was ever given to a cut, dropped ones included, sorted."""
+    entries = [entry for checkpoint in view.checkpoints for entry in checkpoint.tags]
+    return states_of([*entries, *(entry for transaction in view.tail for entry in transaction.tags)])
+
+
+def states_of(entries: Iterable[TagEntry]) -> dict[str, TagState]:
+    """What these entries say of each name, sorted."""
+    by_name: dict[str, list[TagEntry]] = {}
+    for entry in entries:
+        by_name.setdefault(entry.name, []).append(entry)
+    return {name: _state(by_name[name]) for name in sorted(by_name)}
+
+
+def _state(entries: Iterable[TagEntry]) -> TagState:
+    *earlier, latest = sorted(entries, key=lambda entry: entry.stamp)
+    return TagState(latest, next((entry for entry in reversed(earlier) if entry.cut != latest.cut), None))
+
+
+def latest_results(view: Entries) -> dict[tuple[str, str], ApplicationResult]:
+    """By writer and application id the result with the largest version in the view."""
+    known = [result for checkpoint in view.checkpoints for result in checkpoint.applications]
+    for t in view.tail:
+        if t.application is not None:
+            link = Link(t.revision, t.uuid, t.digest)
+            known.append(ApplicationResult(t.writer, t.application.id, t.application.version, link, t.commit_time))
+    return {(r.writer, r.id): r for r in sorted(known, key=lambda r: (r.version, r.commit_time))}

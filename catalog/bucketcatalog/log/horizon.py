@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..errors import CorruptionError, HistoryPruned
-from ..format.boundaries import Boundary
 from ..format.checkpoints import Checkpoint
+from ..format.records import Boundary
 from ..model.cuts import Cut
 from ..model.paths import checkpoint as checkpoint_path
 from ..model.times import shown_time

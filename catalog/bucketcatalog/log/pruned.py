@@ -1,18 +1,23 @@
-"""What to say of a file that is gone: that it was pruned, where a boundary explains it."""
+"""What pruning leaves: what to say of a file that is gone, and which checkpoints stay for tags behind the horizon."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ..clock import uuid7_time
-from ..errors import BucketCatalogError, HistoryPruned, MissingObject
+from ..errors import BucketCatalogError, CorruptionError, HistoryPruned, MissingObject, UnsupportedFormat
+from ..format.checkpoints import Checkpoint
 from ..format.records import TagEntry
 from ..model import paths
+from ..model.cuts import Cut
+from ..model.names import is_maintainer
 from ..store.base import Store
 from .discovery import horizon_of
 from .files import LogFiles
 from .horizon import Horizon
+from .view import Ref
 
 
 @contextmanager
@@ -51,3 +56,64 @@ def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObj
         f"was kept for the tag is gone. Without it the tag can only be dropped: bucketcatalog tag CATALOG {tag.name} --drop.",
         next_step="Restore the file from a copy of the store.",
     )
+
+
+CLONE = "clone"
+"""The operation of the transaction that makes a database a clone."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCheckpoints:
+    """Where the checkpoints lie that may be kept for tags, listed once; they are read when they are asked for.
+
+    They lie at a maintainer's first revision, without a marker: who looks for the newest state does not meet them.
+    """
+
+    files: LogFiles
+    refs: tuple[Ref, ...]
+
+    @classmethod
+    def listed(cls, files: LogFiles) -> KeptCheckpoints:
+        """Those of all maintainers."""
+        maintainers = filter(is_maintainer, files.writers())
+        return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
+
+    def of(self, cut: Cut) -> Checkpoint | None:
+        """The checkpoint of exactly this cut, if there is one that can be read.
+
+        ``repair`` may have dropped one whose segments are lost: these are looked at where something else can be read instead, another
+        checkpoint or the transactions. Else who reads a lost one is told then.
+        """
+        return next((found for found in self._read_for(cut) if isinstance(found, Checkpoint) and found.cut == cut), None)
+
+    def unread_of(self, cut: Cut) -> BucketCatalogError | None:
+        """The error of a checkpoint that cannot be read and may be the one of this cut."""
+        return next((found for found in self._read_for(cut) if not isinstance(found, Checkpoint)), None)
+
+    def _read_for(self, cut: Cut) -> Iterator[Checkpoint | BucketCatalogError]:
+        """What may be of the cut, newest first: what is older than it is only where something in it is voided."""
+        refs = [ref for ref in self.refs if ref[1].commit_time <= cut.newest_commit_time]
+        for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):
+            try:
+                found = self.files.checkpoint(*ref)
+                is_alone = sum(head.commit_time == ref[1].commit_time for _, head in refs) == 1
+                is_taken = found.cut != cut or (is_alone and self._is_gone(cut))
+                yield found if is_taken else self.files.unreadable_segment(found) or found
+            except (CorruptionError, UnsupportedFormat) as error:
+                yield error
+
+    def _is_gone(self, cut: Cut) -> bool:
+        """Whether a transaction that the cut names is gone; the newest are asked for first, for mostly something has followed them."""
+        refs = sorted(
+            ((writer, head) for writer, heads in cut.heads.items() for head in heads), key=lambda ref: -ref[1].commit_time
+        )
+        return any(not self.files.is_there(*ref) for ref in refs)
+
+
+def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:
+    """Whether the database is a clone, and the tag one of its source: what that names was not cloned.
+
+    Of a clone's maintainer nothing comes after the transaction that made the clone, so that this is a head of the ``newest`` cut.
+    """
+    heads = [(writer, head) for writer, heads in newest.heads.items() if is_maintainer(writer) for head in heads]
+    return any(files.transaction(*ref).operation == CLONE for ref in heads if ref[1].commit_time > tag.stamp[0])

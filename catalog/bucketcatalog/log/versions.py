@@ -14,14 +14,12 @@ from ..format.records import TagEntry
 from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, parse_causal, parse_time, shown_time
-from .ancestry import rests_on_what_is_gone, version_view
+from .ancestry import causal_cut, rests_on_what_is_gone, version_view
 from .discovery import newest_view
+from .entries import TagState, tags_of
 from .files import LogFiles
-from .following import causal_cut
 from .horizon import FROM_THEN_ON, Horizon
-from .kept import KeptCheckpoints, is_of_source
-from .pruned import kept_is_gone
-from .tags import TagState, tags_of
+from .pruned import KeptCheckpoints, is_of_source, kept_is_gone
 from .view import View
 
 Version = str | int

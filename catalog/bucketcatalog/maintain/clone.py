@@ -28,23 +28,19 @@ from ..errors import (
     TagExists,
     TargetNotEmpty,
 )
-from ..format.boundaries import Boundary, CheckpointLink
 from ..format.checkpoints import Checkpoint, Coverage, encode_checkpoint
+from ..format.records import Boundary, CheckpointLink
 from ..format.sealing import digest
 from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
-from ..log.applications import latest_results
-from ..log.boundaries import boundaries_of
+from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
-from ..log.gathering import Ref
 from ..log.horizon import floors_of
-from ..log.kept import CLONE
-from ..log.segmenting import PATIENCE
-from ..log.segments import read_index
-from ..log.tags import tags_of
+from ..log.pruned import CLONE
+from ..log.segments import PATIENCE, read_index
 from ..log.timeline import DEFAULT_LIMITS
 from ..log.versions import Version
-from ..log.view import View
+from ..log.view import Ref, View
 from ..model import paths
 from ..model.cuts import Cut, Head
 from ..model.names import MAINTAINER_PREFIX, is_name, writer_id

@@ -15,22 +15,33 @@ from ..checkpoint.merge import run_task
 from ..checkpoint.plan import prepare_kept, view_to_keep
 from ..checkpoint.publish import publish
 from ..errors import BucketCatalogError, InvalidVersion, MissingObject
-from ..format.boundaries import Boundary, CheckpointLink
 from ..format.checkpoints import Checkpoint
+from ..format.records import Boundary, CheckpointLink
 from ..log.ancestry import rests_on_what_is_gone
 from ..log.coverage import Covered
+from ..log.entries import tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon, floors_of
-from ..log.kept import KeptCheckpoints
-from ..log.tags import tags_of
+from ..log.pruned import KeptCheckpoints
 from ..log.view import View
 from ..model.cuts import Cut
 from ..model.names import is_data_writer
 from ..query.database import Database
 from ..store.retry import for_seconds, persistently
 from ..write.writer import Writer
-from .prunable import Keeper, Kind, Prunable, Staying, Stored, Verdict, all_staying, judged
-from .retention import Retention, chosen_horizon, of_everyone
+from .retention import (
+    Keeper,
+    Kind,
+    Prunable,
+    Retention,
+    Staying,
+    Stored,
+    Verdict,
+    all_staying,
+    chosen_horizon,
+    judged,
+    of_everyone,
+)
 
 _PATIENCE = 60.0
 

@@ -22,7 +22,7 @@ from ..log.files import LogFiles
 from ..log.segments import read_segment_file
 from ..log.view import DEFAULT_LATENESS_BOUND
 from ..model.cuts import Cut, Head
-from .verify.blocks import check_block
+from .verify.checkpoints import check_block
 from .verify.walk import Walk
 
 _DAMAGE = (CorruptionError, UnsupportedFormat, IncompatibleTable)

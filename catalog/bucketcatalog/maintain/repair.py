@@ -1,13 +1,15 @@
-"""What repair would do, decided from a walk over the database before anything is written.
+"""Repair: what is to be done, decided from a walk over the database before anything is written, and doing it.
 
 Checkpoints that are damaged are done without: where everything that they cover can be had from the transactions or from other
 checkpoints, nothing is lost with them. Whose data it is has to be named: a fork is joined as its writer, and a commit from the future
 is voided, only where the caller says so.
+
+Each step leaves a catalog whose answers are right, and a repair that is broken off is taken up by the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
@@ -16,19 +18,23 @@ from ..format.transactions import Link, Void
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
 from ..log.discovery import newest_view
-from ..log.files import ChosenFiles
+from ..log.files import ChosenFiles, LogFiles
 from ..log.horizon import Horizon
 from ..log.segments import read_index
-from ..log.timeline import MAX_CLOCK_SKEW
+from ..log.timeline import MAX_CLOCK_SKEW, Limits
 from ..log.view import DEFAULT_LATENESS_BOUND, View
 from ..model import paths
 from ..model.cuts import Head
+from ..model.tables import Table
 from ..model.times import parse_causal
+from ..query.database import Database
 from ..store.base import Store
+from ..write.writer import Writer
 from .rebuild import rebuilt
 from .verify.checkpoints import References
+from .verify.deep import differences
 from .verify.findings import Finding, Severity
-from .verify.walk import Walk
+from .verify.walk import Tell, Walk
 
 Ref = tuple[str, Head]
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
@@ -273,3 +279,58 @@ def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:
     writer = name.partition("/")[0]
     file = paths.parse_log_file(paths.transactions_prefix(writer, walk.files.database), name)
     return file is not None and covered.holds(writer, Head(file.revision, file.uuid))
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was done about a database, or would be, and what is lost whatever is done."""
+
+    database: str
+    actions: tuple[Action, ...]
+    lost: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Repairer:
+    """Repairs databases of a catalog as the maintainer ``writer``; ``registered`` are the tables that its user has made known."""
+
+    store: Store
+    registered: Mapping[str, Table]
+    writer: str
+    clock: Callable[[], int]
+    limits: Limits
+
+    def repair(self, name: str, *, join: Collection[str], void: Collection[str], deep: bool, dry_run: bool, tell: Tell) -> Repair:
+        """Look at everything of a database, decide, and unless it is a ``dry_run`` do it."""
+        walk = Walk(LogFiles(self.store, name), tell)
+        findings = list(walk.findings())
+        if deep:
+            findings += differences(walk.files, walk.checkpoints)
+        now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes is told no other clock's
+        plan = decide(walk, findings, now, join=join, void=void)
+        if not dry_run:
+            self._do(plan, tell)
+        done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
+        return Repair(name, done, plan.lost)
+
+    def _do(self, plan: Plan, tell: Tell) -> None:
+        if plan.voids:
+            tell("voiding")
+            with self._open(plan, self.writer) as maintainer:
+                maintainer.void(plan.voids)
+        for writer in plan.joins:
+            tell(f"joining the branches of {writer}")
+            with self._open(plan, writer, joins=True) as forked:
+                forked.join()
+        if plan.dropped or plan.instead:
+            tell("writing a checkpoint")
+            with self._open(plan, self.writer) as maintainer:
+                maintainer.checkpoint(scope="all", instead=plan.instead)
+        for writer, head in plan.dropped:
+            self.store.delete(paths.newest_marker(writer, plan.database, head.revision, head.uuid))
+
+    def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
+        """A writer in the database that meets none of the broken checkpoints."""
+        database = Database(self.store, plan.database, dict(self.registered))
+        database.files = FilesWithout(self.store, plan.database, plan.broken)
+        return Writer(database, writer, self.clock, self.limits, joins=joins)

@@ -3,38 +3,119 @@
 Both states are read side by side, by ranges of keys. What was live then and is not now is put again, what is live now and was not then is
 deleted, what has another row gets the old one back. Each event says what it found, so what others commit meanwhile stays, or shows in
 ``conflicts``.
+
+Holding: what a tag keeps of a past cut is kept on while it is put again.
+
+A tag that was given before a version ended keeps the version's data from every collection that has looked since. It can be dropped at any
+moment, and what it kept be deleted at once. So a restore gives its cut a tag of its own and looks again: whoever looked before that saw the
+first tag, and whoever looks afterwards sees the second one, or what was put.
 """
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DataCollected, InvalidOption, ParentEnded
+from ..errors import BucketCatalogError, CatalogWarning, CommitUnknown, DataCollected, InvalidOption, ParentEnded
 from ..format.records import TagEntry
+from ..log.entries import tags_of
 from ..log.versions import Version
+from ..log.view import View
 from ..model.arrays import Mask, one_chunk
 from ..model.coerce import surface_array
+from ..model.cuts import Cut
+from ..model.facts import Facts
 from ..model.keys import encode_keys
 from ..model.names import is_maintainer
 from ..model.render import output_schema, render
 from ..model.tables import Table
-from ..model.times import Time
+from ..model.times import Time, shown_time
 from ..query.changes import changed_table, live_sides
 from ..query.database import Database
 from ..query.snapshot import Snapshot
-from ..write.bulk import BulkEvents
-from ..write.sharing import known_versions
+from ..write.references import known_versions
+from ..write.staging import BulkEvents
 from ..write.transaction import WriteTransaction
 from ..write.writer import Writer
-from .holding import Hold, kept_by, tag_of
 from .revert import Reverted, reverted
+
+
+def tag_of(view: View, cut: Cut) -> TagEntry | None:
+    """The tag that has named exactly this cut for the longest time, if one does."""
+    named = (tag.latest for tag in tags_of(view).values() if tag.latest.cut == cut and not tag.latest.dropped)
+    return min(named, key=lambda tag: tag.stamp, default=None)
+
+
+def kept_by(tag: TagEntry, known: Facts, at: pa.Array) -> Mask:
+    """Of which of the versions at these positions, all live at the tag's cut, the tag keeps the data for certain.
+
+    Of those that ended after the tag was given and are not purged: no boundary reaches such an end from before the tag could be seen.
+    """
+    lasting = (known.numbers("_purged") == 0) & (known.end_times() >= tag.stamp[0])
+    kept: Mask = np.asarray(pc.fill_null(pa.array(lasting).take(at), False))
+    return kept
+
+
+@dataclass
+class Hold:
+    """The restore's own tag of a cut that another ``tag`` names: given when it is first needed, and dropped at the end of a ``with``.
+
+    It stays where the outcome of the commit is not known, or where the process dies; ``is_there`` where one has left it.
+    """
+
+    database: Database
+    writer: Writer
+    tag: TagEntry | None
+    table: str
+    is_there: bool = False
+    is_sure: bool = False
+
+    def __enter__(self) -> Hold:
+        state = tags_of(self.database.view()).get(self.name) if self.tag is not None else None
+        self.is_there = state is not None and not state.latest.dropped
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        is_settled = error is None or (isinstance(error, BucketCatalogError) and not isinstance(error, CommitUnknown))
+        if not self.is_there or not is_settled:
+            return
+        try:
+            self.writer.drop_tag(self.name)
+        except BucketCatalogError as failed:
+            text = f"The tag {self.name!r} of the restore is still there: {failed.message} Drop it: bucketcatalog tag CATALOG NAME --drop."
+            warnings.warn(text, CatalogWarning, stacklevel=2)
+
+    @property
+    def name(self) -> str:
+        """The same for each attempt of one maintainer, so that the next one takes back what a broken one has left."""
+        cut = self.tag.cut if self.tag is not None else None
+        of = f"{self.writer.id} {self.table} {cut}"
+        return f"restore-{hashlib.sha256(of.encode()).hexdigest()[:12]}"
+
+    def take(self) -> None:
+        """Keep the cut's data from now on; ``DataCollected`` where the first tag is gone by then, and the data may be too."""
+        if self.tag is None or self.is_sure:
+            return
+        self.is_there = True  # or may be, from now on
+        self.writer.tag(self.name, version=str(self.tag.cut), replace=True)
+        self.is_sure = True
+        now = tags_of(self.database.view())[self.tag.name].latest
+        if now != self.tag:
+            raise DataCollected(
+                f"The tag {self.tag.name!r}, which kept data of rows of {self.table!r}, was "
+                f"{'dropped' if now.dropped else 'moved'} by {now.stamp[1]!r} at {shown_time(now.stamp[0])}.",
+                next_step="Restore again: rows whose data may be gone are told.",
+            )
+
 
 _SAMPLE = 10
 

@@ -1,17 +1,33 @@
-"""Which checkpoint becomes the horizon: how many are kept, and how old what goes has to be. Functions of values alone.
+"""Retention: which checkpoint becomes the horizon, and which files go then. Functions of values alone.
 
 A horizon is a checkpoint of every writer's cut. Everything from its newest commit time on stays readable, so its age is that of its cut.
+
+Nothing goes that was not seen covered, nothing from where readers list a timeline, no head of a timeline, and nothing that cannot be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 
-from ..errors import InvalidOption
+from ..checkpoint.publish import PUBLISH_WITHIN
+from ..errors import CorruptionError, InvalidOption
 from ..format.checkpoints import Checkpoint
+from ..log.coverage import Covered
+from ..log.entries import TagState, tags_of
+from ..log.files import LogFiles
+from ..log.horizon import floors_of
+from ..log.segments import read_segment_file
 from ..log.timeline import MAX_SNAPSHOT_AGE
-from ..log.view import DEFAULT_LATENESS_BOUND
+from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..model import paths
+from ..model.cuts import Cut, Head
+from ..model.names import is_maintainer
+from ..model.paths import LogFile
+from ..store.base import ObjectInfo
+from .gc.orphans import SAFE_AGE
 
 DEFAULT_GRACE = 24 * 3_600_000_000
 SAFE_GRACE = MAX_SNAPSHOT_AGE + DEFAULT_LATENESS_BOUND
@@ -61,3 +77,287 @@ def chosen_horizon(checkpoints: Iterable[Checkpoint], began: Mapping[str, int], 
 
 def _time(checkpoint: Checkpoint) -> int:
     return checkpoint.as_of
+
+
+_LEFT_BEHIND = max(PUBLISH_WITHIN, SAFE_GRACE)
+"""Microseconds after which nobody who has put a segment can still come to refer to it."""
+_MARKER_DELAY = 7 * 24 * 3_600_000_000
+"""Microseconds after which no marker of a checkpoint can still arrive: who puts one gives up after a minute."""
+_NEVER = 1 << 62
+
+
+class Kind(Enum):
+    """The kinds of files, in the order in which they go: each before what it leads to or is made from."""
+
+    MARKER = "marker"
+    CHECKPOINT = "checkpoint"
+    TRANSACTION = "transaction"
+    SEGMENT = "segment"
+
+
+class Keeper(Enum):
+    """What keeps a file that does not go; the first three are the policy, where it lets nothing later be the horizon."""
+
+    AGE = "age"
+    KEEP = "keep"
+    CHECKPOINT = "checkpoint"
+    NEWER = "newer"
+    HORIZON = "horizon"
+    TAG = "tag"
+    HEAD = "head"
+    LISTED = "listed"
+    GRACE = "grace"
+    UNREADABLE = "unreadable"
+
+    @property
+    def why(self) -> str:
+        """The same in words."""
+        return _WHYS[self]
+
+
+_WHYS = {
+    Keeper.AGE: "in no later checkpoint of every writer's cut that is as old as what may go",
+    Keeper.KEEP: "since the oldest of the checkpoints of every writer's cut that are to be kept",
+    Keeper.CHECKPOINT: "in no later checkpoint of every writer's cut",
+    Keeper.NEWER: "not in the checkpoint of the horizon",
+    Keeper.HORIZON: "of the horizon's own checkpoint",
+    Keeper.TAG: "of the checkpoint of a version that a tag names",
+    Keeper.HEAD: "the newest of a timeline, which tells where it goes on",
+    Keeper.LISTED: "so young when the horizon's checkpoint was written that readers still list them",
+    Keeper.GRACE: "not there, or not without a tag, for long enough",
+    Keeper.UNREADABLE: "nobody can read what is in it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prunable:
+    """A file that goes: its name, its size, and why. ``writer`` and ``head`` are those of a file on a timeline."""
+
+    name: str
+    kind: Kind
+    bytes: int
+    why: str
+    writer: str = ""
+    head: Head | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Staying:
+    """Files that one ``keeper`` keeps: how many, and their size."""
+
+    keeper: Keeper
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The files that go, in the order in which they are deleted, and what keeps the others."""
+
+    going: tuple[Prunable, ...]
+    staying: tuple[Staying, ...]
+
+
+_Fate = Prunable | Staying
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a database has in the store, listed once, timelines from their beginning."""
+
+    files: LogFiles
+    timelines: dict[str, list[tuple[LogFile, ObjectInfo]]] = field(default_factory=dict)
+    segments: dict[str, list[tuple[bytes, ObjectInfo]]] = field(default_factory=dict)
+    markers: dict[str, dict[Head, ObjectInfo]] = field(default_factory=dict)
+
+    @classmethod
+    def listed(cls, files: LogFiles) -> Stored:
+        """What is there now."""
+        writers = files.writers()
+        found = cls(files)
+        every = zip(writers, files.several(_list_writer, writers), strict=True)
+        for writer, (timeline, segments, markers) in every:
+            found.timelines[writer], found.segments[writer], found.markers[writer] = timeline, segments, markers
+        return found
+
+    def transactions(self, writer: str) -> Iterator[tuple[Head, ObjectInfo]]:
+        """The transactions of the writer's timeline, in order of revision."""
+        return ((Head(file.revision, file.uuid), info) for file, info in self.timelines.get(writer, ()) if file.is_transaction)
+
+    @cached_property
+    def checkpoints(self) -> dict[tuple[str, Head], tuple[Checkpoint, ObjectInfo]]:
+        """Every checkpoint by where it lies; ``CorruptionError`` where one cannot be read, for then nobody knows what it needs.
+
+        One without a marker, as ``repair`` leaves what is damaged, is needed by nobody but a tag of which no other is kept.
+        """
+        places = [
+            (writer, Head(file.revision, file.uuid), info)
+            for writer, timeline in self.timelines.items()
+            for file, info in timeline
+            if not file.is_transaction
+        ]
+        read = self.files.several(lambda files, place: self._read(files, place[0], place[1]), places)
+        found = zip(places, read, strict=True)
+        return {(writer, head): (checkpoint, info) for (writer, head, info), checkpoint in found if checkpoint is not None}
+
+    def _read(self, files: LogFiles, writer: str, head: Head) -> Checkpoint | None:
+        try:
+            return files.checkpoint(writer, head)
+        except CorruptionError:
+            if head in self.markers.get(writer, {}):
+                raise
+            return None
+
+    def is_kept(self, writer: str, head: Head) -> bool:
+        """Whether a checkpoint was made for a tag: those have no marker."""
+        return is_maintainer(writer) and head.revision == 0 and head not in self.markers.get(writer, {})
+
+
+def _list_writer(
+    files: LogFiles, writer: str
+) -> tuple[list[tuple[LogFile, ObjectInfo]], list[tuple[bytes, ObjectInfo]], dict[Head, ObjectInfo]]:
+    prefix = paths.transactions_prefix(writer, files.database)
+    timeline = [(file, info) for info in files.store.list(prefix) if (file := paths.parse_log_file(prefix, info.name))]
+    prefix = paths.segments_prefix(writer, files.database)
+    segments = [(uuid, info) for info in files.store.list(prefix) if (uuid := paths.parse_segment(prefix, info.name))]
+    prefix = paths.newest_prefix(writer, files.database)
+    found = ((paths.parse_newest_marker(prefix, info.name), info) for info in files.store.list(prefix))
+    return timeline, segments, {Head(file.revision, file.uuid): info for file, info in found if file is not None}
+
+
+def judged(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
+    """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
+    before = now - max(grace, SAFE_AGE)
+    covered = Covered(stored.files, [horizon], view.horizon)
+    for writer in stored.timelines:
+        covered.know(writer, (head for head, _ in stored.transactions(writer)))
+    keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
+    found = [*_checkpoints(stored, keepers), *_transactions(stored, view, covered)]
+    gone = {file.name for file in found if isinstance(file, Prunable)}
+    found += _segments(stored, keepers, gone, min(before, now - _LEFT_BEHIND))
+    return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
+
+
+def all_staying(stored: Stored, keeper: Keeper) -> tuple[Staying, ...]:
+    """What is said where one keeper keeps every file, for nothing can be the horizon."""
+    timelines = [info for files in stored.timelines.values() for _, info in files]
+    segments = [info for files in stored.segments.values() for _, info in files]
+    markers = [info for files in stored.markers.values() for info in files.values()]
+    every = [*timelines, *segments, *markers]
+    return (Staying(keeper, len(every), sum(info.size for info in every)),) if every else ()
+
+
+def _summed(fates: Iterable[_Fate]) -> tuple[Staying, ...]:
+    """The files that stay, by keeper."""
+    sizes: dict[Keeper, list[int]] = {}
+    for fate in fates:
+        if isinstance(fate, Staying):
+            sizes.setdefault(fate.keeper, []).append(fate.bytes)
+    return tuple(Staying(keeper, len(sizes[keeper]), sum(sizes[keeper])) for keeper in Keeper if keeper in sizes)
+
+
+_Keepers = Mapping[tuple[str, Head], Keeper | None]
+"""What keeps each checkpoint; None where it goes."""
+
+
+def _keeper(stored: Stored, view: View, covered: Covered, key: tuple[str, Head], before: int) -> Keeper | None:
+    """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
+    checkpoint, info = stored.checkpoints[key]
+    if checkpoint.uuid == covered.checkpoints[0].uuid:
+        return Keeper.HORIZON
+    free = 0
+    if stored.is_kept(*key):
+        free = _free_since(tags_of(view).values(), checkpoint.cut)
+        if free == _NEVER:
+            return Keeper.TAG
+    elif not all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads):
+        return Keeper.NEWER
+    is_marked = key[1] in stored.markers.get(key[0], {})
+    placed = info.modified_us + (0 if is_marked else _MARKER_DELAY)  # a marker under way must not come to lead nowhere
+    return Keeper.GRACE if max(placed, free) > before else None
+
+
+def _checkpoints(stored: Stored, keepers: _Keepers) -> Iterator[_Fate]:
+    """Markers, and the checkpoints that they lead to."""
+    for writer, markers in stored.markers.items():
+        for head, info in markers.items():
+            keeper = keepers.get((writer, head), Keeper.UNREADABLE)
+            why = "leads to a checkpoint that goes"
+            yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.MARKER, info.size, why)
+    for key, (_, info) in stored.checkpoints.items():
+        keeper = keepers[key]
+        why = "no tag names its version any more" if stored.is_kept(*key) else "older than the horizon"
+        yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.CHECKPOINT, info.size, why)
+
+
+def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
+    """Since when no tag names the cut: a time in the future where one does, and never before what is known of it."""
+    since = 0
+    for tag in tags:
+        if tag.latest.cut == cut and not tag.latest.dropped:
+            return _NEVER
+        since = max(since, tag.latest.stamp[0] if cut in (tag.latest.cut, tag.replaced and tag.replaced.cut) else 0)
+        since = max(since, tag.replaced.stamp[0] if tag.replaced else 0)
+    return since
+
+
+def _transactions(stored: Stored, view: View, covered: Covered) -> Iterator[_Fate]:
+    """The covered transactions before the floors, in order of revision; heads stay, for they tell the next revision and what it follows."""
+    horizon = covered.checkpoints[0]
+    floors = floors_of(horizon, view.horizon.boundary.floors if view.horizon is not None else {})
+    for writer in stored.timelines:
+        heads, floor = {*view.cut.of_writer(writer)}, floors.get(writer, 0)
+        for head, info in stored.transactions(writer):
+            keeper = Keeper.HEAD if head in heads else Keeper.LISTED if head.revision >= floor else Keeper.NEWER
+            if head.revision > horizon.cut.newest_revision(writer):
+                keeper = Keeper.NEWER
+            if head.revision < floor and head not in heads and covered.holds(writer, head):
+                why = "covered by the checkpoint of the horizon"
+                yield Prunable(info.name, Kind.TRANSACTION, info.size, why, writer, head)
+            else:
+                yield Staying(keeper, 1, info.size)
+
+
+def _segments(stored: Stored, keepers: _Keepers, going: Collection[str], before: int) -> Iterator[_Fate]:
+    """The segments that nothing refers to: those of checkpoints that go, and those that were left behind long ago."""
+    kept_by: dict[bytes, Keeper] = {}
+    freed: set[bytes] = set()
+    for key, (checkpoint, _) in stored.checkpoints.items():
+        keeper, own = keepers[key], {segment.uuid for segment in checkpoint.segments}
+        if keeper is None:
+            freed |= own
+        else:
+            kept_by |= {uuid: keeper for uuid in own if kept_by.get(uuid) is not Keeper.HORIZON}
+    for writer, segments in stored.segments.items():
+        named: set[bytes] | None = None
+        for uuid, info in segments:
+            if uuid in kept_by:
+                yield Staying(kept_by[uuid], 1, info.size)
+            elif uuid in freed:
+                yield Prunable(info.name, Kind.SEGMENT, info.size, "no remaining checkpoint refers to it")
+            elif info.modified_us >= before:
+                yield Staying(Keeper.GRACE, 1, info.size)
+            else:
+                try:
+                    is_events = not read_segment_file(stored.files.store, info.name, info.size).cut.heads
+                except CorruptionError:
+                    yield Staying(Keeper.UNREADABLE, 1, info.size)
+                    continue
+                if is_events and named is None:
+                    named = _named_by_transactions(stored, writer, going)
+                if is_events and named and uuid in named:
+                    yield Staying(Keeper.NEWER, 1, info.size)
+                else:
+                    yield Prunable(info.name, Kind.SEGMENT, info.size, "nothing refers to it")
+
+
+def _named_by_transactions(stored: Stored, writer: str, going: Collection[str]) -> set[bytes]:
+    """The segments whose rows are events of the writer's transactions that stay."""
+    refs = [(writer, head) for head, info in stored.transactions(writer) if info.name not in going]
+    found: set[bytes] = set()
+    for at in range(0, len(refs), _AT_ONCE):
+        found |= {segment.uuid for t in stored.files.fetched(refs[at : at + _AT_ONCE]) for segment in t.segments}
+    return found
+
+
+_AT_ONCE = 256

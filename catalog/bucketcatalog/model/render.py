@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption
-from .arrays import one_chunk
+from .arrays import one_chunk, to_text
 from .coerce import surface_array
 from .facts import NO_STAMP, Facts, Stamps
 from .tables import END_TIME, TIMESTAMP, Column, Default, Table
-from .uuids import to_text
 
 DELETED_AT = END_TIME.name
 REQUESTED = {

@@ -22,14 +22,14 @@ from ..model.facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind,
 from ..model.keys import KeyRange, encode_keys
 from ..model.render import output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
-from ..state.outcome import Mask
+from ..state.contents import TableBase
+from ..state.fold import Mask
 from ..state.overlay import Part
 from ..state.plan import Slice
 from ..state.read import empty_rows, read_slice
-from ..state.tables import TableBase
 from ..state.tail import every_event
 from ..store.base import Store
-from .metadataschemas import METADATA_TABLES
+from .metadata import METADATA_TABLES
 from .snapshot import DELETED_PREFIX, Snapshot
 
 CHANGE_TYPE = "_change_type"

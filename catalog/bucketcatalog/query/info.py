@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from ..errors import CorruptionError, UnsupportedFormat
 from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Checkpoint
-from ..log.boundaries import boundaries_of
+from ..log.entries import boundaries_of, tags_of
 from ..log.files import LogFiles
-from ..log.gathering import Ref
-from ..log.kept import KeptCheckpoints
-from ..log.tags import tags_of
+from ..log.pruned import KeptCheckpoints
+from ..log.view import Ref
 from ..model.arrays import exact_sum
 from ..model.paths import uuid_text
 from ..model.tables import Table

@@ -21,9 +21,9 @@ from ..model.keys import KeyRange, after_prefix, lower_bound, prefix_range
 from ..model.render import output_schema, render
 from ..model.tables import DataType
 from ..state.conditions import raw_text, stored_condition
+from ..state.contents import TableBase
 from ..state.overlay import Part
 from ..state.read import read_slice
-from ..state.tables import TableBase
 
 _SLICE = 8_192
 

@@ -18,11 +18,11 @@ from ..model.render import DELETED_AT, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
 from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
+from ..state.contents import TableBase
 from ..state.orders import Narrowed, narrowed_to
 from ..state.overlay import Part
 from ..state.plan import Slice
 from ..state.read import places_read, read_pieces
-from ..state.tables import TableBase
 
 BATCH_ROWS = 65_536
 

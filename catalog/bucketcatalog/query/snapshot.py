@@ -21,8 +21,7 @@ from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.overlay import Part
 from .listing import Page, list_page
-from .metadata import MetadataScan
-from .metadataschemas import METADATA_TABLES
+from .metadata import METADATA_TABLES, MetadataScan
 from .scan import Scan
 
 DELETED_PREFIX = "deleted_"

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import one_chunk
+from ..model.arrays import one_chunk, to_text
 from ..model.facts import NO_STAMP, SEQUENCE_BITS, End, Expects, Facts, Kind, Stamps
 from ..model.keys import encode_keys
 from ..model.tables import TIMESTAMP, Table
-from ..model.uuids import to_text
 from .fold import fold
 
 CONFLICTS = pa.schema(

@@ -1,28 +1,260 @@
-"""The contents of a database at one cut: its tables' definitions, and for each what its state is made from."""
+"""The contents of a database at one cut: its tables' definitions, and for each the blocks and the tail that its state is made from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UnknownTable
+from ..cache import Recent
+from ..errors import CorruptionError, UnknownTable, UnsupportedFormat
+from ..format.blocks import BlockClass, Purpose
 from ..format.checkpoints import Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
+from ..format.losses import Losses
+from ..format.segment_refs import Run, SegmentReference, held_by_segment
+from ..format.segments import BlockPlace
 from ..log.files import LogFiles
-from ..log.segments import Blocks
+from ..log.pruned import telling_of_prunes
+from ..log.segments import Blocks, Filters, read_index, read_index_and_filters
 from ..log.view import View
+from ..model.bloom import Hashes, hash_keys
 from ..model.cuts import Cut
-from ..model.facts import NO_TRANSACTIONS, Facts, concat
+from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
+from ..model.keys import EVERYTHING, KeyRange
+from ..model.paths import segment as segment_path
 from ..model.tables import Table
+from ..store.base import Store
+from .indexes import BlockRun, StoredRun, runs_by_table
 from .overlay import Part
-from .plan import EventBlock
+from .plan import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
 from .read import empty_rows, read_slice
-from .tables import IndexCache, TableBase
 from .tail import Action, event_blocks, inline_actions, inline_facts
+
+_KEPT_FILTER_BYTES = 128 << 20
+_FEW_KEYS = 64
+_KEYS_OF_A_SLICE = 8_192
+"""Few keys are looked for one by one, more of them together: a block that holds several is read once."""
+
+
+class IndexCache:
+    """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows.
+
+    With ``losses`` an index that cannot be read is noted there and has no blocks.
+    """
+
+    def __init__(self, store: Store, database: str, losses: Losses | None = None) -> None:
+        self.losses = losses
+        self._store = store
+        self._database = database
+        self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
+        self._filters: Recent[bytes, Filters] = Recent(_KEPT_FILTER_BYTES, _size)
+
+    def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
+        """The blocks of a table and class in a segment."""
+        try:
+            return self._strict(reference, table, block_class)
+        except (CorruptionError, UnsupportedFormat) as error:
+            if self.losses is None:
+                raise
+            self.losses.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
+            return BlockRun(block_class, ())
+
+    def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
+        if reference.uuid not in self._runs:
+            with telling_of_prunes(self._store):
+                self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
+        try:
+            return self._runs[reference.uuid][table, block_class]
+        except KeyError:
+            raise CorruptionError(
+                f"{held_by_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
+                next_step="Restore the checkpoint from a copy of the store.",
+            ) from None
+
+    def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
+        """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
+        filters = self._filters.get(reference.uuid)
+        if filters is None:
+            try:
+                with telling_of_prunes(self._store):
+                    places, filters = read_index_and_filters(self._store, self._database, reference)
+            except (CorruptionError, UnsupportedFormat):
+                if self.losses is None:
+                    raise
+                return self.run(reference, table, block_class).holding(wanted.keys)
+            self._runs[reference.uuid] = runs_by_table(places)
+            self._filters.put(reference.uuid, filters)
+        found = filters.get((table, block_class))
+        keys = wanted.keys if found is None else wanted.keys.filter(pa.array(found.may_hold(wanted.hashes)))
+        return self.run(reference, table, block_class).holding(keys)
+
+
+def _size(filters: Filters) -> int:
+    return sum(each.words.nbytes for each in filters.values())
+
+
+@dataclass(frozen=True)
+class WantedKeys:
+    """Encoded keys that are asked for, sorted and distinct."""
+
+    keys: pa.Array
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """What filters know the keys by."""
+        return hash_keys(self.keys)
+
+
+Stored = tuple[SegmentReference, Run]
+"""A part of a run, and the segment that it lies in."""
+
+
+class TableBase:
+    """The blocks and the tail of one table; ``runs`` are those of each checkpoint, of rows and beside them."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        table: Table,
+        runs: Sequence[Sequence[Stored]],
+        indexes: IndexCache,
+        tail: Facts | None,
+        events: Sequence[EventBlock],
+    ) -> None:
+        self.blocks = blocks
+        self.table = table
+        self.events = events
+        self._runs = runs
+        self._stored = [[stored for stored in each if stored[1].purpose is Purpose.ROWS] for each in runs]
+        self._indexes = indexes
+        self._tail = tail
+
+    def above(self, level: int) -> TableBase:
+        """The same without the runs below a level: what is new over them."""
+        runs = [[stored for stored in each if stored[1].level >= level] for each in self._runs]
+        return TableBase(self.blocks, self.table, runs, self._indexes, self._tail, self.events)
+
+    @cached_property
+    def tail(self) -> SortedFacts | None:
+        """The uncovered events that transactions carry one by one, by key."""
+        return SortedFacts.of(self._tail, self.table) if self._tail is not None and len(self._tail) else None
+
+    @property
+    def new_rows(self) -> int:
+        """How many events no checkpoint covers."""
+        return (len(self._tail) if self._tail is not None else 0) + sum(block.place.header.rows for block in self.events)
+
+    @property
+    def level_rows(self) -> list[int]:
+        """The rows of each level, from the lowest on, of all checkpoints together."""
+        rows: Counter[int] = Counter()
+        for each in self._stored:
+            for _, run in each:
+                rows[run.level] += run.rows
+        return [rows[level] for level in range(max(rows, default=-1) + 1)]
+
+    def folded_rows(self, classes: Collection[BlockClass]) -> int | None:
+        """How many rows of the classes there are, where one fold holds them all; None where something lies over it."""
+        if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
+            return None
+        return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)
+
+    def lowest_rows(self, classes: Collection[BlockClass]) -> int:
+        """How many rows of the classes the lowest level of the checkpoints holds."""
+        runs = [run for each in self._stored for _, run in each if not run.level]
+        return sum(run.rows for run in runs if run.block_class in classes)
+
+    def lowest_places(self, classes: Collection[BlockClass]) -> list[BlockPlace]:
+        """The blocks of the classes that the lowest level holds; reads the index of every segment."""
+        lowest = self.blocks_by_level()[:1]
+        return [place for places in lowest for place in places if place.header.block_class in classes]
+
+    def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
+        """The runs of that purpose and name beside the lowest level.
+
+        There are none to use of several checkpoints, whose rows overlap, or where rows may be left out for damage.
+        """
+        if self._indexes.losses is not None:
+            return []
+        found = [stored for each in self._runs for stored in each if not stored[1].level]
+        return [
+            StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))
+            for reference, run in found
+            if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
+        ]
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints hold rows of the table."""
+        return sum(1 for each in self._stored if each)
+
+    def blocks_by_level(self) -> list[list[BlockPlace]]:
+        """The blocks of each level, from the lowest on, of all checkpoints together; reads the index of every segment."""
+        found: dict[int, dict[BlockPlace, None]] = {}
+        for each in self._stored:
+            for reference, run in each:
+                places = self._indexes.run(reference, self.table.name, run.block_class).places
+                found.setdefault(run.level, {}).update(dict.fromkeys(places))
+        return [list(found.get(level, {})) for level in range(max(found, default=-1) + 1)]
+
+    def plan(
+        self,
+        ranges: Iterable[KeyRange] = (EVERYTHING,),
+        *,
+        only_live: bool = False,
+        target: int = SLICE_ROWS,
+        wanted: WantedKeys | None = None,
+    ) -> list[Slice]:
+        """The slices that cover the ranges, or of these the ``wanted`` keys, in key order; see ``plan_slices``."""
+        ranges = list(ranges)
+        levels = self.levels(ranges, wanted)
+        if self._indexes.losses is not None:
+            ranges = self._indexes.losses.without_withheld(self.table.name, ranges)
+        return plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=target)
+
+    def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
+        """The slices that can hold these keys, which are sorted, distinct and at least one."""
+        step = 1 if len(keys) <= _FEW_KEYS else _KEYS_OF_A_SLICE
+        parts = [keys[at : at + step] for at in range(0, len(keys), step)]
+        ranges = [KeyRange(part[0].as_py(), part[-1].as_py() + b"\x00") for part in parts]
+        return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys)), keys))
+
+    def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:
+        """For each checkpoint the runs of the table that can hold keys of the ranges, or of these the ``wanted`` alone.
+
+        The index of a segment is read when a run in it is asked for its blocks. Who reads on past damage reads all indexes at once, for
+        what is lost decides what can be answered, and uses no filters: every question is answered from the same rows.
+        """
+        ranges = list(ranges)
+        if self._indexes.losses is not None:
+            wanted = None
+            for reference, run in (s for each in self._stored for s in each if _overlaps(s, ranges)):
+                self._indexes.run(reference, self.table.name, run.block_class)
+        return [
+            Levels(
+                [self._run(stored, wanted) for stored in each if not stored[1].level and _overlaps(stored, ranges)],
+                [self._run(stored, wanted) for stored in each if stored[1].level and _overlaps(stored, ranges)],
+            )
+            for each in self._stored
+        ]
+
+    def _run(self, stored: Stored, wanted: WantedKeys | None) -> StoredRun:
+        """A run as far as it is of this state: what else its segment holds is not."""
+        reference, run = stored
+        place = reference, self.table.name, run.block_class
+        look_up = partial(self._indexes.run, *place) if wanted is None else partial(self._indexes.holding, *place, wanted)
+        return StoredRun(run.block_class, look_up)
+
+
+def _overlaps(stored: Stored, ranges: Iterable[KeyRange]) -> bool:
+    return any(keys.overlaps(stored[1].first_key, stored[1].last_key) for keys in ranges)
 
 
 class Contents:

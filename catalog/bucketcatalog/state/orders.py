@@ -28,11 +28,11 @@ from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table
 from ..parallel import in_order
 from .conditions import Between, Stored, Where, key_ranges
+from .contents import TableBase
 from .indexes import StoredRun, holds_one
 from .overlay import Part
 from .plan import Slice, for_keys
 from .read import ending_keys, places_read
-from .tables import TableBase
 
 RUN_ROWS = 1 << 19
 """About the most rows of a sorted run: they are held while it is written."""

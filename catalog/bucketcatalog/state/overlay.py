@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.arrays import one_chunk
-from ..model.facts import NO_STAMP, Facts, Kind, concat
+from ..model.facts import NO_STAMP, Facts, Kind, SortedFacts, concat
 from ..model.keys import encode_keys, lower_bound
-from ..model.sortedfacts import SortedFacts
 from ..model.tables import Table
-from .fold import fold
-from .outcome import Mask
+from .fold import Mask, fold
 
 _FEW = 64
 """Keys that are looked for one by one; more of them are sorted into the others."""

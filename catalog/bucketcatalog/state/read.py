@@ -24,9 +24,8 @@ from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_block
 from ..model.arrays import one_chunk
-from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, concat
+from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
-from ..model.sortedfacts import SortedFacts
 from ..model.tables import Table
 from .overlay import Over, Part, merged, told_apart
 from .plan import Slice, narrowed

@@ -29,10 +29,10 @@ from ..model.coerce import surface_array
 from ..model.facts import NO_TRANSACTIONS, Facts
 from ..model.keys import encode_keys
 from ..model.tables import Column, DataType, Sum, Table
+from .contents import TableBase
 from .overlay import Part
 from .plan import Slice, for_keys
 from .read import read_slice, touched_keys
-from .tables import TableBase
 
 SUMS = pa.schema(
     [

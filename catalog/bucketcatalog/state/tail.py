@@ -17,11 +17,10 @@ from ..format.segments import BlockPlace
 from ..format.transactions import Transaction, event_of
 from ..log.segments import Blocks, read_index
 from ..model.events import Placed, facts_of_events
-from ..model.facts import Facts, concat, transaction_table
+from ..model.facts import Facts, SortedFacts, concat, transaction_table
 from ..model.keys import EVERYTHING, KeyRange
 from ..model.paths import segment as segment_path
 from ..model.paths import transaction as transaction_path
-from ..model.sortedfacts import SortedFacts
 from ..model.tables import Table
 from ..store.base import Store
 from .plan import EventBlock

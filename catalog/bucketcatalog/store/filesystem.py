@@ -1,5 +1,5 @@
 # ruff: noqa: PTH102, PTH116, PTH120
-"""The directories of a local store: made where needed, and known to be on disk before a put into them is acknowledged.
+"""What a local store knows of its file system: what its errors mean, which directories are on disk, what dead puts have left.
 
 A file's name is durable once its directory has been synced, a new directory's once its parent has, and so on up. Syncing all of
 them for every put would cost as much as the put itself, so those that are known to be durable are remembered, each by an open file
@@ -12,9 +12,75 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from ..errors import AccessDenied, StoreError, StoreUnavailable
+from .base import UnfinishedPut
+from .object_names import TEMPORARY
+
+NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
+"""A get that fails with one of these names no object."""
+
+REFUSED_RENAME = frozenset(
+    {
+        errno.EACCES,
+        errno.EBUSY,
+        errno.EDQUOT,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ETXTBSY,
+    }
+)
+"""A rename that fails with one of these did not happen; with any other it may have."""
+
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NEXT_STEPS = {
+    errno.EACCES: "give this user the permission, or run as one that has it.",
+    errno.EPERM: "give this user the permission, or run as one that has it.",
+    errno.EROFS: "mount the file system for writing, or choose another place.",
+    errno.ENOSPC: "free some space on the file system, then try again.",
+    errno.EDQUOT: "free some space or raise this user's quota, then try again.",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), then try again.",
+    errno.ENFILE: "raise the machine's limit of open files, then try again.",
+    errno.EEXIST: "move away the file that stands where a directory is needed.",
+    errno.ENOTDIR: "move away the file that stands where a directory is needed.",
+    errno.EISDIR: "move away the directory that stands where the object is needed.",
+    errno.ELOOP: "remove the symbolic link that leads back to itself.",
+}
+_TRY_AGAIN = "try again; if it stays, check the disk and the system's log."
+
+
+def next_step(error: OSError) -> str:
+    """What a user can do about an error of the system."""
+    return _NEXT_STEPS.get(error.errno or 0, _TRY_AGAIN)
+
+
+def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
+    """The store's error for an ``OSError`` that came of ``doing`` something to ``what``, nothing having changed."""
+    kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
+    link = _looping_link(error) if error.errno == errno.ELOOP else None
+    where = f" ({link!r} leads back to itself)" if link else ""
+    return kind(f"Cannot {doing} {what}: {error.strerror or error}{where}.", next_step=next_step(error))
+
+
+def _looping_link(error: OSError) -> str | None:
+    """The symbolic link on the path of the error that cannot be followed, where the error tells the whole path."""
+    path = os.fsdecode(error.filename or "")
+    for part in [*reversed(Path(path).parents), Path(path)] if Path(path).is_absolute() else []:
+        try:
+            part.stat()
+        except OSError as failed:
+            return str(part) if failed.errno == errno.ELOOP else None
+    return None
+
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEVER_SYNCED = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
@@ -136,3 +202,17 @@ def _make_root(path: bytes) -> bool:
     with suppress(PermissionError):
         Directory(parent).sync()
     return made
+
+
+def leftovers(root: str) -> Iterator[UnfinishedPut]:
+    """Every temporary file below ``root``, of puts that are under way too: how old they are tells the two apart."""
+    for path in Path(root).rglob(f"{TEMPORARY}*"):
+        with suppress(FileNotFoundError):
+            yield UnfinishedPut(path.relative_to(root).as_posix(), path.stat().st_mtime_ns // 1_000)
+
+
+def remove(root: str, put: UnfinishedPut) -> None:
+    """Remove a temporary file; one that is gone already is none. ``ValueError`` for any other file."""
+    if not put.name.rpartition("/")[2].startswith(TEMPORARY):
+        raise ValueError(f"{put.name!r} is no temporary file")
+    (Path(root) / put.name).unlink(missing_ok=True)

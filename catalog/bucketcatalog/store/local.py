@@ -19,12 +19,10 @@ from pathlib import Path
 
 from .. import clock
 from ..errors import BucketCatalogError, InvalidName, ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
-from . import leftovers
+from . import filesystem
 from .base import ObjectInfo, UnfinishedPut
-from .filesystem import Directories, Place
-from .localerrors import NO_SUCH_FILE, REFUSED_RENAME, from_os_error
-from .object_names import TEMPORARY, check_name, check_prefix, check_range, is_hidden
-from .walk import holds_objects, walk
+from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, Place, from_os_error
+from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC
@@ -140,11 +138,11 @@ class LocalStore:
 
     def unfinished_puts(self) -> Iterator[UnfinishedPut]:
         """Temporary files that no listing shows."""
-        return leftovers.leftovers(self.url)
+        return filesystem.leftovers(self.url)
 
     def discard(self, put: UnfinishedPut) -> None:
         """Remove a temporary file."""
-        leftovers.remove(self.url, put)
+        filesystem.remove(self.url, put)
 
     def now_us(self, below: str | None = None) -> int:
         """The file system's time as a file of this store told it in the last 30 s; where none can be made, the machine's for a reader."""

@@ -1,4 +1,7 @@
-"""Finds the store that a path or url names. Opening creates nothing and, as far as the store lets it, asks nothing."""
+"""Finds the store that a path or url names. Opening creates nothing and, as far as the store lets it, asks nothing.
+
+Opens the inventory of a bucket, and with it the client that it needs.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from typing import Any
 
 from ..errors import InvalidOption
 from .base import Store
-from .extras import extra
+from .inventory import Inventory
 from .local import LocalStore
 from .memory import MemoryStore
 from .remote import ATOMIC_PUTS, FsspecStore
+from .remote_failures import extra
+from .s3.options import PROTOCOLS
 from .s3.options import PROTOCOLS as S3_PROTOCOLS
 
 WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
@@ -68,3 +73,15 @@ def _takes_no_options(url: str, storage_options: Mapping[str, Any] | None) -> No
         raise InvalidOption(
             f"{url} takes no storage options, but was given {', '.join(sorted(storage_options))}.", next_step="leave them out."
         )
+
+
+def open_inventory(url: str, storage_options: Mapping[str, Any] | None = None) -> Inventory:
+    """The inventory of ``s3://BUCKET/PATH``; asks nothing yet. ``InvalidOption`` for what is no such url or option."""
+    with extra("s3", url):
+        from .s3.inventory import S3Inventory
+    return S3Inventory(url, storage_options)
+
+
+def is_inventory_url(url: str) -> bool:
+    """Whether ``open_inventory`` takes the url."""
+    return "://" in url and url.partition("://")[0] in PROTOCOLS

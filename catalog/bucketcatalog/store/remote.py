@@ -36,11 +36,10 @@ from fsspec.dircache import DirCache
 from .. import clock
 from ..errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
 from .base import ObjectInfo, UnfinishedPut, time_unknown
-from .object_names import TEMPORARY, check_name, check_prefix, check_range
+from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, walk
 from .remote_failures import guarded, import_filesystem
-from .remoteinfo import entries, flat_entries, modified_us
+from .remote_files import entries, flat_entries, modified_us
 from .secrets import Secrets
-from .walk import holds_objects, walk
 
 ATOMIC_PUTS = frozenset({"gs", "gcs", "abfs", "abfss", "az", "memory"})
 """Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""

@@ -17,16 +17,15 @@ import pyarrow.compute as pc
 from ..clock import uuid7_time
 from ..errors import InvalidRows, UnknownTable
 from ..model.arrays import one_chunk
-from ..model.coerce import storage_row
+from ..model.coerce import storage_array, storage_row
 from ..model.events import Event, EventKind, VersionName
 from ..model.facts import FACT_COLUMNS, End, Expects, Kind
-from ..model.intake import storage_array
 from ..model.keys import encode_keys
 from ..model.minimums import refuse_column
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from .derived_ids import Incarnations
-from .sharing import named_versions, refuse_collected, rows_as_columns
+from .references import named_versions, refuse_collected, rows_as_columns
 from .staging import Encoded, OwnEvents
 from .targets import Targets, parse_versions
 

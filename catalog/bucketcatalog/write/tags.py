@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ..errors import MissingObject, NotFound, TagExists
 from ..format.records import TagEntry
+from ..log.ancestry import without_ancestors
+from ..log.entries import tags_of
 from ..log.files import LogFiles
-from ..log.following import without_ancestors
 from ..log.horizon import Horizon
-from ..log.tags import tags_of
 from ..log.versions import Version
 from ..model.cuts import Cut, Head
 from ..model.names import is_data_writer, tag_name

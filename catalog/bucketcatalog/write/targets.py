@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows, InvalidVersion
-from ..model import uuids
+from ..model import arrays
 from ..model.arrays import one_chunk
-from ..model.coerce import storage_value
+from ..model.coerce import storage_array, storage_value
 from ..model.events import EventKind, VersionName
 from ..model.facts import Facts
-from ..model.intake import storage_array
 from ..model.keys import encode_key, encode_keys
 from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
@@ -225,7 +224,7 @@ def parse_versions(values: pa.Array) -> tuple[pa.Array, pa.Array]:
         number = pc.utf8_slice_codeunits(values, 37)
         if not pc.all(pc.match_substring_regex(values, _VERSION), min_count=0).as_py():
             raise ValueError("a version is a uuid, a colon and a number")
-        return uuids.from_text(text), number.cast(pa.int32())
+        return arrays.from_text(text), number.cast(pa.int32())
     except (ValueError, pa.ArrowException) as error:
         raise InvalidVersion(
             f"The column {VERSION_COLUMN} holds what names no version: {error}.", next_step="Give values of that column."

@@ -9,8 +9,7 @@ from typing import Protocol, Self
 
 from .. import clock
 from ..errors import ClosedWriter, InvalidOption
-from ..format.boundaries import Boundary
-from ..format.records import TagEntry
+from ..format.records import Boundary, TagEntry
 from ..format.segment_refs import SegmentReference
 from ..format.transactions import Application, Transaction, Void
 from ..log.timeline import OwnTimeline

@@ -17,10 +17,10 @@ from ..checkpoint.merge import Alone, Workers
 from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
 from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
-from ..format.boundaries import Boundary
 from ..format.checkpoints import ApplicationResult, Checkpoint
+from ..format.records import Boundary
 from ..format.transactions import Application, Link, Void, encode_transaction
-from ..log.applications import latest_results
+from ..log.entries import latest_results
 from ..log.timeline import Limits, OwnTimeline
 from ..log.versions import Version
 from ..model.cuts import Cut, Head
@@ -29,8 +29,8 @@ from ..model.paths import uuid_bytes, uuid_text
 from ..model.times import Time
 from ..query.database import Database
 from ..store.retry import persistently
-from .bulk import BulkEvents
 from .draft import Draft
+from .staging import BulkEvents
 from .tags import Decided, Tag, given, taken_back
 from .transaction import Committed, WriteTransaction, check_options, placed
 

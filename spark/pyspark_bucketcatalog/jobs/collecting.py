@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, count, first, lit, when
 
-from bucketcatalog.maintain.gc.boundary import GRACE
 from bucketcatalog.maintain.gc.candidates import (
     EXTERNAL,
     ID,
@@ -34,8 +33,8 @@ from bucketcatalog.maintain.gc.candidates import (
     read_columns,
     waiting_in,
 )
-from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
-from bucketcatalog.maintain.gc.deleters import Callback, Deleter, deleter_for
+from bucketcatalog.maintain.gc.collect import BATCH, GRACE, OPERATION, Collected
+from bucketcatalog.maintain.gc.data import Callback, Deleter, deleter_for
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
@@ -44,8 +43,7 @@ from bucketcatalog.write.references import by_space
 from bucketcatalog.write.writer import Writer
 
 from .checkpointing import Place
-from .executors import on_executors
-from .slices import SliceTask, ended_tasks, frame, packed_rows, slice_tasks
+from .executors import SliceTask, ended_tasks, frame, on_executors, packed_rows, slice_tasks
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _PROBLEM = "_live", "_owns", "_needed", "_state", "_gone", "_problem"

@@ -3,16 +3,33 @@
 It is a DataFrame's ``mapInArrow``, since RDDs are not there on Spark Connect, and of ``spark.range``, since that alone has exactly one
 row in each partition without a shuffle. Spark may do a thing again after a failure, or twice at once where it speculates: then one of
 the outcomes comes back.
+
+Reading the state of tables on executors: a task reads slices next to each other, from the places of their blocks.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+
+from bucketcatalog.log.segments import Blocks
+from bucketcatalog.maintain.gc.judge import FACT_NAMES
+from bucketcatalog.model.facts import Facts
+from bucketcatalog.model.tables import Column, Table
+from bucketcatalog.state.contents import TableBase
+from bucketcatalog.state.orders import plan_ended
+from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.plan import PackedSlice, Slice, grouped
+from bucketcatalog.state.read import read_pieces
+from bucketcatalog.store import Store
+
+from ..read.partitions import partition_count
+from ..types import arrow_schema, conformed, spark_schema
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -32,3 +49,88 @@ def on_executors(spark: SparkSession, do: Callable[[Item], Outcome], items: Sequ
 
     each = spark.range(0, len(packed), 1, len(packed))
     return [pickle.loads(row.outcome) for row in each.mapInArrow(work, "outcome binary").collect()]
+
+
+MOST_ROWS = 1 << 20
+"""Rows of a task."""
+
+
+@dataclass(frozen=True)
+class SliceTask:
+    """Slices of a table, next to each other in key order, and which rows of their state are wanted."""
+
+    table: Table
+    part: Part
+    slices: tuple[PackedSlice, ...]
+
+    def states(self, store: Store, columns: Iterable[Column]) -> Iterator[Facts]:
+        """The state, with these row columns, a few thousand rows at a time."""
+        blocks, wanted = Blocks(store), {*FACT_NAMES, *(column.field_name for column in columns)}
+        for packed in self.slices:
+            for facts in read_pieces(blocks, self.table, packed.unpacked(self.table), self.part, wanted):
+                if len(facts):
+                    yield facts
+
+
+def slice_tasks(base: TableBase, part: Part) -> list[SliceTask]:
+    """Tasks of about equal weight that read all of a table, planned from indexes alone."""
+    return _tasks(base, part, base.plan(only_live=part is Part.LIVE))
+
+
+def ended_tasks(base: TableBase, until: int) -> list[SliceTask]:
+    """Tasks that read tombstones of a table: at least all that ended at or before a commit time."""
+    return _tasks(base, Part.TOMBSTONES, plan_ended(base, until))
+
+
+def _tasks(base: TableBase, part: Part, slices: Sequence[Slice]) -> list[SliceTask]:
+    weights = [piece.rows for piece in slices]
+    groups = grouped(weights, partition_count(sum(weights), MOST_ROWS))
+    return [SliceTask(base.table, part, tuple(PackedSlice.of(slices[at], base.table, part) for at in group)) for group in groups]
+
+
+def frame(spark: SparkSession, do: Callable[[Item], Iterable[pa.Table]], items: Sequence[Item], schema: pa.Schema) -> DataFrame:
+    """The rows that ``do`` makes of the items, one item a partition; ``do`` and the items are pickled."""
+    columns = spark_schema(schema)
+    if not items:
+        return spark.createDataFrame([], columns)
+    packed = [pickle.dumps(item) for item in items]
+    wanted = arrow_schema(columns)
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for rows in do(pickle.loads(packed[number])):
+                    yield from conformed(rows, wanted).to_batches()
+
+    return spark.range(0, len(packed), 1, len(packed)).mapInArrow(work, columns)
+
+
+def packed_rows(rows: DataFrame, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
+    """The rows on the driver, so many at a time: the executors pack them, so that nobody handles them one by one."""
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(len(some) for some in waiting) >= size:
+                yield _packed(waiting)
+                waiting = []
+        if waiting:
+            yield _packed(waiting)
+
+    held: list[pa.Table] = []
+    for row in rows.select(*columns).mapInArrow(pack, "rows binary").toLocalIterator():
+        held.append(pa.ipc.open_stream(row.rows).read_all())
+        if sum(len(some) for some in held) >= size:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _packed(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    table = pa.Table.from_batches(batches)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return pa.record_batch({"rows": pa.array([sink.getvalue().to_pybytes()], pa.binary())})

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from bucketcatalog.maintain.gc.boundary import GRACE
 from bucketcatalog.maintain.gc.candidates import owner_column
+from bucketcatalog.maintain.gc.collect import GRACE
 from bucketcatalog.maintain.gc.reap import BATCH, Reaped, orphan_schema, orphaned_in
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
@@ -19,7 +19,7 @@ from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.overlay import Part
 
 from .checkpointing import Place
-from .slices import SliceTask, frame, packed_rows, slice_tasks
+from .executors import SliceTask, frame, packed_rows, slice_tasks
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.tables import Table
 from bucketcatalog.query.changes import Changes
 from bucketcatalog.query.scan import ScanTask
-from bucketcatalog.state.packedslices import PackedSlice, grouped
-from bucketcatalog.state.plan import Slice
+from bucketcatalog.state.plan import PackedSlice, Slice, grouped
 
 _FEWEST_ROWS = 1 << 17
 """Rows below which a further partition costs more than a further core saves."""

@@ -20,7 +20,7 @@ from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.render import REQUESTED
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
-from bucketcatalog.query.metadataschemas import METADATA_TABLES, metadata_schema
+from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import Snapshot
 

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog
-from bucketcatalog.ahead import ahead
 from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, UnsupportedStore
 from bucketcatalog.harvest import EntryError, harvest
 from bucketcatalog.harvest.scope import Scope
-from bucketcatalog.harvest.sources.bucketversions import whole_names, with_ordinals
 from bucketcatalog.harvest.sources.s3 import S3Source
-from bucketcatalog.harvest.sources.splits import spans
+from bucketcatalog.harvest.sources.s3_pages import spans, whole_names, with_ordinals
+from bucketcatalog.parallel import ahead
 from bucketcatalog.store.memory import MemoryStore
 
 from .inventories import ListInventory, listed, time, version

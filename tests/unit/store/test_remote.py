@@ -22,7 +22,7 @@ from bucketcatalog.errors import (
 )
 from bucketcatalog.store import FsspecStore, LocalStore, Store
 from bucketcatalog.store.base import UnfinishedPut
-from bucketcatalog.store.remoteinfo import modified_us
+from bucketcatalog.store.remote_files import modified_us
 from tests.unit.store.contract import StoreContract, names_of
 
 SECRET = "hunter2-is-my-password"

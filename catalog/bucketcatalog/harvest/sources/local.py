@@ -20,9 +20,19 @@ import pyarrow as pa
 
 from ... import clock
 from ...errors import AccessDenied, InvalidName, SourceNotFound
-from ..reporting import NAME_TOO_LONG, NOT_UTF8, REPLACED, TARGET_NOT_UTF8, Reporter
 from ..scope import Scope
-from ..source import BATCH_ROWS, MAX_NAME_BYTES, AnyPath, Report, itself
+from ..source import (
+    BATCH_ROWS,
+    MAX_NAME_BYTES,
+    NAME_TOO_LONG,
+    NOT_UTF8,
+    REPLACED,
+    TARGET_NOT_UTF8,
+    AnyPath,
+    Report,
+    Reporter,
+    itself,
+)
 from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, in_order
 from .stats import checked_names, entry_batch, is_link, links_and_directories
 

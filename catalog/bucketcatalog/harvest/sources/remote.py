@@ -17,11 +17,9 @@ import pyarrow.compute as pc
 from ...errors import AccessDenied, BucketCatalogError, InvalidName, NotFound, SourceNotFound
 from ...model.tables import TIMESTAMP
 from ...store import Store
-from ...store.remote_files import RemoteFiles
-from ...store.remoteinfo import modified_us
-from ..reporting import Reporter
+from ...store.remote_files import RemoteFiles, modified_us
 from ..scope import Scope
-from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, itself
+from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, Reporter, itself
 from .stats import checked_names
 
 Info = Mapping[str, Any]

@@ -13,19 +13,16 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...ahead import ahead
 from ...errors import AccessDenied, SourceNotFound, StoreNotFound, UnsupportedStore
 from ...model.keys import lower_bound
+from ...parallel import ahead
 from ...store import Store
 from ...store.inventory import Inventory, ListedPage, Span
 from ..mapping import OBJECT_VERSIONS, names_of
-from ..reporting import Reporter
 from ..scope import Scope
-from ..source import BATCH_ROWS, Report, itself
-from .bucketversions import ONLY_VERSIONS, whole_names, with_ordinals
+from ..source import BATCH_ROWS, Report, Reporter, itself
 from .details import Details
-from .s3_pages import checked_order, combined, page_batch
-from .splits import spans, whole
+from .s3_pages import ONLY_VERSIONS, checked_order, combined, page_batch, spans, whole, whole_names, with_ordinals
 from .stats import checked_names
 
 LISTED = ("content_length", "modified", "etag", "storage_class", "checksum_algorithm", "parts", "version_id")

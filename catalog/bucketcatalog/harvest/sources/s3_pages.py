@@ -1,17 +1,77 @@
-"""Pages of a bucket's listing as Arrow columns: whole columns at a time, but for keys that are percent-encoded."""
+"""Pages of a bucket's listing as Arrow columns: where listings are divided, the pages, and versions made whole.
+
+Each part is listed flat, behind the end of the part before, so nothing depends on what the prefixes hold: a part may be empty, and
+what lies beside the prefixes is in the part where its key sorts. ``a-b`` comes before ``a/`` there as everywhere.
+
+A bucket lists the versions of a key from the newest to the oldest, which is the only place where their order is told: times may be
+equal, and ids say nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import UnsupportedStore
 from ...model.keys import lower_bound
 from ...model.tables import TIMESTAMP
-from ...store.inventory import IS_DELETE_MARKER, ListedPage, Span
+from ...parallel import in_order
+from ...store.inventory import IS_DELETE_MARKER, Inventory, ListedPage, Span
+
+LEVELS = 3
+ENOUGH = 4
+AT_MOST = 16
+"""Parts a thread: with fewer than ``ENOUGH`` the next level of prefixes is looked at; of more than ``AT_MOST`` neighbours are joined."""
+_LEVEL_PAGES = 8
+_PART_PAGES = 4
+
+
+def whole(inventory: Inventory) -> Span:
+    """All keys below the folder; the folder's own marker is none of them."""
+    return Span(inventory.folder, inventory.folder)
+
+
+def spans(inventory: Inventory, threads: int, *, after: str | None = None, pages: int = 0) -> list[Span]:
+    """Parts that together are what comes after the key ``after`` (None: ``whole``), in order.
+
+    ``pages`` is how many pages came up to there. The last page of a part mostly shows keys of the next part, too, which is lost work: so
+    parts are made as large as will hold a few pages, judging by how many prefixes the pages so far have passed. Costs up to 8 requests
+    for the first level of prefixes and one for each of them, and for each of the next, unless there are enough.
+    """
+    start = inventory.folder if after is None else after
+    points: set[str] = set()
+    below = inventory.prefixes(inventory.folder, _LEVEL_PAGES) if threads > 1 else []
+    for _ in range(LEVELS):
+        points.update(below)
+        left = sum(point > start for point in points)
+        if not below or left >= ENOUGH * threads:
+            break
+        open_ = [prefix for prefix in below if prefix > start or start.startswith(prefix)]
+        below = [found for level in in_order(lambda p: inventory.prefixes(p, 1), open_, threads=threads) for found in level]
+    to_come = sorted(point for point in points if point > start)
+    step = max(1, -(-len(to_come) // (AT_MOST * threads)))
+    if pages:
+        step = max(step, (len(points) - len(to_come)) * _PART_PAGES // pages)
+    return _between(inventory.folder, start, to_come[step - 1 :: step])
+
+
+def _between(folder: str, start: str, points: list[str]) -> list[Span]:
+    """The parts before, between and after the points; a point itself, which may be a key, belongs to the part before."""
+    inner = [Span(_common(after, upto), after, upto) for after, upto in pairwise([start, *points])]
+    return [*inner, Span(folder, points[-1] if points else start)]
+
+
+def _common(after: str, upto: str) -> str:
+    """What all keys between the two begin with."""
+    same = next((at for at, (one, other) in enumerate(zip(after, upto, strict=False)) if one != other), len(after))
+    return after[:same]
+
 
 _TEXT = pa.string()
 _LISTED = pa.struct(
@@ -96,3 +156,57 @@ def combined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
             waiting = []
     if waiting:
         yield pa.concat_batches(waiting)
+
+
+ONLY_VERSIONS = ("ordinal", "is_latest", "is_delete_marker")
+"""Columns of versions that objects do not have."""
+
+
+def whole_names(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, sorted by ``key``, cut anew so that no key is in two: held are a batch and the versions of one key."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        keys = batch.column("key")
+        last = keys[-1].as_py()
+        if held and held[0].column("key")[0].as_py() != keys[0].as_py():
+            yield pa.concat_batches(held)
+            held = []
+        at = lower_bound(keys, last)
+        if at:
+            yield pa.concat_batches([*held, batch.slice(0, at)])
+            held = []
+        held.append(batch.slice(at))
+    if held:
+        yield pa.concat_batches(held)
+
+
+def with_ordinals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with ``ordinal``: of each key, from the oldest version up, its time in microseconds, or one more than the one before.
+
+    It depends on what is listed alone: the same versions have the same ordinals each time, and a new one has a larger one.
+    """
+    times = np.asarray(batch.column("modified").cast(pa.int64()))[::-1]
+    names = np.asarray(batch.column("key").dictionary_encode().indices)[::-1]
+    ordinals = _rising(times, names)[::-1]
+    return batch.append_column("ordinal", pa.array(ordinals))
+
+
+def _rising(times: npt.NDArray[np.int64], names: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Within each run of one name ``max(time, the one before + 1)``."""
+    count = len(times)
+    if count < 2 or np.all((times[1:] > times[:-1]) | (names[1:] != names[:-1])):
+        return times
+    places = np.arange(count, dtype=np.int64)
+    _, ranks = np.unique(times - places, return_inverse=True)
+    group = np.cumsum(np.append(0, names[1:] != names[:-1]))
+    # A cumulative maximum that begins anew with each name: the name's number is the leading digit.
+    best = np.maximum.accumulate(group * count + ranks) - group * count
+    values = np.unique(times - places)
+    result: npt.NDArray[np.int64] = values[best] + places
+    return result
+
+
+def current(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The objects that a listing without versions would show."""
+    shown = pc.and_not(batch.column("is_latest"), batch.column("is_delete_marker"))
+    return batch.filter(shown).drop_columns([name for name in ONLY_VERSIONS if name in batch.schema.names])

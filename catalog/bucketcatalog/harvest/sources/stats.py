@@ -1,7 +1,11 @@
-"""Names and stat results as Arrow columns, a batch at a time."""
+"""Names and stat results as Arrow columns, a batch at a time.
+
+Media types by file name: what follows the last dot, looked up in Python's own table, the same on every machine.
+"""
 
 from __future__ import annotations
 
+import mimetypes
 import os
 import stat
 from collections.abc import Sequence
@@ -12,10 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...model.tables import TIMESTAMP
-from ..reporting import NAME_TOO_LONG, NOT_UTF8, Reporter
 from ..scope import Scope
-from ..source import ENTRY_SCHEMA, MAX_NAME_BYTES
-from .mediatypes import media_types
+from ..source import ENTRY_SCHEMA, MAX_NAME_BYTES, NAME_TOO_LONG, NOT_UTF8, Reporter
+
+_COMPRESSED = {
+    b".gz": "application/gzip",
+    b".bz2": "application/x-bzip2",
+    b".xz": "application/x-xz",
+    b".zst": "application/zstd",
+    b".z": "application/x-compress",
+    b".br": "application/x-brotli",
+}
+_BY_ENDING = {ending.encode(): kind for ending, kind in mimetypes.MimeTypes(()).types_map[True].items()} | _COMPRESSED
+
+
+def media_types(names: Sequence[bytes]) -> pa.Array:
+    """The type of each name, null where the ending says nothing. Something compressed has the type of what compressed it."""
+    find = _BY_ENDING.get
+    return pa.array([find(name[name.rfind(b".") :].lower()) for name in names], pa.string())
+
 
 _FORMAT = 0o170000
 _LINK_OR_DIRECTORY = (stat.S_IFLNK, stat.S_IFDIR)

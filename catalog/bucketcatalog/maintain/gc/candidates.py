@@ -16,14 +16,12 @@ from ...log.view import View
 from ...model.facts import Facts, Kind
 from ...model.render import output_schema, render
 from ...model.tables import Column, Table
-from ...state.contents import Contents
+from ...state.contents import Contents, TableBase
 from ...state.orders import plan_ended
 from ...state.overlay import Part
-from ...state.tables import TableBase
 from ...write.references import ids, references, stored_column
-from .judging import judge, masked
+from .judge import Mask, Pins, judge, masked
 from .parents import Distinct, ParentIds, external_column, parent_ids, states
-from .pins import Mask, Pins
 
 VERSION = "_version"
 REFERENCE = "_reference"

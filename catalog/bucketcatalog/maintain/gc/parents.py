@@ -17,14 +17,12 @@ import pyarrow.compute as pc
 from ...model.facts import Facts, Kind
 from ...model.tables import Column, DataType, Shape, Table
 from ...parallel import in_order
-from ...state.contents import Contents
+from ...state.contents import Contents, TableBase
 from ...state.overlay import Part
 from ...state.plan import Slice
 from ...state.read import read_pieces
-from ...state.tables import TableBase
 from ...write.references import ids, stored_column
-from .judging import FACT_NAMES, masked
-from .pins import Mask
+from .judge import FACT_NAMES, Mask, masked
 
 EXTERNAL = "external"
 _NO_IDS = pa.array([], pa.binary())

@@ -25,8 +25,8 @@ from ...state.tail import every_event
 from ...write.references import ids
 from ...write.transaction import WriteTransaction
 from ...write.writer import Writer
-from .boundary import next_boundary
 from .candidates import VERSION, batches, owner_column
+from .collect import next_boundary
 from .parents import parent_ids, states, without
 
 BATCH = 1 << 16

@@ -2,6 +2,11 @@
 
 What a checkpoint is compared with starts from the newest checkpoint within it that was found right, so that each transaction is replayed
 about once; the first is compared with a replay from the beginning. It goes by ranges of keys, so that memory does not grow with a table.
+
+Two states of the same keys compared bit for bit: by what they say, whatever order their lists of transactions have.
+
+Folded facts can be written in more ways than one, all of which every reader takes for the same: a VERSION may say whose its row is where
+that is its own, and rows may have columns that mean nothing there.
 """
 
 from __future__ import annotations
@@ -9,30 +14,111 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import CorruptionError, IncompatibleTable, InvalidVersion, UnsupportedFormat
 from ...format.checkpoints import Checkpoint
 from ...format.losses import Held
 from ...log.ancestry import version_view
-from ...log.applications import latest_results
-from ...log.entries import voids_of
+from ...log.entries import latest_results, tags_of, voids_of
 from ...log.files import ChosenFiles, LogFiles
-from ...log.tags import tags_of
 from ...log.view import View
 from ...model import paths
+from ...model.arrays import one_chunk, same_values
 from ...model.cuts import Head
-from ...model.facts import NO_TRANSACTIONS, Facts, concat
-from ...model.keys import KeyRange
+from ...model.facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Facts, Kind, concat
+from ...model.keys import KeyRange, encode_keys
+from ...model.tables import Table
 from ...parallel import in_order
 from ...state import orders, sums
-from ...state.contents import Contents
+from ...state.contents import Contents, TableBase
 from ...state.overlay import Part
 from ...state.read import empty_rows, read_slice
-from ...state.tables import TableBase
-from .comparing import differing_keys
 from .findings import Finding
+
+_POSITIONS = ("_txn", "_row_txn", "_end_txn")
+_DEFAULTS = {"_kind": 0, "_end_kind": 0, "_expects": 0, "_end_expects": 0, "_purged": False}
+
+
+def differing_keys(one: Facts, other: Facts, table: Table) -> pa.Array:
+    """The keys, sorted and distinct, of which two folded states of one table say different things."""
+    left, right = _identified(_meant(one, table), table), _identified(_meant(other, table), table)
+    missing = [
+        a["key"].filter(pc.invert(pc.is_in(a["name"], value_set=one_chunk(b["name"])))) for a, b in ((left, right), (right, left))
+    ]
+    at = pc.index_in(left["name"], value_set=one_chunk(right["name"]))
+    both = left.filter(pc.is_valid(at))
+    same = right.take(one_chunk(at.drop_null()))
+    differs = np.zeros(len(both), dtype=bool)
+    for name in both.column_names:
+        differs |= ~same_values(one_chunk(both.column(name)), _column(same, name, both.schema.field(name).type))
+    for name in set(same.column_names) - set(both.column_names):
+        differs |= np.asarray(one_chunk(same.column(name)).is_valid())
+    found = pa.chunked_array(
+        [*(c for part in missing for c in _chunks(part)), both["key"].filter(pa.array(differs)).combine_chunks()]
+    )
+    distinct = pc.unique(found)
+    return distinct.take(pc.sort_indices(distinct))
+
+
+def _meant(facts: Facts, table: Table) -> Facts:
+    """The same facts in the one way in which the fold writes them."""
+    if not len(facts):
+        return facts
+    kinds, row = facts.numbers("_kind"), facts.stamps("row")
+    is_version, ended = kinds == Kind.VERSION, facts.stamps("end") != NO_STAMP
+    purged = facts.numbers("_purged") > 0
+    if not table.keeps_tombstones:
+        purged |= is_version & ended
+    own_row = is_version & (row == facts.stamps())
+    bare = np.where(is_version, ended & purged, row == NO_STAMP)
+    unsaid = {
+        **dict.fromkeys(("_row_txn", "_row_seq"), own_row),
+        **dict.fromkeys(("_expects", "_expects_uuid", "_expects_seq"), kinds == Kind.NAMED),
+        **dict.fromkeys(("_end_expects", "_end_expects_uuid", "_end_expects_seq"), facts.numbers("_end_kind") != End.DELETE),
+        **{c.field_name: bare & ~(is_version & (c.field_name in table.fixed_columns)) for c in table.columns},
+        **dict.fromkeys((column.field_name for column in table.key_columns), np.zeros(len(facts), dtype=bool)),
+    }
+    own = np.arange(len(facts))
+    columns = {
+        name: one_chunk(values).take(pa.array(own, mask=unsaid[name])) if name in unsaid else one_chunk(values)
+        for name, values in zip(facts.rows.column_names, facts.rows.columns, strict=True)
+    }
+    says_something = (kinds != Kind.NAMED) | ~bare | ended | purged
+    return Facts(facts.transactions, pa.table(columns | {"_purged": pa.array(purged)})).filter(pa.array(says_something))
+
+
+def _chunks(values: Any) -> list[pa.Array]:
+    return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+
+
+def _column(rows: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    return one_chunk(rows.column(name)) if name in rows.column_names else pa.nulls(len(rows), kind)
+
+
+def _identified(facts: Facts, table: Table) -> pa.Table:
+    """The rows with their key, a name of their own, and stamps that do not depend on a list of transactions."""
+    if not len(facts):
+        return pa.table({"key": pa.array([], pa.binary()), "name": pa.array([], pa.binary())})
+    keys = one_chunk(encode_keys(table, facts.rows))
+    columns = {name: one_chunk(facts.rows.column(name)) for name in facts.rows.column_names if name not in FACT_COLUMNS}
+    for name, kind in FACT_COLUMNS.items():
+        values = facts.column(name)
+        if name in _POSITIONS:
+            values = facts.uuids.take(values) if len(facts.uuids) else pa.nulls(len(facts), pa.binary(16))
+        columns[name] = pc.fill_null(values, pa.scalar(_DEFAULTS[name], kind)) if name in _DEFAULTS else values
+    about = facts.numbers("_kind") == Kind.NAMED
+    parts = [
+        pa.array(facts.numbers("_kind")).cast(pa.string()).cast(pa.binary()),
+        pc.if_else(pa.array(about), columns["_name_uuid"].cast(pa.binary()), columns["_txn"].cast(pa.binary())),
+        pc.if_else(pa.array(about), columns["_name_seq"], columns["_seq"]).cast(pa.string()).cast(pa.binary()),
+    ]
+    names = pc.binary_join_element_wise(keys, *(pc.fill_null(part, b"") for part in parts), b"\x00")
+    return pa.table({"key": keys, "name": names, **columns})
 
 
 def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a pruned catalog rests on: the checkpoints that no marker has to lead to, and the transactions that no boundary lets go."""
+"""What lies below a writer's prefix, by the names alone, and what of it a pruned catalog rests on."""
 
 from __future__ import annotations
 
@@ -10,14 +10,59 @@ from ...format.checkpoints import Checkpoint
 from ...format.records import TagEntry
 from ...log.ancestry import rests_on_what_is_gone, version_view
 from ...log.coverage import Covered
+from ...log.entries import states_of
 from ...log.files import LogFiles
-from ...log.gathering import Ref
 from ...log.horizon import Horizon
-from ...log.kept import is_of_source
-from ...log.pruned import kept_is_gone
-from ...log.tags import states_of
+from ...log.pruned import is_of_source, kept_is_gone
+from ...log.view import Ref
+from ...model import paths
 from ...model.cuts import Cut, Head
 from ...model.names import is_maintainer
+from ...store.base import ObjectInfo
+
+_KNOWN = {"transactions", "newest", "segments", "data"}
+
+
+@dataclass
+class Inventory:
+    """The files of one writer in one database; ``strange`` are names that no reader knows."""
+
+    writer: str
+    transactions: dict[Head, ObjectInfo] = field(default_factory=dict)
+    checkpoints: dict[Head, ObjectInfo] = field(default_factory=dict)
+    markers: dict[Head, ObjectInfo] = field(default_factory=dict)
+    segments: dict[bytes, ObjectInfo] = field(default_factory=dict)
+    strange: list[str] = field(default_factory=list)
+
+
+def inventory(files: LogFiles, writer: str) -> Inventory:
+    """List everything of the writer but its data files: four requests and more where there is much."""
+    found = Inventory(writer)
+    below = f"{writer}/{files.database}/"
+    found.strange += [f"{below}{name}/" for name in files.store.list_prefixes(below) if name not in _KNOWN]
+    prefix = paths.transactions_prefix(writer, files.database)
+    for info in files.store.list(prefix):
+        file = paths.parse_log_file(prefix, info.name)
+        if file is None:
+            found.strange.append(info.name)
+        else:
+            kind = found.transactions if file.is_transaction else found.checkpoints
+            kind[Head(file.revision, file.uuid)] = info
+    prefix = paths.newest_prefix(writer, files.database)
+    for info in files.store.list(prefix):
+        file = paths.parse_newest_marker(prefix, info.name)
+        if file is None:
+            found.strange.append(info.name)
+        else:
+            found.markers[Head(file.revision, file.uuid)] = info
+    prefix = paths.segments_prefix(writer, files.database)
+    for info in files.store.list(prefix):
+        uuid = paths.parse_segment(prefix, info.name)
+        if uuid is None:
+            found.strange.append(info.name)
+        else:
+            found.segments[uuid] = info
+    return found
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from ...errors import BucketCatalogError, CorruptionError, UnsupportedFormat
-from ...format.boundaries import Boundary
 from ...format.checkpoints import Definition
 from ...format.losses import revision
-from ...format.records import TagEntry
+from ...format.records import Boundary, TagEntry
 from ...format.segment_refs import SegmentReference
 from ...format.transactions import Link, Transaction, Void
 from ...log.files import LogFiles
@@ -22,9 +21,8 @@ from ...model.cuts import Cut, Head
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
 from ...parallel import in_order
-from .files import Kept
+from .files import Inventory, Kept
 from .findings import Finding, unreadable
-from .inventory import Inventory
 
 Ref = tuple[str, Head]
 

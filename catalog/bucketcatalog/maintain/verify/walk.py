@@ -21,21 +21,18 @@ from ...format.records import TagEntry
 from ...format.segment_refs import SegmentReference
 from ...format.segments import BlockPlace
 from ...format.transactions import event_of
-from ...log.boundaries import newest_of
-from ...log.entries import voids_of
+from ...log.entries import newest_of, voids_of
 from ...log.files import LogFiles
 from ...log.horizon import Horizon
 from ...model import paths
 from ...model.cuts import Cut, Head
 from ...parallel import in_order
 from ...state.tail import inline_actions
-from .blocks import check_block
-from .checkpoints import References, check_checkpoint, check_segment, read_checkpoints
+from .checkpoints import References, check_block, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
-from .files import Kept, gone_of_tag, is_reached, may_be_of_tag, refs_of, tagged_cuts
+from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, refs_of, tagged_cuts
 from .findings import Finding, unreadable, with_keys
-from .inventory import Inventory, inventory
 from .timelines import Ref, Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
 
 Tell = Callable[[str], None]

@@ -2,6 +2,8 @@
 
 Keys are asked for percent-encoded and left so: decoding costs only where something is encoded, and keys that are not UTF-8 survive it.
 Pages are asked for with the token of the page before, which servers answer faster than a listing that begins behind a key.
+
+Which server a client speaks to, named the same way from every machine.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from botocore.exceptions import ClientError
 
@@ -20,8 +22,25 @@ from ..wrappers import Wrapped
 from .calls import Calls
 from .failures import DENIED
 from .options import S3Options, split_url
-from .places import authority_of
 from .store import S3Store
+
+_AWS = "amazonaws.com"
+_PORTS = {"http": 80, "https": 443}
+
+
+def authority_of(calls: Calls) -> str:
+    """Host and port of the endpoint, without a port that the scheme implies; no request is made.
+
+    All regions of AWS are one authority, for a bucket's name is taken once in all of them; another partition of AWS is another one.
+    """
+    endpoint, partition = calls.server
+    found = urlsplit(endpoint)
+    host = (found.hostname or "").lower()
+    if host.endswith((f".{_AWS}", f".{_AWS}.cn")):
+        return f"s3.{_AWS}" if partition == "aws" else f"{partition}.s3.{_AWS}"
+    shown = f"[{host}]" if ":" in host else host
+    return shown if found.port in (None, _PORTS.get(found.scheme)) else f"{shown}:{found.port}"
+
 
 _ORDER = "bucketcatalog:order"
 _NO_SUCH_CALL = {"NotImplemented", "MethodNotAllowed"}

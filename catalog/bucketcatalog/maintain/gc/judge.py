@@ -1,4 +1,8 @@
-"""Pins: which versions a tag's cut has live, told by stamps alone, without reading that cut.
+"""Judging: which versions collection may forget, and whose data is needed. Pure functions of the state's rows.
+
+A version is a *candidate* if it ended at or before the table's limit, is not purged, and no tag has it live. It *needs* its data if it is
+live, ended later, is pinned by a tag, or belongs to somebody else (an external parent's); whether it is purged makes no difference, for
+whoever purged it by hand has not waited. Data that some candidate names and nothing needs is garbage.
 
 A version is live at a cut if the cut has its PUT and nothing that ends it. Of the events that end it the state knows the earliest, so what
 is said here is at least what is live there: the earliest end may be one that the cut lacks while it has a later one, or lie at a forked
@@ -16,11 +20,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.tags import tags_of
+from ...log.entries import tags_of
 from ...log.view import View
 from ...model.arrays import one_chunk
 from ...model.cuts import Cut
-from ...model.facts import NO_STAMP, Facts
+from ...model.facts import NO_STAMP, Facts, Kind
 
 Mask = npt.NDArray[np.bool_]
 
@@ -108,3 +112,30 @@ def _forked(view: View) -> frozenset[tuple[str, int]]:
     }
     floor = view.horizon.floor if view.horizon is not None else lambda _: 0
     return frozenset({at for at, count in known.items() if count > 1 or at[1] < floor(at[0])} | branches | late)
+
+
+FACT_NAMES = ("_kind", "_txn", "_seq", "_end_txn", "_end_seq", "_end_kind", "_purged")
+"""What is read of a version beside the columns of its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """For each row of some state whether it is a candidate, whether it needs its data, and whether a tag alone keeps it."""
+
+    candidates: Mask
+    needs: Mask
+    pinned: Mask
+
+
+def judge(facts: Facts, *, limit: int, pins: Pins, external: Mask) -> Judged:
+    """Judge the rows of a state; ``limit`` is in microseconds, ``external`` says which rows have an external parent."""
+    versions: Mask = facts.numbers("_kind") == Kind.VERSION
+    old = versions & (facts.numbers("_end_kind") > 0) & (facts.end_times() <= limit)
+    tagged = versions & old & pins.live(facts)
+    there = old & (facts.numbers("_purged") == 0)
+    return Judged(there & ~tagged, versions & (~old | tagged | external), there & tagged)
+
+
+def masked(values: pa.Array, mask: Mask) -> pa.Array:
+    """The values where the mask is true, without nulls, each once."""
+    return values.filter(pa.array(mask)).drop_null().unique()
