@@ -20,11 +20,11 @@ from bucketcatalog.format.checkpoints import (
     encode_checkpoint,
 )
 from bucketcatalog.format.definitions import core_tables
+from bucketcatalog.format.records import Link
 from bucketcatalog.format.sealing import digest, seal, seal_block, unseal
 from bucketcatalog.format.segments import SegmentBuilder
 from bucketcatalog.format.transactions import (
     Application,
-    Link,
     Transaction,
     action_of,
     decode_transaction,

@@ -23,8 +23,7 @@ from bucketcatalog.format.segments import BlockPlace
 from bucketcatalog.log import segments
 from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.state.contents import Contents
-from bucketcatalog.state.overlay import Part
-from bucketcatalog.state.plan import SLICE_ROWS, Slice
+from bucketcatalog.state.plan import SLICE_ROWS, Part, Slice
 from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import InvalidOption, StaleRead
-from bucketcatalog.format.transactions import Link, Void
+from bucketcatalog.format.records import Link, Void
 from bucketcatalog.maintain.gc import parents
 from bucketcatalog.maintain.gc.parents import Distinct
 from bucketcatalog.maintain.gc.reap import Find, Reaped, orphaned, reap

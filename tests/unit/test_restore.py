@@ -18,8 +18,7 @@ from bucketcatalog import (
     StaleRead,
     UnknownTable,
 )
-from bucketcatalog.format.records import Boundary
-from bucketcatalog.format.transactions import Link, Void
+from bucketcatalog.format.records import Boundary, Link, Void
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.timeline import MAX_SNAPSHOT_AGE
 from bucketcatalog.maintain.restore import Restored, plan_restore

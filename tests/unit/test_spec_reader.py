@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CatalogWarning
-from bucketcatalog.format.transactions import Link, Void
+from bucketcatalog.format.records import Link, Void
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.restore import restore
 from bucketcatalog.maintain.verify.findings import Severity

@@ -8,7 +8,8 @@ import pytest
 from bucketcatalog.model.facts import End, Facts, Kind, SortedFacts, transaction_table
 from bucketcatalog.model.keys import encode_key, shared_columns, without_leading
 from bucketcatalog.model.tables import Column, DataType, Table
-from bucketcatalog.state.overlay import Part, merged, told_apart
+from bucketcatalog.state.overlay import merged, told_apart
+from bucketcatalog.state.plan import Part
 
 KEY = Column(1, "k", DataType.STRING)
 TABLE = Table("t", (KEY, Column(2, "v", DataType.STRING)), ("k",))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog.errors import InvalidVersion
-from bucketcatalog.format.transactions import Link, Void
+from bucketcatalog.format.records import Link, Void
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.paths import transaction as transaction_path

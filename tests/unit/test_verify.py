@@ -21,7 +21,7 @@ from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head
-from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.plan import Part
 from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped

@@ -10,7 +10,8 @@ import pytest
 
 from bucketcatalog import CatalogWarning, ClockSkew, InvalidOption, UnsupportedFormat
 from bucketcatalog.format.checkpoints import encode_checkpoint
-from bucketcatalog.format.transactions import Link, Void, decode_transaction, encode_transaction
+from bucketcatalog.format.records import Link, Void
+from bucketcatalog.format.transactions import decode_transaction, encode_transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.clone import clone
 from bucketcatalog.maintain.verify.findings import Severity

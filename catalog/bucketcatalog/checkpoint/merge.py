@@ -34,8 +34,7 @@ from ..model.tables import Table
 from ..state.contents import TableBase
 from ..state.fold import Mask
 from ..state.orders import KeptOrders
-from ..state.overlay import Part
-from ..state.plan import SLICE_ROWS, PackedSlice, grouped
+from ..state.plan import SLICE_ROWS, PackedSlice, Part, grouped
 from ..state.read import read_slice
 from ..state.sums import KeptSums
 from ..store.base import Store

@@ -15,7 +15,9 @@ from ..v1 import log_pb2
 from .definitions import parse_definition
 from .records import (
     Boundary,
+    Link,
     TagEntry,
+    Void,
     boundary_message,
     boundary_of,
     cut_message,
@@ -25,10 +27,11 @@ from .records import (
     tag_message,
     tag_of,
     uuid_of,
+    void_message,
+    void_of,
 )
 from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
 from .segment_refs import SegmentReference, known_segments, segment_message
-from .transactions import Link, Void, void_message, void_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError, Message
 
 from ..errors import BucketCatalogError
-from ..model.coerce import surface_array
 from ..model.paths import uuid_text
+from ..model.render import surface_array
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import decode_block

@@ -10,6 +10,28 @@ from ..model.cuts import Cut, Head
 from ..v1 import log_pb2
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Names a transaction of the same timeline and fixes its content by its digest."""
+
+    revision: int
+    uuid: bytes
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """Names a transaction of any timeline that readers treat as absent."""
+
+    writer: str
+    link: Link
+
+    @property
+    def ref(self) -> tuple[str, Head]:
+        """Whose transaction it is, and where it stands."""
+        return self.writer, Head(self.link.revision, self.link.uuid)
+
+
 def cut_message(cut: Cut) -> Any:
     """The cut as a message."""
     message = log_pb2.Cut()
@@ -146,3 +168,18 @@ def boundary_of(message: Any, stamp: Stamp | None = None) -> Boundary:
         floors={floor.writer: floor.revision for floor in message.floors},
         stamp=stamp if stamp is not None else stamp_of(message.carried_by),
     )
+
+
+def void_message(void: Void) -> Any:
+    """The void as a message."""
+    link = void.link
+    return log_pb2.TransactionLink(writer=void.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
+
+
+def void_of(message: Any) -> Void:
+    """The void that a message holds."""
+    return Void(message.writer, _link_of(message))
+
+
+def _link_of(message: Any) -> Link:
+    return Link(message.revision, uuid_of(message), message.digest)

@@ -15,7 +15,21 @@ from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
 from .definitions import parse_definition
-from .records import Boundary, TagEntry, boundary_message, boundary_of, cut_message, cut_of, tag_message, tag_of, uuid_of
+from .records import (
+    Boundary,
+    Link,
+    TagEntry,
+    Void,
+    _link_of,
+    boundary_message,
+    boundary_of,
+    cut_message,
+    cut_of,
+    tag_message,
+    tag_of,
+    void_message,
+    void_of,
+)
 from .rows import decode_row, encode_row
 from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
 from .segment_refs import SegmentReference, known_segments, segment_message
@@ -32,28 +46,6 @@ _WIRE_KINDS = {
     EventKind.DELETE: log_pb2.EVENT_KIND_DELETE,
     EventKind.PURGE: log_pb2.EVENT_KIND_PURGE,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Names a transaction of the same timeline and fixes its content by its digest."""
-
-    revision: int
-    uuid: bytes
-    digest: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Void:
-    """Names a transaction of any timeline that readers treat as absent."""
-
-    writer: str
-    link: Link
-
-    @property
-    def ref(self) -> tuple[str, Head]:
-        """Whose transaction it is, and where it stands."""
-        return self.writer, Head(self.link.revision, self.link.uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +190,6 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
         message.required_features.append(BOUNDARY)
         message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
     return seal(message.SerializeToString(deterministic=True))
-
-
-def void_message(void: Void) -> Any:
-    """The void as a message."""
-    link = void.link
-    return log_pb2.TransactionLink(writer=void.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
-
-
-def void_of(message: Any) -> Void:
-    """The void that a message holds."""
-    return Void(message.writer, _link_of(message))
-
-
-def _link_of(message: Any) -> Link:
-    return Link(message.revision, uuid_of(message), message.digest)
 
 
 def decode_transaction(data: bytes, name: str) -> Transaction:

@@ -11,7 +11,7 @@ from ..model.arrays import one_chunk
 from ..model.facts import Facts
 from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
-from ..state.overlay import Part
+from ..state.plan import Part
 from ..state.read import read_slice
 from .compare import Look, Merger, Side, Step
 from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, keys_of, names_of, object_ids

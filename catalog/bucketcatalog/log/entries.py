@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..format.checkpoints import ApplicationResult, Checkpoint
-from ..format.records import Boundary, TagEntry
-from ..format.transactions import Link, Transaction, Void
+from ..format.records import Boundary, Link, TagEntry, Void
+from ..format.transactions import Transaction
 from ..model.cuts import Head
 from ..model.names import MAINTAINER_PREFIX
 

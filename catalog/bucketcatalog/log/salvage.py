@@ -16,7 +16,8 @@ from typing import Any
 from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
 from ..format.checkpoints import Checkpoint
 from ..format.losses import Losses, revision
-from ..format.transactions import Link, Transaction
+from ..format.records import Link
+from ..format.transactions import Transaction
 from ..model import paths
 from ..model.cuts import Head
 from ..store.base import Store

@@ -21,8 +21,9 @@ from ..errors import (
     StoreError,
 )
 from ..format.checkpoints import Checkpoint
+from ..format.records import Link
 from ..format.sealing import digest
-from ..format.transactions import Link, Transaction
+from ..format.transactions import Transaction
 from ..model import paths
 from ..model.cuts import Head
 from ..model.names import COMPACTOR_PREFIX

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
-from ..format.transactions import Transaction, Void
+from ..format.records import Void
+from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head
 from ..model.paths import LogFile
 from .coverage import Covered

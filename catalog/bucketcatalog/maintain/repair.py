@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
 from ..format.checkpoints import Checkpoint
-from ..format.transactions import Link, Void
+from ..format.records import Link, Void
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
 from ..log.discovery import newest_view

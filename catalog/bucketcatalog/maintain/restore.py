@@ -31,12 +31,11 @@ from ..log.entries import tags_of
 from ..log.versions import Version
 from ..log.view import View
 from ..model.arrays import Mask, one_chunk
-from ..model.coerce import surface_array
 from ..model.cuts import Cut
 from ..model.facts import Facts
 from ..model.keys import encode_keys
 from ..model.names import is_maintainer
-from ..model.render import output_schema, render
+from ..model.render import output_schema, render, surface_array
 from ..model.tables import Table
 from ..model.times import Time, shown_time
 from ..query.changes import changed_table, live_sides

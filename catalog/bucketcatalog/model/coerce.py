@@ -17,7 +17,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,26 +26,13 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows
 from . import arrays
-from .arrays import convert_list, convert_map
 from .keys import uuid_value
 from .minimums import refuse_value
 from .tables import UUID_STORAGE, Column, DataType, Shape, Table
+from .times import FIRST_TIME, LAST_TIME, micros
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
 _LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _INT_BITS = {DataType.INT32: (32, True), DataType.INT64: (64, True), DataType.UINT32: (32, False), DataType.UINT64: (64, False)}
-
-
-def micros(value: datetime.datetime) -> int:
-    """Microseconds since the epoch; a time without zone is UTC."""
-    aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
-    return (aware - _EPOCH) // _MICROSECOND
-
-
-FIRST_TIME = micros(datetime.datetime.min.replace(tzinfo=datetime.UTC))
-LAST_TIME = micros(datetime.datetime.max.replace(tzinfo=datetime.UTC))
-"""What a datetime can be, in microseconds: a time that nobody could show is refused."""
 
 
 def _text(column: Column, value: Any) -> str:
@@ -197,36 +183,6 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
                 next_step=f"Give every row {', '.join(table.key)}.",
             )
     return stored
-
-
-def surface_array(column: Column, values: pa.Array) -> pa.Array:
-    """A storage column as people see it."""
-    if column.implicit and values.null_count:
-        values = pc.fill_null(values, column.zero)
-    if values.type == column.surface_type:
-        return values
-    if column.shape is Shape.LIST:
-        return convert_list(values, partial(surface_array, _one(column)))
-    if column.shape is Shape.MAP:
-        key, item = column.children
-        return convert_map(values, partial(surface_array, key), partial(surface_array, item))
-    if column.type is DataType.UUID:
-        return arrays.to_text(values)
-    if column.type is DataType.ENUM:
-        return _symbols(column, values)
-    children = [surface_array(c, values.field(i)) for i, c in enumerate(column.children)]
-    fields = [pa.field(c.name, c.surface_type) for c in column.children]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null() if values.null_count else None)
-
-
-def _one(column: Column) -> Column:
-    return Column(column.number, column.name, column.type, children=column.children, symbols=column.symbols)
-
-
-def _symbols(column: Column, values: pa.Array) -> pa.Array:
-    numbers = pa.array([number for number, _ in column.symbols], pa.int32())
-    names = pa.array([name for _, name in column.symbols], pa.string())
-    return pc.coalesce(names.take(pc.index_in(values, value_set=numbers)), values.cast(pa.string()))
 
 
 Rows = npt.NDArray[np.int64]

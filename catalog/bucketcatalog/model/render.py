@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption
-from .arrays import one_chunk, to_text
-from .coerce import surface_array
+from . import arrays
+from .arrays import convert_list, convert_map, one_chunk, to_text
 from .facts import NO_STAMP, Facts, Stamps
-from .tables import END_TIME, TIMESTAMP, Column, Default, Table
+from .tables import END_TIME, TIMESTAMP, Column, DataType, Default, Shape, Table
 
 DELETED_AT = END_TIME.name
 REQUESTED = {
@@ -122,3 +123,33 @@ def _requested(facts: Facts, name: str) -> pa.Array:
     if name == "_version":
         return version_names(facts.uuids.take(position), facts.column("_seq"))
     return one_chunk(facts.transactions.column(name.removeprefix("_"))).take(position)
+
+
+def surface_array(column: Column, values: pa.Array) -> pa.Array:
+    """A storage column as people see it."""
+    if column.implicit and values.null_count:
+        values = pc.fill_null(values, column.zero)
+    if values.type == column.surface_type:
+        return values
+    if column.shape is Shape.LIST:
+        return convert_list(values, partial(surface_array, _one(column)))
+    if column.shape is Shape.MAP:
+        key, item = column.children
+        return convert_map(values, partial(surface_array, key), partial(surface_array, item))
+    if column.type is DataType.UUID:
+        return arrays.to_text(values)
+    if column.type is DataType.ENUM:
+        return _symbols(column, values)
+    children = [surface_array(c, values.field(i)) for i, c in enumerate(column.children)]
+    fields = [pa.field(c.name, c.surface_type) for c in column.children]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null() if values.null_count else None)
+
+
+def _one(column: Column) -> Column:
+    return Column(column.number, column.name, column.type, children=column.children, symbols=column.symbols)
+
+
+def _symbols(column: Column, values: pa.Array) -> pa.Array:
+    numbers = pa.array([number for number, _ in column.symbols], pa.int32())
+    names = pa.array([name for _, name in column.symbols], pa.string())
+    return pc.coalesce(names.take(pc.index_in(values, value_set=numbers)), values.cast(pa.string()))

@@ -6,7 +6,12 @@ import datetime
 import re
 
 from ..errors import InvalidOption, InvalidTime
-from .coerce import LAST_TIME, micros
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
 
 Time = str | datetime.datetime
 Age = str | int | datetime.timedelta
@@ -83,3 +88,16 @@ def parse_causal(text: str) -> tuple[str | None, int] | None:
         return None, int(text)
     match = _CAUSAL.fullmatch(text)
     return (match["writer"], int(match["revision"])) if match else None
+
+
+def micros(value: datetime.datetime) -> int:
+    """Microseconds since the epoch; a time without zone is UTC."""
+    aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+    return (aware - _EPOCH) // _MICROSECOND
+
+
+FIRST_TIME = micros(datetime.datetime.min.replace(tzinfo=datetime.UTC))
+
+
+LAST_TIME = micros(datetime.datetime.max.replace(tzinfo=datetime.UTC))
+"""What a datetime can be, in microseconds: a time that nobody could show is refused."""

@@ -24,8 +24,7 @@ from ..model.render import output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
 from ..state.contents import TableBase
 from ..state.fold import Mask
-from ..state.overlay import Part
-from ..state.plan import Slice
+from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
 from ..state.tail import every_event
 from ..store.base import Store

@@ -12,7 +12,7 @@ import warnings
 from ..errors import CatalogWarning, CorruptionError, ForkDetected
 from ..format.definitions import core_tables
 from ..format.evolution import merge
-from ..format.transactions import Void
+from ..format.records import Void
 from ..log.discovery import Known, look
 from ..log.files import LogFiles
 from ..log.salvage import salvaged

@@ -22,7 +22,7 @@ from ..model.render import output_schema, render
 from ..model.tables import DataType
 from ..state.conditions import raw_text, stored_condition
 from ..state.contents import TableBase
-from ..state.overlay import Part
+from ..state.plan import Part
 from ..state.read import read_slice
 
 _SLICE = 8_192

@@ -23,7 +23,7 @@ from ..model.tables import TIMESTAMP, Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..state.conflicts import CONFLICTS, conflicts
 from ..state.contents import Contents
-from ..state.overlay import Part
+from ..state.plan import Part
 from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
 from .damage import DAMAGE, damage

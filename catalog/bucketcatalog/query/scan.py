@@ -20,8 +20,7 @@ from ..parallel import in_order
 from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
 from ..state.contents import TableBase
 from ..state.orders import Narrowed, narrowed_to
-from ..state.overlay import Part
-from ..state.plan import Slice
+from ..state.plan import Part, Slice
 from ..state.read import places_read, read_pieces
 
 BATCH_ROWS = 65_536

@@ -19,7 +19,7 @@ from ..model.names import several
 from ..model.render import output_schema, render
 from ..state.conditions import Where
 from ..state.contents import Contents
-from ..state.overlay import Part
+from ..state.plan import Part
 from .listing import Page, list_page
 from .metadata import METADATA_TABLES, MetadataScan
 from .scan import Scan

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOption
 from ..model.arrays import comparable
-from ..model.coerce import storage_value, surface_array
+from ..model.coerce import storage_value
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, prefix_range
+from ..model.render import surface_array
 from ..model.tables import END_TIME, KEY_TYPES, Column, DataType, Shape, Table
 
 _ORDERED = KEY_TYPES | {DataType.FLOAT, DataType.DOUBLE}

@@ -5,111 +5,33 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..cache import Recent
-from ..errors import CorruptionError, UnknownTable, UnsupportedFormat
+from ..errors import UnknownTable
 from ..format.blocks import BlockClass, Purpose
 from ..format.checkpoints import Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
-from ..format.losses import Losses
-from ..format.segment_refs import Run, SegmentReference, held_by_segment
+from ..format.segment_refs import Run, SegmentReference
 from ..format.segments import BlockPlace
 from ..log.files import LogFiles
-from ..log.pruned import telling_of_prunes
-from ..log.segments import Blocks, Filters, read_index, read_index_and_filters
+from ..log.segments import Blocks
 from ..log.view import View
-from ..model.bloom import Hashes, hash_keys
 from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange
-from ..model.paths import segment as segment_path
 from ..model.tables import Table
-from ..store.base import Store
-from .indexes import BlockRun, StoredRun, runs_by_table
-from .overlay import Part
-from .plan import SLICE_ROWS, EventBlock, Levels, Slice, for_keys, plan_slices
+from .indexes import IndexCache, StoredRun, WantedKeys
+from .plan import SLICE_ROWS, EventBlock, Levels, Part, Slice, for_keys, plan_slices
 from .read import empty_rows, read_slice
 from .tail import Action, event_blocks, inline_actions, inline_facts
 
-_KEPT_FILTER_BYTES = 128 << 20
 _FEW_KEYS = 64
 _KEYS_OF_A_SLICE = 8_192
 """Few keys are looked for one by one, more of them together: a block that holds several is read once."""
-
-
-class IndexCache:
-    """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows.
-
-    With ``losses`` an index that cannot be read is noted there and has no blocks.
-    """
-
-    def __init__(self, store: Store, database: str, losses: Losses | None = None) -> None:
-        self.losses = losses
-        self._store = store
-        self._database = database
-        self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
-        self._filters: Recent[bytes, Filters] = Recent(_KEPT_FILTER_BYTES, _size)
-
-    def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
-        """The blocks of a table and class in a segment."""
-        try:
-            return self._strict(reference, table, block_class)
-        except (CorruptionError, UnsupportedFormat) as error:
-            if self.losses is None:
-                raise
-            self.losses.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
-            return BlockRun(block_class, ())
-
-    def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
-        if reference.uuid not in self._runs:
-            with telling_of_prunes(self._store):
-                self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
-        try:
-            return self._runs[reference.uuid][table, block_class]
-        except KeyError:
-            raise CorruptionError(
-                f"{held_by_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
-                next_step="Restore the checkpoint from a copy of the store.",
-            ) from None
-
-    def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
-        """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
-        filters = self._filters.get(reference.uuid)
-        if filters is None:
-            try:
-                with telling_of_prunes(self._store):
-                    places, filters = read_index_and_filters(self._store, self._database, reference)
-            except (CorruptionError, UnsupportedFormat):
-                if self.losses is None:
-                    raise
-                return self.run(reference, table, block_class).holding(wanted.keys)
-            self._runs[reference.uuid] = runs_by_table(places)
-            self._filters.put(reference.uuid, filters)
-        found = filters.get((table, block_class))
-        keys = wanted.keys if found is None else wanted.keys.filter(pa.array(found.may_hold(wanted.hashes)))
-        return self.run(reference, table, block_class).holding(keys)
-
-
-def _size(filters: Filters) -> int:
-    return sum(each.words.nbytes for each in filters.values())
-
-
-@dataclass(frozen=True)
-class WantedKeys:
-    """Encoded keys that are asked for, sorted and distinct."""
-
-    keys: pa.Array
-
-    @cached_property
-    def hashes(self) -> Hashes:
-        """What filters know the keys by."""
-        return hash_keys(self.keys)
 
 
 Stored = tuple[SegmentReference, Run]

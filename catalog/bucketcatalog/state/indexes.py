@@ -12,10 +12,74 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..errors import CorruptionError
+from ..cache import Recent
+from ..errors import CorruptionError, UnsupportedFormat
 from ..format.blocks import BlockClass
+from ..format.losses import Losses
+from ..format.segment_refs import SegmentReference, held_by_segment
 from ..format.segments import BlockPlace
+from ..log.pruned import telling_of_prunes
+from ..log.segments import Filters, read_index, read_index_and_filters
+from ..model.bloom import Hashes, hash_keys
 from ..model.keys import KeyRange, lower_bound
+from ..model.paths import segment as segment_path
+from ..store.base import Store
+
+_KEPT_FILTER_BYTES = 128 << 20
+
+
+class IndexCache:
+    """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows.
+
+    With ``losses`` an index that cannot be read is noted there and has no blocks.
+    """
+
+    def __init__(self, store: Store, database: str, losses: Losses | None = None) -> None:
+        self.losses = losses
+        self._store = store
+        self._database = database
+        self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
+        self._filters: Recent[bytes, Filters] = Recent(_KEPT_FILTER_BYTES, _size)
+
+    def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
+        """The blocks of a table and class in a segment."""
+        try:
+            return self._strict(reference, table, block_class)
+        except (CorruptionError, UnsupportedFormat) as error:
+            if self.losses is None:
+                raise
+            self.losses.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
+            return BlockRun(block_class, ())
+
+    def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
+        if reference.uuid not in self._runs:
+            with telling_of_prunes(self._store):
+                self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
+        try:
+            return self._runs[reference.uuid][table, block_class]
+        except KeyError:
+            raise CorruptionError(
+                f"{held_by_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
+                next_step="Restore the checkpoint from a copy of the store.",
+            ) from None
+
+    def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
+        """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
+        filters = self._filters.get(reference.uuid)
+        if filters is None:
+            try:
+                with telling_of_prunes(self._store):
+                    places, filters = read_index_and_filters(self._store, self._database, reference)
+            except (CorruptionError, UnsupportedFormat):
+                if self.losses is None:
+                    raise
+                return self.run(reference, table, block_class).holding(wanted.keys)
+            self._runs[reference.uuid] = runs_by_table(places)
+            self._filters.put(reference.uuid, filters)
+        found = filters.get((table, block_class))
+        keys = wanted.keys if found is None else wanted.keys.filter(pa.array(found.may_hold(wanted.hashes)))
+        return self.run(reference, table, block_class).holding(keys)
+
 
 _FEW_KEYS = 64
 
@@ -89,3 +153,19 @@ def runs_by_table(places: Iterable[BlockPlace]) -> dict[tuple[str, BlockClass], 
             )
         run.append(place)
     return {(table, block_class): BlockRun(block_class, tuple(run)) for (table, block_class), run in grouped.items()}
+
+
+def _size(filters: Filters) -> int:
+    return sum(each.words.nbytes for each in filters.values())
+
+
+@dataclass(frozen=True)
+class WantedKeys:
+    """Encoded keys that are asked for, sorted and distinct."""
+
+    keys: pa.Array
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """What filters know the keys by."""
+        return hash_keys(self.keys)

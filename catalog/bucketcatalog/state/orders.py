@@ -30,8 +30,7 @@ from ..parallel import in_order
 from .conditions import Between, Stored, Where, key_ranges
 from .contents import TableBase
 from .indexes import StoredRun, holds_one
-from .overlay import Part
-from .plan import Slice, for_keys
+from .plan import Part, Slice, for_keys
 from .read import ending_keys, places_read
 
 RUN_ROWS = 1 << 19

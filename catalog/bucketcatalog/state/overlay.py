@@ -7,7 +7,6 @@ that the cost of a read follows what lies over the base, beside one copy of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +18,10 @@ from ..model.facts import NO_STAMP, Facts, Kind, SortedFacts, concat
 from ..model.keys import encode_keys, lower_bound
 from ..model.tables import Table
 from .fold import Mask, fold
+from .plan import Part
 
 _FEW = 64
 """Keys that are looked for one by one; more of them are sorted into the others."""
-
-
-class Part(Enum):
-    """Which rows of the state a reader wants."""
-
-    LIVE = "live"
-    TOMBSTONES = "tombstones"
-    EVERYTHING = "everything"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import accumulate
 
 import pyarrow as pa
@@ -25,7 +26,15 @@ from ..model.facts import SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange, span
 from ..model.tables import Table
 from .indexes import StoredRun, holds_one
-from .overlay import Part
+
+
+class Part(Enum):
+    """Which rows of the state a reader wants."""
+
+    LIVE = "live"
+    TOMBSTONES = "tombstones"
+    EVERYTHING = "everything"
+
 
 SLICE_ROWS = 65_536
 _BYTES_A_ROW = 64

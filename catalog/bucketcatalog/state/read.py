@@ -27,8 +27,8 @@ from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from ..model.tables import Table
-from .overlay import Over, Part, merged, told_apart
-from .plan import Slice, narrowed
+from .overlay import Over, merged, told_apart
+from .plan import Part, Slice, narrowed
 from .tail import read_events
 
 

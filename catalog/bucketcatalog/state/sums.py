@@ -25,13 +25,12 @@ from ..format.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_bloc
 from ..format.segment_refs import beside
 from ..log.segments import read_block
 from ..model.arrays import EXACT, exact_sum, hexadecimal, one_chunk
-from ..model.coerce import surface_array
 from ..model.facts import NO_TRANSACTIONS, Facts
 from ..model.keys import encode_keys
+from ..model.render import surface_array
 from ..model.tables import Column, DataType, Sum, Table
 from .contents import TableBase
-from .overlay import Part
-from .plan import Slice, for_keys
+from .plan import Part, Slice, for_keys
 from .read import read_slice, touched_keys
 
 SUMS = pa.schema(

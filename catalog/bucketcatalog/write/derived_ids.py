@@ -19,7 +19,7 @@ from ..model.facts import NO_STAMP, Facts, Kind
 from ..model.keys import encode_key, encode_keys
 from ..model.tables import UUID_STORAGE, Column, Default, Table
 from ..query.snapshot import Snapshot
-from ..state.overlay import Part
+from ..state.plan import Part
 
 NAMESPACE = uuid5(bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8"), b"urn:bucketcatalog:incarnation:v1")
 """In the namespace for URLs (RFC 9562, 6.6)."""

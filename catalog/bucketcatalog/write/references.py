@@ -27,7 +27,7 @@ from ..model.render import version_names
 from ..model.tables import Column, DataType, Table
 from ..model.times import shown_time
 from ..query.snapshot import Snapshot
-from ..state.overlay import Part
+from ..state.plan import Part
 from .staging import OwnEvents
 from .targets import VERSION_COLUMN, Targets, parse_versions
 

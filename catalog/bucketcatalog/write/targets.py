@@ -17,7 +17,7 @@ from ..model.facts import Facts
 from ..model.keys import encode_key, encode_keys
 from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
-from ..state.overlay import Part
+from ..state.plan import Part
 from .staging import Left, OwnEvents
 
 VERSION_COLUMN = "_version"

@@ -9,9 +9,9 @@ from typing import Protocol, Self
 
 from .. import clock
 from ..errors import ClosedWriter, InvalidOption
-from ..format.records import Boundary, TagEntry
+from ..format.records import Boundary, TagEntry, Void
 from ..format.segment_refs import SegmentReference
-from ..format.transactions import Application, Transaction, Void
+from ..format.transactions import Application, Transaction
 from ..log.timeline import OwnTimeline
 from ..model.cuts import Cut
 from ..model.events import EventKind

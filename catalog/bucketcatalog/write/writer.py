@@ -18,8 +18,8 @@ from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
 from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
 from ..format.checkpoints import ApplicationResult, Checkpoint
-from ..format.records import Boundary
-from ..format.transactions import Application, Link, Void, encode_transaction
+from ..format.records import Boundary, Link, Void
+from ..format.transactions import Application, encode_transaction
 from ..log.entries import latest_results
 from ..log.timeline import Limits, OwnTimeline
 from ..log.versions import Version

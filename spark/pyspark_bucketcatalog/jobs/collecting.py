@@ -38,7 +38,7 @@ from bucketcatalog.maintain.gc.data import Callback, Deleter, deleter_for
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
-from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.plan import Part
 from bucketcatalog.write.references import by_space
 from bucketcatalog.write.writer import Writer
 

@@ -23,8 +23,7 @@ from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.tables import Column, Table
 from bucketcatalog.state.contents import TableBase
 from bucketcatalog.state.orders import plan_ended
-from bucketcatalog.state.overlay import Part
-from bucketcatalog.state.plan import PackedSlice, Slice, grouped
+from bucketcatalog.state.plan import PackedSlice, Part, Slice, grouped
 from bucketcatalog.state.read import read_pieces
 from bucketcatalog.store import Store
 

@@ -16,7 +16,7 @@ from bucketcatalog.maintain.gc.reap import BATCH, Reaped, orphan_schema, orphane
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
-from bucketcatalog.state.overlay import Part
+from bucketcatalog.state.plan import Part
 
 from .checkpointing import Place
 from .executors import SliceTask, frame, packed_rows, slice_tasks

@@ -18,7 +18,7 @@ from ...model.render import output_schema, render
 from ...model.tables import Column, Table
 from ...state.contents import Contents, TableBase
 from ...state.orders import plan_ended
-from ...state.overlay import Part
+from ...state.plan import Part
 from ...write.references import ids, references, stored_column
 from .judge import Mask, Pins, judge, masked
 from .parents import Distinct, ParentIds, external_column, parent_ids, states

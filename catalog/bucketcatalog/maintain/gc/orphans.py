@@ -28,7 +28,7 @@ from ...model.render import output_schema, render
 from ...model.tables import DataType, Table
 from ...parallel import in_order
 from ...query.snapshot import Snapshot
-from ...state.overlay import Part
+from ...state.plan import Part
 from ...store.base import ObjectInfo, Store, UnfinishedPut
 from .collect import known_boundary
 from .data import Place, Template

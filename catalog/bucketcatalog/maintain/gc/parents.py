@@ -18,8 +18,7 @@ from ...model.facts import Facts, Kind
 from ...model.tables import Column, DataType, Shape, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableBase
-from ...state.overlay import Part
-from ...state.plan import Slice
+from ...state.plan import Part, Slice
 from ...state.read import read_pieces
 from ...write.references import ids, stored_column
 from .judge import FACT_NAMES, Mask, masked

@@ -20,7 +20,7 @@ from ...model.facts import Facts
 from ...model.render import output_schema, render
 from ...model.tables import Table
 from ...query.snapshot import Snapshot
-from ...state.overlay import Part
+from ...state.plan import Part
 from ...state.tail import every_event
 from ...write.references import ids
 from ...write.transaction import WriteTransaction

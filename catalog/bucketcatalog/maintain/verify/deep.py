@@ -36,7 +36,7 @@ from ...model.tables import Table
 from ...parallel import in_order
 from ...state import orders, sums
 from ...state.contents import Contents, TableBase
-from ...state.overlay import Part
+from ...state.plan import Part
 from ...state.read import empty_rows, read_slice
 from .findings import Finding
 

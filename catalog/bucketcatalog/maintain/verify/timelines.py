@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ...errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ...format.checkpoints import Definition
 from ...format.losses import revision
-from ...format.records import Boundary, TagEntry
+from ...format.records import Boundary, Link, TagEntry, Void
 from ...format.segment_refs import SegmentReference
-from ...format.transactions import Link, Transaction, Void
+from ...format.transactions import Transaction
 from ...log.files import LogFiles
 from ...log.timeline import MAX_CLOCK_SKEW
 from ...model.cuts import Cut, Head
