@@ -12,7 +12,7 @@ import typer
 
 import bucketcatalog
 from bucketcatalog import errors
-from bucketcatalog.cli.app import app
+from bucketcatalog.cli.commands import app
 from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.maintain.verify.findings import SORTS
 from bucketcatalog.store import remote

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.cli.app import run
+from bucketcatalog.cli import run
 from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, StoreUnreachable
 from bucketcatalog.harvest import BATCH_ROWS, harvest, open_source
 from bucketcatalog.harvest.scope import Scope

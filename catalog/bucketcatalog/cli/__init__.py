@@ -1,4 +1,4 @@
-"""The command line. ``app`` runs commands and turns errors into exit codes; each group of commands has a module; ``output`` alone prints.
+"""The command line of this package: the program ``bucketcatalog``. ``commands`` puts it together; each group of commands has a module.
 
 Exit codes: 0, 1 (the operation failed; one line on standard error with the error's code and the next step), 2 (wrong usage). With
 ``--json`` standard output has one JSON document or JSON lines and nothing else.
@@ -6,27 +6,28 @@ Exit codes: 0, 1 (the operation failed; one line on standard error with the erro
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
-
-from ..console.codes import INTERRUPTED
 
 __all__ = ["main", "run"]
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code, and raises nothing."""
-    from .app import run as run_command
+    from ..console.app import run as run_program
+    from .commands import NAME, app
 
-    return run_command(arguments)
+    return run_program(app, arguments, name=NAME)
 
 
 def main() -> None:
     """The entry point of the program ``bucketcatalog``."""
     try:
         # Imported here: it takes a second, in which people change their minds.
-        from .app import main as run_program
+        from ..console.app import main as run_program
+        from .commands import NAME, app
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
-        sys.exit(INTERRUPTED)
-    run_program()
+        sys.exit(128 + signal.SIGINT)  # as shells have it
+    run_program(app, name=NAME)

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from pyspark.sql import SparkSession
 
-from bucketcatalog.cli.app import main
 from bucketcatalog.cli.checkpoint import print_checkpoint
 from bucketcatalog.cli.gc import DataOption, DataUrl, Force, OlderThan, collected_facts, refuse_problems
+from bucketcatalog.console.app import main, program
 from bucketcatalog.console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
 from bucketcatalog.console.output import print_facts
 from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
@@ -16,14 +16,7 @@ from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
 from .. import jobs
 from .checkpointing import MOST_TASKS
 
-app = typer.Typer(
-    help="Work on a catalog that Spark's executors do.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = program(help="Work on a catalog that Spark's executors do.")
 
 
 @app.callback()
@@ -130,4 +123,4 @@ def reap(
 
 
 if __name__ == "__main__":
-    main(app, "python -m pyspark_bucketcatalog.jobs")
+    main(app, name="python -m pyspark_bucketcatalog.jobs")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.cli import app, harvest, run
+from bucketcatalog.cli import commands, harvest, run
 
 from .conftest import Cli, Past
 
-COMMANDS = sorted(info.name for info in app.app.registered_commands if info.name)
+COMMANDS = sorted(info.name for info in commands.app.registered_commands if info.name)
 ROOT = Path(__file__).parents[3]
 
 
@@ -236,7 +236,7 @@ def test_an_interrupt_of_the_start_is_one_line_too() -> None:
         "import sys\n"
         "class Interrupting:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'bucketcatalog.cli.app': raise KeyboardInterrupt\n"
+        "        if name == 'bucketcatalog.cli.commands': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupting())\n"
         "from bucketcatalog.cli import main\n"
         "main()\n"

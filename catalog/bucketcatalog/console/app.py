@@ -1,4 +1,7 @@
-"""Runs a command and turns whatever ends it into an exit code: 0, 1 for a failed operation, 2 for wrong usage."""
+"""Runs a command and turns whatever ends it into an exit code: 0, 1 for a failed operation, 2 for wrong usage.
+
+Every program that has commands is run here: ``bucketcatalog``, and the jobs on Spark.
+"""
 
 from __future__ import annotations
 
@@ -6,81 +9,45 @@ import errno
 import logging
 import os
 import shlex
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, TextIO
+from typing import TextIO
 
 import typer
 
 from .. import clock
-from ..console.codes import INTERRUPTED
-from ..console.output import PipeClosed, visible
 from ..errors import BucketCatalogError, CatalogWarning, UsageError
 from ..store.filesystem import next_step
 from ..store.secrets import Secrets, has_cut_password
-from . import changes, checkpoint, dump, gc, harvest, info, ls, metadata, prune, restore, tag, verify
+from .output import PipeClosed, visible
 
-NAME = "bucketcatalog"
+INTERRUPTED = 128 + signal.SIGINT
+"""As shells have it for a program that Ctrl-C ended."""
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
 _SECRET = ("--storage-option", "--source-option", "--data-option", "--target-option")
 
-app = typer.Typer(
-    name=NAME,
-    help="The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else.",
-    epilog="A time is ISO 8601 (without zone: UTC) or @ and microseconds since the epoch. A version is a snapshot's version, "
-    "WRITER@REVISION, a tag, or a revision where there is one writer.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+def program(*, help: str, name: str | None = None, epilog: str | None = None) -> typer.Typer:
+    """Something to add commands to, which then looks and behaves as all of this package's programs do."""
+    return typer.Typer(
+        name=name,
+        help=help,
+        epilog=epilog,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        try:
-            found = version("bucketcatalog")
-        except PackageNotFoundError:
-            found = "unknown"
-        typer.echo(f"bucketcatalog {found}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""
-
-
-for _group in (
-    harvest,
-    info,
-    ls,
-    metadata,
-    changes,
-    checkpoint,
-    tag,
-    restore,
-    verify,
-    gc,
-    prune,
-    dump,
-):
-    for _name, _command in _group.COMMANDS.items():
-        app.command(_name)(_command)
-
-
-def run(arguments: Sequence[str], commands: typer.Typer = app, name: str = NAME) -> int:
+def run(commands: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
     """Run one of the commands of the program ``name``; returns its exit code, and raises nothing."""
     with warnings.catch_warnings(), _telling_of_waits():
         warnings.showwarning = _Warnings().show
@@ -105,10 +72,10 @@ def run(arguments: Sequence[str], commands: typer.Typer = app, name: str = NAME)
             return 1
 
 
-def main(commands: typer.Typer = app, name: str = NAME) -> None:
-    """The entry point of the program ``bucketcatalog``, or of another that has commands."""
+def main(commands: typer.Typer, *, name: str) -> None:
+    """The entry point of the program ``name``."""
     _open_standard_streams()
-    code = run(sys.argv[1:], commands, name)
+    code = run(commands, sys.argv[1:], name=name)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
