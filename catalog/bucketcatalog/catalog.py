@@ -1,28 +1,133 @@
-"""The catalog: the way in."""
+"""The catalog: the way in, to reading, to writing, and to what maintainers do.
+
+``Catalog`` opens what a url leads to and hands on what is asked of it: ``query`` answers, ``write`` commits, ``maintain`` keeps house.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
-from .log.ancestry import between, version_view
-from .log.entries import without_voided
+from . import clock
+from .log.ancestry import version_view
+from .log.files import LogFiles
+from .log.timeline import DEFAULT_LIMITS, Limits
 from .log.versions import Version, without_naming_tags
-from .maintaining import Maintained
+from .maintain.clone import Cloned, clone
+from .maintain.gc.collect import GRACE, Collected, InProcess, Workers, check_grace, collect, dry_run_of
+from .maintain.gc.data import Callback, Deleter, Place, deleter_of
+from .maintain.gc.orphans import Orphan, namer_of, orphans
+from .maintain.gc.reap import Find, Reaped, reap
+from .maintain.prune import PruneResult, Pruning
+from .maintain.repair import Repair, Repairer
+from .maintain.restore import Restored, plan_restore, restore
+from .maintain.retention import Retention
+from .maintain.verify.findings import Finding
+from .maintain.verify.walk import verify
 from .model.cuts import Cut
-from .opening import DEFAULT_DATABASE
-from .query.changes import Changes, Diff, changed_table, refuse_reversed
+from .model.names import MAINTAINER_PREFIX, database_name, host_writer, maintainer_id, several, tag_name, writer_id
+from .model.tables import Table
+from .model.times import Age, Time, age_micros
+from .query.changes import Changes, Diff, changed_table, changes_between
+from .query.database import Database, databases_in, declared, require
 from .query.info import Information, describe
 from .query.snapshot import Snapshot
+from .store import Store
+from .store.open import store_at
+from .write.tags import Tag
+from .write.writer import Writer
 
-__all__ = ["DEFAULT_DATABASE", "Catalog"]
+DEFAULT_DATABASE = "default"
 
 
-class Catalog(Maintained):
+class Catalog:
     """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``.
 
-    Opening one reads nothing and creates nothing.
+    Opening one reads nothing and creates nothing. Whatever deletes is a dry run unless it is told otherwise.
     """
+
+    def __init__(self, url: str | os.PathLike[str] | Store, *, storage_options: Mapping[str, Any] | None = None) -> None:
+        self.store: Store = store_at(url, storage_options)
+        self._registered: dict[str, Table] = {}
+        self._databases: dict[str, Database] = {}
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.url!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_databases": {}}
+
+    @property
+    def url(self) -> str:
+        """Where the catalog is; never holds credentials."""
+        return self.store.url
+
+    def database(self, name: str) -> Database:
+        """A database, whether or not there is anything in it."""
+        return self._databases.setdefault(name, Database(self.store, database_name(name), self._registered))
+
+    def databases(self) -> list[str]:
+        """The databases there are; a request for each writer and one for each database."""
+        return databases_in(self.store)
+
+    def resolve_database(self, database: str | None) -> str:
+        """The database to read: the one named, else the only one there is."""
+        if database is not None:
+            return database_name(database)
+        names = self.databases()
+        if len(names) != 1:
+            require(self.url, names, None)
+        return names[0]
+
+    def require(self) -> None:
+        """``CatalogNotFound`` where nothing at the place is a catalog."""
+        if not (names := self.databases()):
+            require(self.url, names, None)
+
+    def register(self, tables: ModuleType | Iterable[Any] | Any) -> list[str]:
+        """Make the tables of a compiled ``.proto`` (a module, a message class, or several) known to this catalog's writers.
+
+        Returns their names. ``IncompatibleTable`` where a message is no table or contradicts one of the same name.
+        """
+        added = declared(tables, self._registered)
+        self._registered.update((table.name, table) for table in added)
+        return [table.name for table in added]
+
+    def writer(
+        self,
+        writer: str,
+        *,
+        database: str = DEFAULT_DATABASE,
+        clock: Callable[[], int] = clock.now_us,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Writer:
+        """Open a writer id in a database for commits. One process at a time may hold it.
+
+        ``clock`` gives the time in microseconds. ``ForeignBranch`` where the id's timeline is forked beyond one stray transaction.
+        """
+        return Writer(self.database(database), writer_id(writer), clock, limits)
+
+    def snapshot(
+        self,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        strict: bool = False,
+        ignore_corruption: bool = False,
+    ) -> Snapshot:
+        """The database now, at a time, or at a version. ``strict`` makes an open fork an error instead of a warning.
+
+        With ``ignore_corruption`` damaged and missing files are no errors: the rest is read; the snapshot's ``missing`` says what is not.
+        """
+        name = self.resolve_database(database)
+        snapshot = self.database(name).snapshot(timestamp, version, strict=strict, ignore_corruption=ignore_corruption)
+        if not snapshot.cut.heads:
+            require(self.url, self.databases(), name)
+        return snapshot
 
     def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
         """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""
@@ -42,11 +147,8 @@ class Catalog(Maintained):
         """
         with without_naming_tags():  # a tag keeps a state, and no events
             later = self.snapshot(database=database, version=end)
-            since = self._from(later, start).view
-            transactions = without_voided(between(later.files, since, later.cut), later.view.voids)
-        found = Changes(self.store, changed_table(later, table), list(transactions))
-        refuse_reversed(found, since.cut, later.cut)
-        return found
+            since = self._from(later, start)
+            return changes_between(since, later, table)
 
     def diff(
         self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None
@@ -54,6 +156,232 @@ class Catalog(Maintained):
         """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now)."""
         later = self.snapshot(database=database, version=end)
         return Diff(self._from(later, start), later, changed_table(later, table))
+
+    def tag(
+        self,
+        name: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        replace: bool = False,
+    ) -> Tag:
+        """Give a name to the cut of now, of a time, or of a version: wherever a version is taken, the name can be given from then on.
+
+        It is committed by a maintainer, by default this machine's; see ``Writer.tag``.
+        """
+        tag_name(name)
+        with self._maintainer(database, writer) as held:
+            return held.tag(name, timestamp=timestamp, version=version, replace=replace)
+
+    def drop_tag(self, name: str, *, database: str | None = None, writer: str | None = None) -> Tag:
+        """Take a name back from its cut; see ``Writer.drop_tag``."""
+        tag_name(name)
+        with self._maintainer(database, writer) as held:
+            return held.drop_tag(name)
+
+    def restore(
+        self,
+        table: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        dry_run: bool = False,
+        skip_collected: bool = False,
+    ) -> Restored:
+        """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
+
+        It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
+        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended.
+        """
+        if dry_run:
+            return plan_restore(self._existing(database), table, timestamp, version)
+        with self._maintainer(database, writer) as held:
+            return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
+
+    def clone(
+        self,
+        target: str | os.PathLike[str] | Store,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Cloned:
+        """Write the state of now, of a time or of a version as a catalog of its own, without the history before it.
+
+        Data files stay where they are: a tag, given by a maintainer of this catalog, keeps those of the version. ``storage_options`` are
+        the target's. ``TargetNotEmpty`` where the database is there already; a clone that was interrupted is finished.
+        """
+        place = store_at(target, storage_options)
+        with self._maintainer(database, writer) as held:
+            return clone(self.database(held.database), held, place, timestamp, version)
+
+    def collect(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        deleter: Callback | None = None,
+        data_url: str | None = None,
+        data_options: Mapping[str, Any] | None = None,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+        workers: Callable[[Deleter | None], Workers] = InProcess,
+    ) -> Collected:
+        """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
+
+        A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
+        ``collection``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data is gone;
+        or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
+        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of a deleter
+        who does the work, by default this process.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        place = Place.given_by(data_url, data_options, self.store)
+        given = deleter_of(deleter, place)
+        opened = self._existing(database)
+        by = maintainer_id(writer)
+        if place is not None:
+            namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
+        if dry_run:
+            return dry_run_of(opened.look(), workers(given), grace)
+        with self._maintainer(opened.name, by, clock) as held:
+            return collect(opened.look, held, workers(given), grace, force=force)
+
+    def reap(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+        find: Find | None = None,
+    ) -> Reaped:
+        """End the rows whose parent has ended, such as the objects of deleted buckets; without ``dry_run=False`` only count them.
+
+        ``find`` finds a table's rows of some parents, by default in this process.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        opened = self._existing(database)
+        if dry_run:
+            return reap(opened.look, None, grace, find)
+        with self._maintainer(opened.name, writer, clock) as held:
+            return reap(opened.look, held, grace, find)
+
+    def orphans(
+        self,
+        *,
+        database: str | None = None,
+        older_than: Age = GRACE,
+        data_url: str | None = None,
+        data_options: Mapping[str, Any] | None = None,
+        dry_run: bool = True,
+        force: bool = False,
+        writer: str | None = None,
+    ) -> Iterator[Orphan]:
+        """Data that no version names, at ``data_url`` or below the writers' own folders; deleted as it is found with ``dry_run=False``.
+
+        A maintainer deletes them, by default this machine's, by the time of the store that they lie in.
+        ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced;
+        ``StoreNotFound`` where ``data_url`` is of a folder that is not there.
+        """
+        grace = age_micros(older_than)
+        check_grace(grace, force=force)
+        place = Place.given_by(data_url, data_options, self.store)
+        if place is not None:
+            place.require()
+        by = maintainer_id(writer)
+        opened = self._existing(database)
+        return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, None if dry_run else by)
+
+    def prune(
+        self,
+        older_than: Age,
+        *,
+        keep: int = 1,
+        database: str | None = None,
+        writer: str | None = None,
+        grace: Age = "24h",
+        dry_run: bool = True,
+        force: bool = False,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> PruneResult:
+        """Delete what is needed for nothing that stays: ``keep`` checkpoints, everything younger than ``older_than``, and all tags.
+
+        What may go is published first, by a maintainer, and deleted by a run after the ``grace`` period. ``InvalidOption`` for ages that
+        writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
+        """
+        policy = Retention(age_micros(older_than), keep, age_micros(grace))
+        # What stays must be there, and be whole: what this process has read of it before says nothing.
+        opened = Database(self.store, self._existing(database).name, self._registered)
+        maintainer = maintainer_id(writer)
+        if dry_run:
+            return Pruning(opened, policy, None).run(force=force)
+        with Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
+            return Pruning(opened, policy, held, tell).run(force=force)
+
+    def verify(
+        self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Finding]:
+        """Read everything, and say one by one what is wrong or worth knowing; without a ``database`` of all that there are.
+
+        Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is.
+        """
+        there = self.databases()
+        names = there if database is None else [database_name(database)]
+        if not names or names[0] not in there:
+            require(self.url, there, database)
+        for name in names:
+            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
+
+    def repair(
+        self,
+        *,
+        database: str | None = None,
+        join: Collection[str] = (),
+        void: Collection[str] = (),
+        deep: bool = False,
+        writer: str | None = None,
+        dry_run: bool = True,
+        clock: Callable[[], int] = clock.now_us,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Repair:
+        """Mend what is wrong with a database as far as what is left allows, and say what is lost; nothing is written in a ``dry_run``.
+
+        Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
+        timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
+        voided. It is done by a maintainer, by default this machine's.
+        """
+        joined, voided = several(join, "writers", "join=['node-a']"), several(void, "commits", "void=['node-a@7']")
+        name = self.resolve_database(database)
+        if name not in (there := self.databases()):
+            require(self.url, there, name)
+        repairer = Repairer(self.store, self._registered, maintainer_id(writer), clock, DEFAULT_LIMITS)
+        return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
+
+    def _existing(self, database: str | None) -> Database:
+        """A database that is there."""
+        name = self.resolve_database(database)
+        if database is not None and not self.database(name).view().cut.heads:
+            require(self.url, self.databases(), name)
+        return self.database(name)
+
+    def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
+        """A writer of what is about the catalog itself, in a database that is there."""
+        name = self._existing(database).name
+        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""

@@ -29,8 +29,6 @@ ORDER = [
     "query",
     "write",
     "maintain",
-    "opening",
-    "maintaining",
     "catalog",
     "harvest",
     "console",

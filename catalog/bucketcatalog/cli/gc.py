@@ -15,7 +15,7 @@ from ..errors import StoreError
 from ..maintain.gc.collect import Collected, check_grace
 from ..maintain.gc.data import Place
 from ..maintain.gc.orphans import abandoned
-from ..maintaining import maintainers_name
+from ..model.names import maintainer_id
 from ..model.paths import transactions_prefix
 from ..model.times import parse_age, shown_time
 
@@ -62,7 +62,7 @@ def gc(
     data = data or (data_url is not None and not orphans)
     if data or reap or orphans:
         check_grace(parse_age(older_than), force=force)
-    below = transactions_prefix(maintainers_name(writer), opened.databases()[0]) if yes else None
+    below = transactions_prefix(maintainer_id(writer), opened.databases()[0]) if yes else None
     _puts(opened, older_than, below, force=force, as_json=as_json)
     common: dict[str, Any] = {"database": database, "older_than": older_than, "dry_run": not yes, "force": force}
     problems: list[str] = []

@@ -77,6 +77,11 @@ def tables_of(source: Any) -> list[Table]:
 
     ``IncompatibleTable`` where a message is not a table or its options contradict its fields.
     """
+    if isinstance(source, ModuleType) and not hasattr(source, "DESCRIPTOR"):
+        raise IncompatibleTable(
+            f"The module {source.__name__!r} declares no tables.",
+            next_step="Give a module that protoc generated, or its messages.",
+        )
     if isinstance(source, ModuleType):
         file: FileDescriptor = source.DESCRIPTOR
         return [table_of(d) for d in file.message_types_by_name.values() if _options(_proto(d)).name]

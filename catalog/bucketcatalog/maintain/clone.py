@@ -45,15 +45,13 @@ from ..model import paths
 from ..model.cuts import Cut, Head
 from ..model.names import MAINTAINER_PREFIX, is_name, writer_id
 from ..model.times import Time
-from ..query.database import Database
+from ..query.database import Database, has_timeline
 from ..state.contents import Contents
 from ..store.base import Store
 from ..store.retry import for_seconds, put_persistently
 from ..write.tags import given
 from ..write.transaction import WriteTransaction
 from ..write.writer import Writer
-
-_TIMELINE = ("transactions", "newest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,9 @@ class _Target:
 
     def look(self) -> _Found:
         """What is there; ``TargetNotEmpty`` where it is no clone that this one could be. Segments without a timeline are nothing."""
-        writers = {name for name in self.store.list_prefixes("") if is_name(name) and self._has_timeline(name)}
+        writers = {
+            name for name in self.store.list_prefixes("") if is_name(name) and has_timeline(self.store, name, self.files.database)
+        }
         if not writers:
             return _Found()
         newest = max(self.files.transactions(self.maintainer), default=None) if self.maintainer in writers else None
@@ -215,9 +215,6 @@ class _Target:
                 f"{self.store.url} has a database {self.files.database!r} already.", next_step="Clone to another place."
             )
         return _Found(boundary.horizon, boundary.checkpoint, self._has(boundary.checkpoint))
-
-    def _has_timeline(self, writer: str) -> bool:
-        return any(part in _TIMELINE for part in self.store.list_prefixes(f"{writer}/{self.files.database}/"))
 
     def _has(self, link: CheckpointLink) -> bool:
         try:

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOption
 from ..format.transactions import Transaction
+from ..log.ancestry import between
+from ..log.entries import without_voided
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
 from ..model.cuts import Cut
@@ -89,7 +91,15 @@ class Changes:
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
 
-def refuse_reversed(found: Changes, start: Cut, end: Cut) -> None:
+def changes_between(start: Snapshot, end: Snapshot, name: str) -> Changes:
+    """Every event of a table in the cut of ``end`` and not in that of ``start``; ``InvalidOption`` where the end is the earlier one."""
+    transactions = without_voided(between(end.files, start.view, end.cut), end.view.voids)
+    found = Changes(end.files.store, changed_table(end, name), list(transactions))
+    _refuse_reversed(found, start.cut, end.cut)
+    return found
+
+
+def _refuse_reversed(found: Changes, start: Cut, end: Cut) -> None:
     """``InvalidOption`` where there are no events after ``start`` and up to ``end`` because ``end`` is the earlier of the two.
 
     Cuts of which neither is the earlier one can be compared: each has what the other lacks.

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ..errors import CatalogWarning, CorruptionError, ForkDetected
-from ..format.definitions import core_tables
+from ..errors import CatalogNotFound, CatalogWarning, CorruptionError, DatabaseNotFound, ForkDetected, IncompatibleTable
+from ..format.definitions import core_tables, tables_of
 from ..format.evolution import merge
 from ..format.records import Void
 from ..log.discovery import Known, look
@@ -20,11 +22,13 @@ from ..log.timeline import MAX_CLOCK_SKEW
 from ..log.versions import Version, find_view
 from ..log.view import DEFAULT_LATENESS_BOUND, View
 from ..model.cuts import Cut, Head
-from ..model.names import is_maintainer
+from ..model.names import is_maintainer, is_name
+from ..model.paths import newest_prefix, transactions_prefix
 from ..model.tables import Table
 from ..model.times import Time
 from ..store.base import Store
-from .snapshot import Snapshot
+from .metadata import METADATA_TABLES
+from .snapshot import DELETED_PREFIX, Snapshot
 
 
 class Database:
@@ -131,6 +135,53 @@ class Database:
                 merge(seen.definitions[name], registered)
             known = self._found[name] = registered or seen.table(name)
         return known
+
+
+def databases_in(store: Store) -> list[str]:
+    """The databases that a store has; a request for each writer and one for each database.
+
+    What lies two levels deep is a database only where a writer has a timeline there: any other directory is not taken for one.
+    """
+    found: set[str] = set()
+    for writer in filter(is_name, store.list_prefixes("")):
+        candidates = [name for name in store.list_prefixes(f"{writer}/") if is_name(name)]
+        found |= {name for name in candidates if name not in found and has_timeline(store, writer, name)}
+    return sorted(found)
+
+
+def has_timeline(store: Store, writer: str, database: str) -> bool:
+    """Whether a writer has committed, or written a checkpoint, in a database."""
+    timelines = {transactions_prefix(writer, database), newest_prefix(writer, database)}
+    below = f"{writer}/{database}/"
+    return any(f"{below}{part}/" in timelines for part in store.list_prefixes(below))
+
+
+def require(url: str, names: Sequence[str], database: str | None) -> None:
+    """``CatalogNotFound`` without any database, ``DatabaseNotFound`` where the one asked for is not there, or none of several is named."""
+    if not names:
+        raise CatalogNotFound(
+            f"There is no catalog at {url}.", next_step="Check the path, or write one: bucketcatalog harvest SOURCE CATALOG."
+        )
+    if database is None:
+        raise DatabaseNotFound(
+            f"{url} has several databases: {', '.join(names)}.", next_step="Name one of them, with the option database."
+        )
+    if database not in names:
+        raise DatabaseNotFound(f"{url} has no database {database!r}.", next_step=f"Choose one of {', '.join(names)}.")
+
+
+def declared(tables: Any, known: Mapping[str, Table]) -> list[Table]:
+    """The tables that compiled ``.proto`` files declare, each as one with what is known of the same name.
+
+    ``IncompatibleTable`` where a message is no table, has a name that the engine uses, or contradicts what is known.
+    """
+    found: dict[str, Table] = {}
+    for table in tables_of(tables):
+        if table.name in METADATA_TABLES or table.name.startswith(DELETED_PREFIX):
+            raise IncompatibleTable(f"No table can be called {table.name!r}.", next_step="Call it SYSTEM.TABLE.")
+        other = found.get(table.name) or known.get(table.name) or core_tables().get(table.name)
+        found[table.name] = table if other is None else merge(other, table)
+    return list(found.values())
 
 
 def _warn(view: View, *, strict: bool) -> None:

@@ -18,7 +18,6 @@ from .local import LocalStore
 from .memory import MemoryStore
 from .remote import ATOMIC_PUTS, FsspecStore
 from .remote_failures import extra
-from .s3.options import PROTOCOLS
 from .s3.options import PROTOCOLS as S3_PROTOCOLS
 
 WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
@@ -26,6 +25,17 @@ WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _MEMORY = "memory://"
 _URL = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:/|:)|(?:{'|'.join(sorted(WRITABLE))}):", re.IGNORECASE)
+
+
+def store_at(place: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None = None) -> Store:
+    """The store that is given, or the one that a path or url names; ``InvalidOption`` for what is neither."""
+    if not isinstance(place, (str, os.PathLike)) and hasattr(place, "list_prefixes"):
+        return place
+    if isinstance(place, (str, os.PathLike)) and isinstance(text := os.fspath(place), str) and "\0" not in text:
+        return open_store(place, storage_options)
+    raise InvalidOption(
+        f"{place!r} names no catalog.", next_step="Give a path or a URL as text without NULs, a pathlib.Path, or a Store."
+    )
 
 
 def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
@@ -84,4 +94,4 @@ def open_inventory(url: str, storage_options: Mapping[str, Any] | None = None) -
 
 def is_inventory_url(url: str) -> bool:
     """Whether ``open_inventory`` takes the url."""
-    return "://" in url and url.partition("://")[0] in PROTOCOLS
+    return "://" in url and url.partition("://")[0] in S3_PROTOCOLS
