@@ -8,8 +8,8 @@ import pytest
 
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
-from tests.unit.helpers import MINUTE, Clock, World, bucket, obj
 
+from ..kit.world import MINUTE, Clock, World, bucket, obj
 from .test_tables import GUIDE, table_rows
 
 WRITERS, COMMITS = 3, 4

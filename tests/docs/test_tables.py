@@ -17,8 +17,8 @@ from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.maintain.verify.findings import SORTS
 from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
-from tests.unit.hostile import HOSTILE
 
+from ..kit.hostile import HOSTILE
 from .blocks import ROOT
 
 GUIDE = ROOT / "docs" / "guide"

@@ -27,16 +27,16 @@ from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.writer import Writer
 
-from .columns import DATABASE
-from .comparing import Comparer
-from .driver import Addressed, transact
-from .model import ABSENT, Op
-from .onlooker import EngineReader
-from .restores import restoring
-from .steps import Part
-from .stores import Published, parents_of, published
-from .timelines import Application, Draft, Transaction
-from .world import BUCKETS, OWNER, Time, World
+from .machine.columns import DATABASE
+from .machine.comparing import Comparer
+from .machine.driver import Addressed, transact
+from .machine.onlooker import EngineReader
+from .machine.restores import restoring
+from .machine.steps import Part
+from .machine.stores import Published, parents_of, published
+from .machine.world import BUCKETS, OWNER, Time, World
+from .reference.model import ABSENT, Op
+from .reference.timelines import Application, Draft, Transaction
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 

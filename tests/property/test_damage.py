@@ -13,14 +13,14 @@ from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.memory import MemoryStore
-from tests.chance import searching
 
-from .driver import quiet
-from .histories import histories
-from .repairing import damage
-from .steps import History
+from ..chance import searching
+from .machine.driver import quiet
+from .machine.histories import histories
+from .machine.repairing import damage
+from .machine.steps import History
+from .machine.world import Time
 from .test_histories import run, still_clocks
-from .world import Time
 
 
 @searching("damage")

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.query.snapshot import Snapshot
-from tests.chance import SEARCHES, searching
-from tests.unit.helpers import World, time_at
 
-from .declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
+from ..chance import SEARCHES, searching
+from ..kit.world import World, time_at
+from .machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
 
 Row = dict[str, Any]
 

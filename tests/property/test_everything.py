@@ -7,13 +7,13 @@ from hypothesis import given
 
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write import staging
-from tests.chance import SEARCHES, searching
 
-from .driver import quiet
-from .everything import Everything, everything
-from .steps import History
+from ..chance import SEARCHES, searching
+from .machine.driver import quiet
+from .machine.everything import Everything, everything
+from .machine.steps import History
+from .machine.world import Time
 from .test_histories import narrated, still_clocks
-from .world import Time
 
 
 @pytest.mark.parametrize("share", range(SEARCHES["everything"].shares))

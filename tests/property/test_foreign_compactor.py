@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog.maintain.verify.findings import Severity
-from tests.chance import searching
-from tests.docs.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
-from tests.unit.helpers import World, messages, proto
-from tests.unit.test_spec_reader import compare
 
-from .driver import quiet
+from ..chance import searching
+from ..docs.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
+from ..kit.world import World, messages, proto
+from ..unit.format.test_spec_reader import compare
+from .machine.driver import quiet
 
 TABLES = proto(
     """

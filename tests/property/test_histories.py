@@ -17,13 +17,13 @@ from bucketcatalog import clock
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
-from tests.chance import SEARCHES, searching
 
-from .driver import quiet
-from .histories import histories
-from .machine import Machine
-from .steps import History
-from .world import Time
+from ..chance import SEARCHES, searching
+from .machine.driver import quiet
+from .machine.histories import histories
+from .machine.machine import Machine
+from .machine.steps import History
+from .machine.world import Time
 
 
 @contextmanager

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog.store.memory import MemoryStore
-from tests.chance import searching
 
-from .driver import quiet
-from .histories import AT_TIME, AT_VERSION, BETWEEN, KEPT, STATED_ACTION
-from .latecomers import WRITERS, Latecomers
-from .steps import Checkpoint, Commit, Compare, Deliver, Fault, Leave, Read, Step, Wait
+from ..chance import searching
+from .machine.driver import quiet
+from .machine.histories import AT_TIME, AT_VERSION, BETWEEN, KEPT, STATED_ACTION
+from .machine.latecomers import WRITERS, Latecomers
+from .machine.steps import Checkpoint, Commit, Compare, Deliver, Fault, Leave, Read, Step, Wait
+from .machine.world import Time
 from .test_histories import narrated, still_clocks
-from .world import Time
 
 _MINUTE = 60_000_000
 _WHO = st.sampled_from(("alpha",) * 3 + ("beta",) * 2 + ("gamma",))

@@ -11,16 +11,17 @@ from hypothesis import Phase, given, settings
 
 from bucketcatalog.errors import InvalidRows
 from bucketcatalog.store.memory import MemoryStore
-from tests.chance import ANY_SPEED
 
-from . import comparing, differences, drafting, model, timelines
-from .histories import histories
-from .model import Event, Op, Stamp, State
-from .pages import ListRequest, Page
-from .steps import History
+from ..chance import ANY_SPEED
+from .machine import comparing, drafting
+from .machine.histories import histories
+from .machine.steps import History
+from .machine.world import Time
+from .reference import differences, model, timelines
+from .reference.model import Event, Op, Stamp, State
+from .reference.pages import ListRequest, Page
+from .reference.timelines import Cut, Process, Timelines
 from .test_histories import run
-from .timelines import Cut, Process, Timelines
-from .world import Time
 
 ENOUGH = 400
 """Histories within which a mistake must show; most show in the first ten."""

@@ -7,9 +7,21 @@ from typing import Any
 
 import pytest
 
-from .differences import Change, changes, diff
-from .model import ABSENT, Conflict, ConflictKind, EndKind, Event, Op, Stamp, State, Version, state, versions_of_key
-from .pages import ListRequest, Page, page
+from .reference.differences import Change, changes, diff
+from .reference.model import (
+    ABSENT,
+    Conflict,
+    ConflictKind,
+    EndKind,
+    Event,
+    Op,
+    Stamp,
+    State,
+    Version,
+    state,
+    versions_of_key,
+)
+from .reference.pages import ListRequest, Page, page
 
 KEY = ("b", "k")
 TABLE = "objects"

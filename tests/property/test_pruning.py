@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from bucketcatalog import HistoryPruned
 from bucketcatalog.store.memory import MemoryStore
-from tests.chance import searching
 
-from .driver import quiet
-from .everything import PRUNE
-from .latecomers import Latecomers
-from .onlooker import EngineReader
-from .pruning import Maintenance, Prune, PruningComparer
-from .steps import Part, Step, Wait
+from ..chance import searching
+from .machine.driver import quiet
+from .machine.everything import PRUNE
+from .machine.latecomers import Latecomers
+from .machine.onlooker import EngineReader
+from .machine.pruning import Maintenance, Prune, PruningComparer
+from .machine.steps import Part, Step, Wait
+from .machine.world import Time
 from .test_histories import narrated, still_clocks
 from .test_latecomers import LATE_STEP
-from .world import Time
 
 
 class PruningLatecomers(Latecomers):

@@ -17,13 +17,13 @@ from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.tags import Tag
 from bucketcatalog.write.writer import Writer
-from tests.chance import searching
 
-from .driver import quiet
-from .steps import Fault
-from .stores import View
+from ..chance import searching
+from .machine.driver import quiet
+from .machine.steps import Fault
+from .machine.stores import View
+from .machine.world import BUCKETS, OWNER, Time
 from .test_histories import still_clocks
-from .world import BUCKETS, OWNER, Time
 
 _MINUTE = 60_000_000
 _LATEST_ARRIVAL = 4 * _MINUTE

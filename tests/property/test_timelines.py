@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .model import Op
-from .timelines import Draft, Process, Timelines
+from .reference.model import Op
+from .reference.timelines import Draft, Process, Timelines
 
 
 class World:

@@ -28,7 +28,8 @@ from bucketcatalog.log.timeline import DEFAULT_LIMITS, Limits
 from bucketcatalog.store.s3 import clocks
 from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.write.writer import Writer
-from tests.unit.helpers import obj
+
+from ..kit.world import obj
 
 DATABASE = "db"
 ROWS = 2

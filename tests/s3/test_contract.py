@@ -26,8 +26,8 @@ from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
 from minio.process import Server
-from tests.unit.store.contract import StoreContract, names_of
 
+from ..kit.store_contract import StoreContract, names_of
 from .proxy import Fault, Proxy, Request
 
 ROOT = "lake/inventory"

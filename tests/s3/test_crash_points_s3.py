@@ -16,7 +16,8 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.faults import LostResponses
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
-from tests.property.test_crash_points import STEPS, Bench, calls, compare, crash, go_on, run, two_writers
+
+from ..property.test_crash_points import STEPS, Bench, calls, compare, crash, go_on, run, two_writers
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 

@@ -17,8 +17,8 @@ from bucketcatalog.errors import AccessDenied, InvalidOption
 from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
 from minio.process import Server
-from tests.unit.helpers import without_aws
 
+from ..kit.world import without_aws
 from .identities import Identities, TrustingServer
 from .proxy import Proxy, Refusal
 from .roles import credentials

@@ -11,7 +11,8 @@ import pytest
 from bucketcatalog.store.s3.options import S3Options
 from minio.process import Server
 from minio.seed import seed
-from tests.docs.blocks import ROOT, blocks_of, files_with, run_blocks
+
+from ..docs.blocks import ROOT, blocks_of, files_with, run_blocks
 
 OTHER = frozenset({"bash", "python", "python spark"})
 

@@ -14,11 +14,12 @@ from hypothesis import given
 
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
-from tests.chance import SEARCHES, searching
-from tests.property.histories import histories
-from tests.property.steps import History
-from tests.property.test_histories import run
-from tests.property.world import Time
+
+from ..chance import SEARCHES, searching
+from ..property.machine.histories import histories
+from ..property.machine.steps import History
+from ..property.machine.world import Time
+from ..property.test_histories import run
 
 
 @pytest.mark.parametrize("share", range(SEARCHES["s3"].shares))

@@ -36,8 +36,8 @@ from bucketcatalog.store.s3.options import S3Options
 from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.write.writer import Writer
 from minio.process import Server
-from tests.unit.helpers import names, obj
 
+from ..kit.world import names, obj
 from .proxy import SLOW_DOWN, Fault, Proxy, Refusal, Request
 
 DATABASE = "db"

@@ -8,8 +8,8 @@ from pathlib import Path
 from bucketcatalog import Catalog
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.s3.store import S3Store
-from tests.unit.helpers import names, obj
 
+from ..kit.world import names, obj
 from .committing import DATABASE, Plan, names_of, running
 
 PROCESSES, THREADS, COMMITS = 4, 16, 2_000

@@ -23,8 +23,8 @@ from bucketcatalog.store import retry
 from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
-from tests.unit.helpers import BUCKET, OWNER, names, obj
 
+from ..kit.world import BUCKET, OWNER, names, obj
 from .proxy import Fault, Proxy
 from .roles import credentials
 

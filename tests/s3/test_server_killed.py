@@ -13,8 +13,8 @@ from bucketcatalog import Catalog
 from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
 from minio.process import Server
-from tests.unit.helpers import names
 
+from ..kit.world import names
 from .committing import DATABASE, ROWS, Plan, Running, names_of, running
 
 URL = "s3://lake/inventory"

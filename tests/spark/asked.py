@@ -11,8 +11,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bucketcatalog import Catalog
-from tests.spark.questions import Row, Source
-from tests.spark.sample import read
+
+from .questions import Row, Source
+from .sample import read
 
 OWNERS = ["8f1a1c3e-52f3-4f0e-9d8b-0a4c5b6d7e8f", "b5d0c1aa-1111-4222-8333-c0ffee000001"]
 NAMES = ["a", "a/1", "a/2", "a/2 ", "b", "b/\u00e9", "b/\uffff", "b/\U0001f408", "z"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.s3.conftest import bucket, s3, server
-from tests.spark.sample import Sample, build
+from ..s3.conftest import bucket, s3, server
+from .sample import Sample, build
 
 __all__ = ["bucket", "s3", "server"]
 

@@ -6,7 +6,8 @@ import pytest
 
 from bucketcatalog import InvalidOption
 from pyspark_bucketcatalog.read.relation import open_relation
-from tests.spark.sample import Sample
+
+from .sample import Sample
 
 
 @pytest.mark.parametrize(

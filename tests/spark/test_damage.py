@@ -9,7 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bucketcatalog import InvalidOption
-from tests.spark.sample import Sample, read, rows
+
+from .sample import Sample, read, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession, functions
 
 from bucketcatalog import Catalog
 from bucketcatalog.state.conditions import Between, Prefix
-from tests.property.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
 
+from ..property.machine.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
 from .sample import read
 
 SEEDS = (11, 42, 77)

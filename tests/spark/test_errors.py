@@ -15,7 +15,8 @@ from bucketcatalog import Catalog, CatalogWarning, ForkDetected, InvalidOption, 
 from pyspark_bucketcatalog import DefaultSource
 from pyspark_bucketcatalog.options import ReadOptions
 from pyspark_bucketcatalog.read.relation import open_relation
-from tests.spark.sample import OTHER, OWNER, Sample, objects, read, reader, rows
+
+from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
 
 
 @pytest.mark.parametrize(

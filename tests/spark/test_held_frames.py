@@ -18,7 +18,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from bucketcatalog import Catalog, HistoryPruned
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
-from tests.spark.sample import OTHER, objects, read, reader
+
+from .sample import OTHER, objects, read, reader
 
 DAY = 86_400_000_000
 ROWS = 20_000

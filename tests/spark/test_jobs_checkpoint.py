@@ -23,8 +23,9 @@ from bucketcatalog.format.sealing import RUNS
 from minio.process import Server
 from pyspark_bucketcatalog.jobs.checkpointing import Executors, Place
 from pyspark_bucketcatalog.jobs.executors import on_executors
-from tests.s3.roles import credentials
-from tests.spark.sample import OWNER, Sample, objects, read, rows
+
+from ..s3.roles import credentials
+from .sample import OWNER, Sample, objects, read, rows
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("flaky_child.py")

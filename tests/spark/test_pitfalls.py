@@ -30,7 +30,8 @@ from bucketcatalog import Catalog, InvalidOption
 from pyspark_bucketcatalog import DefaultSource
 from pyspark_bucketcatalog.read.reader import CatalogReader
 from pyspark_bucketcatalog.types import arrow_schema, spark_schema
-from tests.spark.sample import OTHER, OWNER, PER_BUCKET, Sample, objects, read, reader, rows
+
+from .sample import OTHER, OWNER, PER_BUCKET, Sample, objects, read, reader, rows
 
 ROOT = Path(__file__).parents[2]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

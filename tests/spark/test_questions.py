@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.chance import searching
-from tests.spark.asked import Lake
-from tests.spark.questions import Asker, Source, answer
+from ..chance import searching
+from .asked import Lake
+from .questions import Asker, Source, answer
 
 STEPS = 10
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -18,7 +18,8 @@ from bucketcatalog import Catalog, InvalidOption, NotFound
 from bucketcatalog.store import open_store
 from bucketcatalog.store.faults import Counting
 from pyspark_bucketcatalog.read.partitions import grouped, partition_count
-from tests.spark.sample import HOSTILE_NAMES, OTHER, OWNER, PER_BUCKET, Sample, read, reader, rows
+
+from .sample import HOSTILE_NAMES, OTHER, OWNER, PER_BUCKET, Sample, read, reader, rows
 
 
 def engine(sample: Sample, table: str, **scan: Any) -> list[dict[str, Any]]:

@@ -21,9 +21,10 @@ from bucketcatalog import Catalog
 from minio.process import Server
 from pyspark_bucketcatalog import attach
 from pyspark_bucketcatalog.source import DefaultSource
-from tests.s3.roles import credentials
-from tests.spark.sample import OWNER, objects, rows
-from tests.unit.helpers import without_aws
+
+from ..kit.world import without_aws
+from ..s3.roles import credentials
+from .sample import OWNER, objects, rows
 
 pytestmark = pytest.mark.skipif(os.environ.get("BUCKETCATALOG_SKIP_S3") == "1", reason="BUCKETCATALOG_SKIP_S3 is 1")
 

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 import pyspark_bucketcatalog
 from bucketcatalog import InvalidOption
 from pyspark_bucketcatalog import DefaultSource
-from tests.spark.sample import OWNER, PER_BUCKET, Sample, objects, rows
+
+from .sample import OWNER, PER_BUCKET, Sample, objects, rows
 
 
 def put_object(sample: Sample, name: str) -> None:

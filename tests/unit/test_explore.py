@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import chance
-from tests.chance import SEARCHES, Search, seed_of
-from tests.explore import ENGINE, engine_digest, explore, explored, run_batch, summary, to_paste
+from .. import chance
+from ..chance import SEARCHES, Search, seed_of
+from ..explore import ENGINE, engine_digest, explore, explored, run_batch, summary, to_paste
 
 _TEST = """
 import sys

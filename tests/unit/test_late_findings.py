@@ -14,7 +14,7 @@ from bucketcatalog.model import paths
 from bucketcatalog.model.paths import uuid_bytes
 from bucketcatalog.v1 import log_pb2
 
-from .helpers import MINUTE, World, messages, names, obj, proto
+from ..kit.world import MINUTE, World, messages, names, obj, proto
 
 
 def test_transaction_rewritten_under_its_name_is_not_the_parent_that_its_child_names() -> None:

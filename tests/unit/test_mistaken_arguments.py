@@ -12,7 +12,7 @@ import pytest
 from bucketcatalog import Catalog, IncompatibleTable, InvalidName, InvalidOption
 from bucketcatalog.harvest import harvest
 
-from .helpers import World, messages, names, obj, proto
+from ..kit.world import World, messages, names, obj, proto
 
 
 @pytest.fixture

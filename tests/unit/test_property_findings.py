@@ -13,7 +13,7 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash, Wrapped
 from bucketcatalog.store.memory import MemoryStore
 
-from .helpers import MINUTE, OWNER, SECOND, World, names, obj
+from ..kit.world import MINUTE, OWNER, SECOND, World, names, obj
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")  # forks are what most of this is about
 

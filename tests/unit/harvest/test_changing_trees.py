@@ -25,8 +25,8 @@ from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.sources import descent, local
 from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.store.memory import MemoryStore
-from tests.unit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
 
+from ...kit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
 from .trees import in_catalog, make_tree
 
 MORE = os.environ.get("BUCKETCATALOG_MORE") == "1"

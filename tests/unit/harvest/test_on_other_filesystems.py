@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from bucketcatalog.harvest.sources import descent, local
-from tests.unit.filesystems import KINDS, NFS, FileSystem, Kind
 
+from ...kit.filesystems import KINDS, NFS, FileSystem, Kind
 from . import test_harvest, test_local
 from .test_harvest import catalog  # noqa: F401
 

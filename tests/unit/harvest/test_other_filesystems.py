@@ -17,8 +17,8 @@ from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.sources import descent, local
 from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.store.memory import MemoryStore
-from tests.unit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
 
+from ...kit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
 from .trees import in_catalog, make_tree
 
 NAMES = [b"a", b"d/e/f", b"d/g", b"d-h", b"link-d/x", b"z"]

@@ -8,7 +8,8 @@ import pytest
 from bucketcatalog.errors import ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
 from bucketcatalog.store import MemoryStore, Store
 from bucketcatalog.store.faults import Counting, DelayedArrival, Failing, LostResponses, SimulatedCrash, Truncating, Wrapped
-from tests.unit.store.contract import StoreContract, names_of
+
+from ...kit.store_contract import StoreContract, names_of
 
 TEN_BYTES = b"0123456789"
 

@@ -19,7 +19,8 @@ import pytest
 from bucketcatalog import clock
 from bucketcatalog.errors import AccessDenied, InvalidName, ObjectNotFound, OutcomeUnknown, StoreError, StoreUnavailable
 from bucketcatalog.store import LocalStore, Store
-from tests.unit.store.contract import StoreContract, names_of
+
+from ...kit.store_contract import StoreContract, names_of
 
 OPENED_DIRECTORIES: list[str] = []
 """Paths given to ``os.scandir`` while the fixture ``scanned`` is in use; audit hooks cannot be removed, so one serves all tests."""

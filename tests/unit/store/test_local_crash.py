@@ -11,7 +11,8 @@ import pytest
 
 from bucketcatalog.errors import ObjectNotFound
 from bucketcatalog.store import LocalStore
-from tests.unit.store.contract import names_of
+
+from ...kit.store_contract import names_of
 
 CHILD = Path(__file__).with_name("crash_child.py")
 NAME = "w/db/transactions/00000000000000000001/x.txn"

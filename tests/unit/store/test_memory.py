@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from bucketcatalog.store import MemoryStore, Store, open_store
-from tests.unit.store.contract import StoreContract, names_of
+
+from ...kit.store_contract import StoreContract, names_of
 
 
 class TestMemoryStore(StoreContract):

@@ -15,10 +15,10 @@ from bucketcatalog import Catalog, clock
 from bucketcatalog.cli import run
 from bucketcatalog.errors import AccessDenied, ClockSkew, InvalidOption, ObjectNotFound, StoreUnavailable
 from bucketcatalog.store import LocalStore, Store, filesystem, local
-from tests.unit.filesystems import FUSE, NFS, SMB, FileSystem, Kind
-from tests.unit.helpers import messages, proto
 
-from .contract import StoreContract, names_of
+from ...kit.filesystems import FUSE, NFS, SMB, FileSystem, Kind
+from ...kit.store_contract import StoreContract, names_of
+from ...kit.world import messages, proto
 
 HOUR = 3_600_000_000
 OWNER = "00000000-0000-4000-8000-000000000001"

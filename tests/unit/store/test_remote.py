@@ -23,7 +23,8 @@ from bucketcatalog.errors import (
 from bucketcatalog.store import FsspecStore, LocalStore, Store
 from bucketcatalog.store.base import UnfinishedPut
 from bucketcatalog.store.remote_files import modified_us
-from tests.unit.store.contract import StoreContract, names_of
+
+from ...kit.store_contract import StoreContract, names_of
 
 SECRET = "hunter2-is-my-password"
 

@@ -8,7 +8,7 @@ from bucketcatalog import clock
 from bucketcatalog.errors import BucketCatalogError, StoreNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
 from bucketcatalog.store.s3.store import S3Store
 
-from .answering import Answer, Asked, answering, refusal
+from ...kit.answering import Answer, Asked, answering, refusal
 
 CONTENT = b"0123456789"
 

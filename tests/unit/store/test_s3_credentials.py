@@ -16,8 +16,8 @@ from bucketcatalog.store.s3.credentials import redeemed, ticket_for
 from bucketcatalog.store.s3.inventory import S3Inventory
 from bucketcatalog.store.s3.store import S3Store
 
-from ..helpers import without_aws
-from .answering import Answering, answering, refusal
+from ...kit.answering import Answering, answering, refusal
+from ...kit.world import without_aws
 
 
 @pytest.fixture(autouse=True)

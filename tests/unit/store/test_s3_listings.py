@@ -12,7 +12,7 @@ from bucketcatalog.store.inventory import Span
 from bucketcatalog.store.s3.inventory import S3Inventory
 from bucketcatalog.store.s3.store import S3Store
 
-from .answering import Answering, Asked, answering
+from ...kit.answering import Answering, Asked, answering
 
 MORE = "<IsTruncated>true</IsTruncated>"
 END = "<IsTruncated>false</IsTruncated>"

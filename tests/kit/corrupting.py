@@ -1,0 +1,141 @@
+"""A small catalog with a file of each kind, and each way in which a file can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bucketcatalog.format.blocks import BlockClass, encode_blocks
+from bucketcatalog.format.sealing import FORMAT_VERSION, seal
+from bucketcatalog.format.segment_refs import SegmentReference
+from bucketcatalog.format.segments import SegmentBuilder
+from bucketcatalog.format.transactions import Transaction, decode_transaction, encode_transaction
+from bucketcatalog.log.segments import read_block
+from bucketcatalog.model import paths
+from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.store import Store
+
+from .world import World, names, obj
+
+INLINE = [f"a{n}" for n in range(3)]
+COLUMNAR = [f"b{n:02}" for n in range(70)]
+TAIL = ["c"]
+OF_SEGMENT = [f"d{n:02}" for n in range(70)]
+EVERYTHING = [*INLINE, *COLUMNAR, *TAIL, *OF_SEGMENT]
+
+
+def of_segment(world: World, name: str) -> None:
+    """Turn the columnar transaction ``name`` into one whose events lie in a segment, as bulk loads do."""
+    writer = name.split("/")[0]
+    t = decode_transaction(world.store.get(name), name)
+    table = world.snapshot().table("objects")
+    builder = SegmentBuilder()
+    for place in t.blocks:
+        for block in encode_blocks(read_block(world.store, place, table), table, BlockClass.EVENTS):
+            builder.add(block)
+    data, reference = builder.finish(writer=writer, database=t.database, uuid=t.uuid, tables=[table])
+    world.store.put(paths.segment(writer, t.database, t.uuid), data)
+    world.store.put(name, encode_transaction(_referring(t, reference), (), ()))
+
+
+def _referring(t: Transaction, reference: SegmentReference) -> Transaction:
+    return replace(t, blocks=(), segments=(reference,))
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """The catalog, and the name of one file of each kind."""
+
+    world: World
+    files: dict[str, str]
+
+    @property
+    def store(self) -> Store:
+        return self.world.store
+
+    def read(self, **options: Any) -> tuple[list[str], Snapshot]:
+        snapshot = self.world.catalog().snapshot(**options)
+        return names(snapshot), snapshot
+
+
+def specimen(world: World | None = None) -> Specimen:
+    """Writer ``w``: two transactions, a checkpoint of them, another; writer ``v``: a transaction whose events lie in a segment."""
+    world = world or World()
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", [obj(name) for name in INLINE]))
+        world.commit(writer, ("put", "objects", [obj(name) for name in COLUMNAR]))
+        made = writer.checkpoint()
+        world.commit(writer, ("put", "objects", [obj(name) for name in TAIL]))
+    with world.writer("v") as writer:
+        world.commit(writer, ("put", "objects", [obj(name) for name in OF_SEGMENT]))
+    listed = [info.name for info in world.store.list("")]
+    of_v = next(name for name in listed if name.startswith("v/"))
+    of_segment(world, of_v)
+    assert made is not None
+    transactions = [name for name in listed if name.startswith("w/") and name.endswith(".txn")]
+    files = {
+        "covered transaction": transactions[0],
+        "columnar transaction": transactions[1],
+        "transaction": transactions[2],
+        "checkpoint": made.name,
+        "marker": next(name for name in listed if "/newest/" in name),
+        "segment": next(name for name in listed if name.endswith(".seg")),
+        "segment of events": next(info.name for info in world.store.list("v/default/segments/")),
+    }
+    return Specimen(world, files)
+
+
+def missing(one: Specimen, name: str) -> None:
+    one.store.delete(name)
+
+
+def truncated(one: Specimen, name: str) -> None:
+    one.store.put(name, one.store.get(name)[:-20])
+
+
+def flipped(one: Specimen, name: str) -> None:
+    """In a segment this is a bit of its first block."""
+    data = bytearray(one.store.get(name))
+    data[60] ^= 1
+    one.store.put(name, bytes(data))
+
+
+def index_flipped(one: Specimen, name: str) -> None:
+    data = bytearray(one.store.get(name))
+    data[-40] ^= 1
+    one.store.put(name, bytes(data))
+
+
+def swapped(one: Specimen, name: str) -> None:
+    """Another file of the kind, or where there is no other the one of a catalog that was made alike."""
+    ending = name.rpartition(".")[2]
+    others = [info.name for info in one.store.list("") if info.name.endswith(f".{ending}") and info.name != name]
+    if others:
+        one.store.put(name, one.store.get(others[0]))
+    else:
+        foreign(one, name)
+
+
+def foreign(one: Specimen, name: str) -> None:
+    other = specimen()
+    kind = next(kind for kind, own in one.files.items() if own == name)
+    one.store.put(name, other.store.get(other.files[kind]))
+
+
+def newer(one: Specimen, name: str) -> None:
+    """The file as a later release would write it: a transaction or checkpoint with a larger format version."""
+    data = one.store.get(name)
+    assert data[:2] == bytes([0x08, FORMAT_VERSION])
+    one.store.put(name, seal(b"\x08\x63" + data[2:-35]))
+
+
+DAMAGES: dict[str, Callable[[Specimen, str], None]] = {
+    "missing": missing,
+    "truncated": truncated,
+    "flipped": flipped,
+    "index flipped": index_flipped,
+    "swapped": swapped,
+    "foreign": foreign,
+    "newer": newer,
+}

@@ -1,0 +1,451 @@
+"""``repair`` mends what what is left allows, only says so in a dry run, deletes nothing that it could not read, and lists what is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption
+from bucketcatalog.format.checkpoints import encode_checkpoint
+from bucketcatalog.maintain.repair import Repair
+from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model import paths
+from bucketcatalog.store import Store
+from bucketcatalog.store.wrappers import Wrapped
+
+from ...kit.corrupting import DAMAGES, EVERYTHING, Specimen, specimen
+from ...kit.world import MINUTE, World, names, obj, rows
+from .test_verify import filled, last_checkpoint
+
+pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+HOUR = 60 * MINUTE
+
+
+def repair(world: World, **options: Any) -> Repair:
+    world.clock.tick()
+    return world.catalog().repair(writer="maintainer-1", clock=world.clock, **options)
+
+
+def done(made: Repair) -> list[tuple[str, str]]:
+    return [(action.what, action.subject) for action in made.actions if action.done]
+
+
+def errors(world: World) -> list[str]:
+    return [str(f) for f in world.catalog().verify(deep=True) if f.severity is Severity.ERROR]
+
+
+def listed(store: Store) -> dict[str, bytes]:
+    return {info.name: store.get(info.name) for info in store.list("")}
+
+
+def test_a_whole_catalog_needs_nothing() -> None:
+    one = specimen()
+    before = listed(one.store)
+    assert repair(one.world, dry_run=False) == Repair("default", (), ())
+    assert listed(one.store) == before
+
+
+def test_only_a_maintainer_repairs_and_only_what_is_there() -> None:
+    one = specimen()
+    with pytest.raises(InvalidOption, match="maintainer-"):
+        one.world.catalog().repair(writer="w")
+    with pytest.raises(DatabaseNotFound):
+        repair(one.world, database="other")
+
+
+def pruned() -> Specimen:
+    """A specimen without the transactions that its checkpoint covers."""
+    one = specimen()
+    for kind in ("covered transaction", "columnar transaction"):
+        one.store.delete(one.files[kind])
+    return one
+
+
+def lose_what_is_covered(world: World) -> None:
+    """Delete every checkpoint, and every transaction of ``a`` and the first of ``b``, which they cover."""
+    first_of_b = next(name for name in listed(world.store) if name.startswith("b/") and name.endswith(".txn"))
+    for name in listed(world.store):
+        if name.endswith(".ckpt") or (name.startswith("a/") and name.endswith(".txn")) or name == first_of_b:
+            world.store.delete(name)
+
+
+def reached_by_another(*, full: bool = False) -> World:
+    """A checkpoint of ``compactor-1`` is the horizon's, and one of ``compactor-2`` holds all that it does."""
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    world.clock.tick(2 * HOUR)
+    world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+    with world.writer("compactor-2") as compactor:
+        compactor.checkpoint(scope="all", full=full)
+    return world
+
+
+def tagged_at_its_first_checkpoint() -> World:
+    """Two objects, a checkpoint of them at a maintainer's first revision, and then a tag."""
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.checkpoint(scope="all")
+    with world.writer("maintainer-2") as tagger:
+        tagger.tag("x")
+    return world
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "swapped", "foreign"])
+    @pytest.mark.parametrize("kind", ["checkpoint", "segment"])
+    def test_a_damaged_one_is_done_without_where_its_transactions_are_there(self, kind: str, damage: str) -> None:
+        one = specimen()
+        DAMAGES[damage](one, one.files[kind])
+        before = listed(one.store)
+        told = repair(one.world)
+        assert [(a.what, a.done, a.obstacle) for a in told.actions] == [("drop", False, ""), ("checkpoint", False, "")]
+        assert listed(one.store) == before and told.lost == ()
+        assert one.files[kind] in f"{told.actions[0].subject} {told.actions[0].why}"
+        made = repair(one.world, dry_run=False)
+        assert done(made) == [("drop", one.files["checkpoint"]), ("checkpoint", "default")] and made.lost == ()
+        assert one.read()[0] == EVERYTHING and errors(one.world) == []
+        after = listed(one.store)
+        assert before.keys() - after.keys() == {one.files["marker"]}
+        assert {name: after[name] for name in before if name != one.files["marker"]} == {
+            name: data for name, data in before.items() if name != one.files["marker"]
+        }
+        assert all(name.startswith("maintainer-1/") for name in after.keys() - before.keys())
+        checkpoints = one.read()[1].view.checkpoints
+        assert [c.writer for c in checkpoints] == ["maintainer-1"]
+        assert repair(one.world, dry_run=False).actions == ()
+
+    def test_an_old_one_that_is_damaged_is_dropped_though_nobody_reads_it_now(self) -> None:
+        one = specimen()
+        one.world.clock.tick()
+        with one.world.writer("w") as writer:
+            writer.checkpoint()
+        DAMAGES["flipped"](one, one.files["checkpoint"])
+        assert one.read()[0] == EVERYTHING
+        with pytest.raises(CorruptionError):
+            one.world.snapshot(version="w@1")
+        assert ("drop", one.files["checkpoint"]) in done(repair(one.world, dry_run=False))
+        assert names(one.world.snapshot(version="w@1")) == EVERYTHING[:73] and errors(one.world) == []
+
+    def test_one_that_alone_covers_something_stays_where_its_segments_are_damaged_too(self) -> None:
+        one = pruned()
+        DAMAGES["flipped"](one, one.files["segment"])
+        before = listed(one.store)
+        made = repair(one.world, dry_run=False)
+        (action,) = made.actions
+        assert (action.what, action.subject, action.done) == ("drop", one.files["checkpoint"], False)
+        assert "not all there" in action.obstacle and listed(one.store) == before
+        held = [str(held) for finding in made.lost for held in finding.held]
+        assert one.files["segment"] in {finding.file for finding in made.lost}
+        assert any("73 rows of objects" in text for text in held)
+
+    @pytest.mark.parametrize("marked", [True, False])
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "foreign"])
+    def test_one_whose_transactions_are_gone_is_made_again_from_its_segments(self, damage: str, marked: bool) -> None:
+        one = pruned()
+        DAMAGES[damage](one, one.files["checkpoint"])
+        if not marked:
+            one.store.delete(one.files["marker"])
+        with pytest.raises(CorruptionError):
+            one.read()
+        before = listed(one.store)
+        made = repair(one.world)
+        assert [action.what for action in made.actions] == [*(["drop"] if marked else []), "rebuild"]
+        assert listed(one.store) == before
+        made = repair(one.world, dry_run=False)
+        assert all(action.done for action in made.actions)
+        assert one.read()[0] == EVERYTHING
+        assert {f.code for f in one.world.catalog().verify() if f.severity is Severity.ERROR} == {"MISSING_TRANSACTION"}
+        assert all("its rows are there" in finding.message for finding in made.lost)
+        with one.world.writer("w") as writer:
+            one.world.commit(writer, ("put", "objects", obj("after")), ("delete", "objects", obj("a0")))
+        assert one.read()[0] == sorted([*EVERYTHING[1:], "after"])
+
+    def test_a_stack_of_levels_is_made_again_as_one(self) -> None:
+        world = filled(World())
+        expected = {table: rows(world.snapshot(), table) for table in ("objects", "deleted_objects", "buckets")}
+        assert len({run.level for s in last_checkpoint(world)[1].segments for run in s.runs}) > 1
+        lose_what_is_covered(world)
+        with pytest.raises(CorruptionError):
+            world.snapshot()
+        made = repair(world, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
+    def test_that_of_the_horizon_is_made_again(self) -> None:
+        world = filled(World())
+        expected = {table: rows(world.snapshot(), table) for table in ("objects", "deleted_objects", "buckets")}
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        for name in listed(world.store):
+            if name.endswith(".ckpt"):
+                world.store.delete(name)
+        with pytest.raises(CorruptionError):
+            world.snapshot()
+        made = repair(world, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
+    def test_that_of_the_horizon_is_not_needed_where_another_reaches_it(self) -> None:
+        world = reached_by_another()
+        name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        world.store.put(name, world.store.get(name)[:-1])
+        assert ("drop", name) in done(repair(world, dry_run=False)) and errors(world) == []
+        assert names(world.snapshot()) == ["a", "b"]
+
+    def test_one_that_was_dropped_before_is_not_used_again(self) -> None:
+        world = reached_by_another(full=True)
+        for name in [name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".seg")]:
+            world.store.delete(name)
+        repair(world, dry_run=False)
+        assert errors(world) == [] and names(world.snapshot()) == ["a", "b"]
+        for name in [name for name in listed(world.store) if name.endswith(".seg")]:
+            world.store.delete(name)
+        before = listed(world.store)
+        assert repair(world, dry_run=False).lost and listed(world.store) == before
+
+    def test_that_of_the_horizon_may_go_once_another_reaches_it(self) -> None:
+        world = reached_by_another()
+        name = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        world.store.put(name, world.store.get(name)[:-1])
+        repair(world, dry_run=False)
+        with pytest.raises(HistoryPruned):
+            world.snapshot(timestamp=f"@{world.clock.now - 3 * HOUR}")
+        assert world.catalog().prune("0s", grace="0s", writer="maintainer-1", dry_run=False, force=True, clock=world.clock).done
+
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
+    def test_versions_after_another_that_reaches_the_horizon_are_read_once_its_own_is_lost(self, damage: str) -> None:
+        world = reached_by_another()
+        version = str(world.snapshot().version)
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        later = str(world.snapshot().version)
+        own = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        DAMAGES[damage](Specimen(world, {}), own)
+        assert done(repair(world, dry_run=False)) and errors(world) == []
+        assert names(world.snapshot(version=version)) == ["a", "b"]
+        assert names(world.snapshot(version=later)) == ["a", "b", "c"]
+        assert world.catalog().diff(start=version, end=later).to_arrow()["name"].to_pylist() == ["c"]
+        with pytest.raises(HistoryPruned):
+            world.catalog().changes(end=later).to_arrow()
+
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
+    def test_without_that_of_the_horizon_the_history_up_to_the_next_one_is_said_to_be_lost(self, damage: str) -> None:
+        world = reached_by_another()
+        before = world.snapshot().view.horizon
+        assert before is not None and names(world.snapshot(version=str(before.cut))) == ["a", "b"]
+        own = next(name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".ckpt"))
+        DAMAGES[damage](Specimen(world, {}), own)
+        for dry_run in (True, False):
+            (lost,) = repair(world, dry_run=dry_run).lost
+            assert (lost.code, lost.file) == (
+                "UNREADABLE_HISTORY",
+                own,
+            ) and "Versions between the horizon and a later checkpoint are lost with it." in lost.message
+        with pytest.raises(CorruptionError, match=own):
+            world.snapshot(version=str(before.cut))
+        assert repair(world).lost == () and errors(world) == [] and names(world.snapshot()) == ["a", "b"]
+
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped"])
+    def test_one_of_exactly_a_tags_cut_whose_segments_are_lost_is_not_taken_for_what_is_kept_of_the_tag(
+        self, damage: str
+    ) -> None:
+        world = tagged_at_its_first_checkpoint()
+        for name in [name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg")]:
+            DAMAGES[damage](Specimen(world, {}), name)
+        assert [action.what for action in repair(world, dry_run=False).actions] == ["drop", "checkpoint"]
+        assert errors(world) == [] and repair(world).actions == ()
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        for _ in range(4):
+            world.clock.tick(8 * 24 * HOUR)
+            world.commit(world.writer("w"), ("put", "objects", obj("d")))
+            world.catalog().prune("1h", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        assert names(world.snapshot(version="x")) == ["a", "b"] and errors(world) == []
+        assert not [name for name in listed(world.store) if name.startswith("w/default/transactions/" + "0" * 20)]
+
+    @pytest.mark.parametrize("damage", ["truncated", "flipped"])
+    def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
+        world = tagged_at_its_first_checkpoint()
+        name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".ckpt"))
+        DAMAGES[damage](Specimen(world, {}), name)
+        assert ("drop", name) in done(repair(world, dry_run=False))
+        assert errors(world) == [] and repair(world).actions == ()
+        assert names(world.snapshot(version="x")) == ["a", "b"]
+
+    def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg"))
+        world.store.put(name, world.store.get(name)[:-100])
+        before = listed(world.store)
+        made = repair(world, dry_run=False)
+        assert made.lost and not any(action.done for action in made.actions) and listed(world.store) == before
+
+    @pytest.mark.parametrize("number", range(2))
+    def test_with_a_segment_missing_it_is_not_made_again(self, number: int) -> None:
+        world = filled(World())
+        gone = last_checkpoint(world)[1].segments[-1 - number]
+        world.store.delete(paths.segment(gone.writer, "default", gone.uuid))
+        lose_what_is_covered(world)
+        before = listed(world.store)
+        made = repair(world, dry_run=False)
+        assert not any(action.done for action in made.actions) and made.lost
+        assert listed(world.store) == before
+
+    def test_one_that_a_newer_release_has_written_stays(self) -> None:
+        one = specimen()
+        DAMAGES["newer"](one, one.files["checkpoint"])
+        before = listed(one.store)
+        (action,) = repair(one.world, dry_run=False).actions
+        assert "newer release" in action.obstacle and not action.done and listed(one.store) == before
+
+    def test_one_that_says_something_else_than_its_transactions_is_dropped_after_a_deep_look(self) -> None:
+        world = filled(World())
+        expected = names(world.snapshot())
+        name, checkpoint = last_checkpoint(world)
+        segments = checkpoint.segments[:-1]
+        rows = sum(run.rows for run in checkpoint.segments[-1].runs)
+        totals = {t: replace(n, live=n.live - rows) if t == "objects" else n for t, n in checkpoint.totals.items()}
+        world.store.put(name, encode_checkpoint(replace(checkpoint, segments=segments, totals=totals)))
+        assert names(world.snapshot()) != expected
+        assert repair(world, dry_run=False).actions == ()
+        assert ("drop", name) in done(repair(world, deep=True, dry_run=False))
+        assert names(world.snapshot()) == expected and errors(world) == []
+
+
+class TestTransactions:
+    @pytest.mark.parametrize("damage", ["missing", "flipped"])
+    def test_what_a_checkpoint_covers_is_lost_to_history_alone(self, damage: str) -> None:
+        one = specimen()
+        DAMAGES[damage](one, one.files["covered transaction"])
+        made = repair(one.world, dry_run=False)
+        (finding,) = made.lost
+        assert made.actions == () and finding.file == one.files["covered transaction"]
+        assert "its rows are there" in finding.message and [str(held) for held in finding.held] == ["revision 0 of w"]
+
+    def test_what_nothing_covers_is_lost(self) -> None:
+        one = specimen()
+        DAMAGES["flipped"](one, one.files["transaction"])
+        (finding,) = repair(one.world, dry_run=False).lost
+        assert finding.file == one.files["transaction"] and "its rows are there" not in finding.message
+
+
+class TestForks:
+    @pytest.fixture
+    def world(self) -> World:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", obj("base")))
+        writers = [world.writer("w") for _ in range(3)]
+        for number, writer in enumerate(writers):
+            for n in range(2):
+                world.commit(writer, ("put", "objects", obj(f"{number}{n}")))
+        world.clock.tick(HOUR)
+        return world
+
+    def test_a_fork_is_joined_where_its_writer_is_named(self, world: World) -> None:
+        expected = names(world.snapshot())
+        (action,) = repair(world, dry_run=False).actions
+        assert (action.what, action.subject, action.done) == ("join", "w", False) and "--join w" in action.obstacle
+        with pytest.raises(ForeignBranch):
+            world.writer("w")
+        assert not repair(world, join=["w"]).actions[0].done
+        before = listed(world.store)
+        assert done(repair(world, join=["w"], dry_run=False)) == [("join", "w")]
+        added = listed(world.store).keys() - before.keys()
+        assert len(added) == 1 and all(name.startswith("w/") for name in added)
+        assert names(world.snapshot(strict=True)) == expected
+        with world.writer("w") as writer:
+            world.commit(writer, ("put", "objects", obj("after")))
+        assert names(world.snapshot(strict=True)) == sorted([*expected, "after"]) and errors(world) == []
+        assert repair(world, dry_run=False).actions == ()
+
+    def test_a_fork_whose_commits_are_young_waits(self, world: World) -> None:
+        world.clock.tick(-HOUR)
+        (action,) = repair(world, join=["w"], dry_run=False).actions
+        assert "Wait for" in action.obstacle and not action.done
+        world.clock.tick(7 * MINUTE)
+        assert done(repair(world, join=["w"], dry_run=False)) == [("join", "w")]
+
+    def test_what_is_not_forked_cannot_be_joined(self, world: World) -> None:
+        with pytest.raises(InvalidOption, match="not forked"):
+            repair(world, join=["v"])
+
+
+class TestTheFuture:
+    @pytest.fixture
+    def world(self) -> World:
+        world = World()
+        with world.writer("w") as writer:
+            world.commit(writer, ("put", "objects", obj("base")))
+            world.clock.tick(24 * HOUR)
+            world.commit(writer, ("put", "objects", obj("future")))
+            world.clock.tick(-24 * HOUR)
+        return world
+
+    def test_a_commit_from_the_future_is_voided_where_it_is_named(self, world: World) -> None:
+        (action,) = repair(world, dry_run=False).actions
+        assert (action.what, action.subject, action.done) == ("void", "w@1", False) and "--void w@1" in action.obstacle
+        assert names(world.snapshot()) == ["base", "future"]
+        assert not repair(world, void=["w@1"]).actions[0].done
+        assert done(repair(world, void=["w@1"], dry_run=False)) == [("void", "w@1")]
+        assert names(world.snapshot()) == ["base"]
+        with world.writer("w") as writer:
+            world.commit(writer, ("put", "objects", obj("now")))
+        assert names(world.snapshot()) == ["base", "now"] and errors(world) == []
+        assert repair(world, dry_run=False).actions == ()
+
+    @pytest.mark.parametrize("name", ["w@0", "v@1", "w", "w@9"])
+    def test_nothing_else_can_be_voided(self, world: World, name: str) -> None:
+        with pytest.raises(InvalidOption, match="future"):
+            repair(world, void=[name])
+
+
+class Dying(Wrapped):
+    """A store that fails at the n-th change."""
+
+    def __init__(self, inner: Store, after: int) -> None:
+        super().__init__(inner)
+        self.left = after
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+    def put(self, name: str, data: bytes) -> None:
+        self._count()
+        self.inner.put(name, data)
+
+    def delete(self, name: str) -> None:
+        self._count()
+        self.inner.delete(name)
+
+
+def outcome(one: Specimen) -> list[str] | str:
+    """What a reader gets: the rows, or the error about the checkpoint."""
+    try:
+        return one.read()[0]
+    except CorruptionError as error:
+        return "damaged" if one.files["checkpoint"] in error.message else str(error)
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_a_repair_that_is_broken_off_can_be_repeated(after: int) -> None:
+    one = specimen()
+    DAMAGES["flipped"](one, one.files["checkpoint"])
+    dying = World(Dying(one.store, after))
+    dying.clock = one.world.clock
+    try:
+        repair(dying, dry_run=False)
+    except KeyboardInterrupt:
+        pass
+    else:
+        assert after >= 5
+    assert outcome(one) in (EVERYTHING, "damaged")
+    repair(one.world, dry_run=False)
+    assert one.read()[0] == EVERYTHING and errors(one.world) == []

@@ -1,0 +1,366 @@
+"""``verify`` names what is wrong with a catalog, what it held and what to do, and is silent about one that is whole."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from bucketcatalog import DatabaseNotFound
+from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
+from bucketcatalog.format.records import Boundary, CheckpointLink
+from bucketcatalog.format.transactions import encode_transaction
+from bucketcatalog.log.files import LogFiles
+from bucketcatalog.maintain.verify.deep import differing_keys
+from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
+from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Cut, Head
+from bucketcatalog.state.plan import Part
+from bucketcatalog.state.read import read_slice
+from bucketcatalog.store import Store
+from bucketcatalog.store.wrappers import Wrapped
+
+from ...kit.world import BUCKET, MINUTE, OWNER, World, bucket, messages, obj, proto
+
+pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+
+
+def filled(world: World) -> World:
+    """Two writers and a compactor: inline and columnar transactions, tombstones, updates, checkpoints of levels."""
+    one, two = world.writer("a"), world.writer("b")
+    world.commit(one, ("put", "objects", [obj(f"x{n:03}") for n in range(2000)]))
+    world.commit(one, ("delete", "objects", obj("x001")), ("put", "buckets", bucket("q")))
+    one.checkpoint()
+    world.commit(two, ("put", "objects", obj("x002", content_length=2)))
+    compactor = world.writer("compactor-1")
+    compactor.checkpoint(scope="all")
+    for n in range(2):
+        world.commit(one, ("put", "objects", [obj(f"y{n}")]))
+        compactor.checkpoint(scope="all")
+    world.commit(two, ("put", "objects", obj("tail")))
+    return world
+
+
+@pytest.fixture
+def world() -> World:
+    return filled(World())
+
+
+def found(world: World, **options: Any) -> list[Finding]:
+    return list(world.catalog().verify(**options))
+
+
+def codes(world: World, **options: Any) -> set[str]:
+    return {finding.code for finding in found(world, **options)}
+
+
+def names(store: Store, ending: str) -> list[str]:
+    return [info.name for info in store.list("") if info.name.endswith(ending)]
+
+
+def last_checkpoint(world: World) -> tuple[str, Checkpoint]:
+    files = LogFiles(world.store, "default")
+    head = next(files.checkpoints("compactor-1"))
+    return paths.checkpoint("compactor-1", "default", head.revision, head.uuid), files.checkpoint("compactor-1", head)
+
+
+def test_a_whole_catalog_has_no_findings(world: World) -> None:
+    assert found(world, deep=True) == []
+
+
+def test_an_unknown_database_is_an_error(world: World) -> None:
+    with pytest.raises(DatabaseNotFound):
+        found(world, database="other")
+
+
+def test_every_database_is_verified_unless_one_is_named(world: World) -> None:
+    world.commit(world.writer("a", database="other"), ("put", "objects", obj("x")))
+    world.store.delete(names(world.store, ".txn")[0])
+    assert codes(world) == {"MISSING_TRANSACTION"}
+    assert codes(world, database="other") == set()
+
+
+def test_what_is_gone_is_named_with_what_it_held(world: World) -> None:
+    gone = names(world.store, ".txn")[1]
+    world.store.delete(gone)
+    (finding,) = found(world)
+    assert (finding.code, finding.file) == ("MISSING_TRANSACTION", gone)
+    assert [str(held) for held in finding.held] == ["revision 1 of a"]
+    line = str(finding)
+    assert line.startswith(f"error MISSING_TRANSACTION {gone}: It is gone;") and "Next: Restore" in line and "\n" not in line
+
+
+def test_several_revisions_that_are_gone_are_one_finding(world: World) -> None:
+    for name in names(world.store, ".txn")[1:3]:
+        world.store.delete(name)
+    assert [str(held) for finding in found(world) for held in finding.held if finding.code == "MISSING_TRANSACTION"] == [
+        "revisions 1 to 2 of a"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [(".txn", "DAMAGED_TRANSACTION"), (".ckpt", "DAMAGED_CHECKPOINT"), (".seg", "DAMAGED_BLOCK")]
+)
+def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> None:
+    damaged = names(world.store, ending)
+    for name in damaged:
+        data = bytearray(world.store.get(name))
+        data[len(data) // 3] ^= 4
+        world.store.put(name, bytes(data))
+    assert {finding.file for finding in found(world, deep=True) if finding.code == code} == set(damaged)
+
+
+def test_every_missing_file_is_found(world: World) -> None:
+    segments = {s.uuid for s in last_checkpoint(world)[1].segments}
+    for uuid in segments:
+        (name,) = [n for n in names(world.store, ".seg") if paths.uuid_text(uuid) in n]
+        world.store.delete(name)
+    assert {f.file.rpartition("/")[2] for f in found(world) if f.code == "MISSING_SEGMENT"} == {
+        f"{paths.uuid_text(uuid)}.seg" for uuid in segments
+    }
+
+
+def test_what_lies_within_a_published_horizon_may_be_gone(world: World) -> None:
+    _, checkpoint = last_checkpoint(world)
+    link = CheckpointLink("compactor-1", checkpoint.revision, checkpoint.uuid, checkpoint.digest)
+    gone = [n for n in names(world.store, ".txn") if n.startswith("a/")]
+    world.clock.tick()
+    with world.writer("maintainer-1") as maintainer:
+        world.snapshot()
+        maintainer.bound("prune", Boundary(horizon=checkpoint.cut, checkpoint=link, floors={"a": 2}))
+    for n in gone[:2]:
+        world.store.delete(n)
+    assert found(world) == []
+    world.commit(world.writer("b"), ("put", "objects", obj("newer")))
+    beyond = [n for n in names(world.store, ".txn") if n.startswith("b/")][-2]
+    world.store.delete(beyond)
+    assert {(f.code, f.file) for f in found(world)} == {("MISSING_TRANSACTION", beyond)}
+
+
+def test_a_marker_without_its_checkpoint_and_a_checkpoint_without_its_marker(world: World) -> None:
+    name, checkpoint = last_checkpoint(world)
+    world.store.delete(name)
+    assert {f.file for f in found(world) if f.code == "MISSING_CHECKPOINT"} == {name}
+    other = World(world.store)
+    other.store.put(name, encode_checkpoint(checkpoint))
+    other.store.delete(paths.newest_marker("compactor-1", "default", checkpoint.revision, checkpoint.uuid))
+    assert {(f.code, f.severity) for f in found(world)} == {
+        ("UNMARKED_CHECKPOINT", Severity.INFO),
+        ("UNREFERENCED_SEGMENT", Severity.INFO),
+    }
+
+
+CHANGES: dict[str, Callable[[Checkpoint], Checkpoint]] = {
+    "totals": lambda c: replace(c, totals={}),
+    "features": lambda c: replace(c, features=frozenset()),
+    "definitions": lambda c: replace(c, definitions=()),
+    "coverage": lambda c: replace(c, coverage={}),
+    "list_from": lambda c: replace(c, coverage={w: replace(v, list_from=v.list_from + 9) for w, v in c.coverage.items()}),
+    "runs": lambda c: replace(
+        c,
+        totals={},
+        segments=tuple(replace(s, runs=tuple(replace(r, rows=r.rows + 1) for r in s.runs)) for s in c.segments),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_checkpoint_that_contradicts_itself_or_its_segments_is_found(world: World, change: str) -> None:
+    name, checkpoint = last_checkpoint(world)
+    world.store.put(name, encode_checkpoint(CHANGES[change](checkpoint)))
+    assert {(f.code, f.file) for f in found(world)} == {("WRONG_CHECKPOINT", name)}
+
+
+def test_a_checkpoint_that_says_less_than_its_transactions_is_found_only_by_a_deep_look(world: World) -> None:
+    name, checkpoint = last_checkpoint(world)
+    *kept, dropped = checkpoint.segments
+    assert {run.table for run in dropped.runs} == {"objects"}
+    rows = sum(run.rows for run in dropped.runs)
+    totals = {t: replace(n, live=n.live - rows) if t == "objects" else n for t, n in checkpoint.totals.items()}
+    world.store.put(name, encode_checkpoint(replace(checkpoint, segments=tuple(kept), totals=totals)))
+    assert {f.code for f in found(world) if f.severity is Severity.ERROR} == set()
+    (finding,) = [f for f in found(world, deep=True) if f.severity is Severity.ERROR]
+    assert (finding.code, finding.file, finding.held[0].table, finding.held[0].rows) == ("DIFFERENT_STATE", name, "objects", 1)
+
+
+@pytest.mark.parametrize("less", [False, True])
+@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.entries"), ("sum 'bytes'", "sums._counted")])
+def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
+    what: str, part: str, less: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, function = part.partition(".")
+    honest = getattr(importlib.import_module(f"bucketcatalog.{module}"), function)
+
+    def wrong(*arguments: Any) -> pa.Table:
+        rows = honest(*arguments)
+        if less:
+            return rows.slice(0, len(rows) - 1)
+        index = 0 if module == "orders" else rows.schema.get_field_index("536870911")
+        one = pa.scalar(1, pa.int64())
+        values = pc.add(rows.column(index).cast(pa.int64()), one).cast(rows.column(index).type)
+        return rows.set_column(index, rows.schema.field(index), values)
+
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"x{n}", content_length=n) for n in range(9)]))
+        world.commit(writer, ("delete", "objects", [obj("x3"), obj("x5")]))
+        with monkeypatch.context() as patch:
+            patch.setattr(f"bucketcatalog.{part}", wrong)
+            name = writer.checkpoint().name
+    assert [f.code for f in found(world) if f.severity is Severity.ERROR] == []
+    wrongs = [f for f in found(world, deep=True) if f.severity is Severity.ERROR]
+    assert {(f.code, f.file) for f in wrongs} == {("DIFFERENT_STATE", name)}
+    assert any(f"Its {what} of table objects is not what" in f.message for f in wrongs)
+
+
+def rewritten(world: World, name: str, **changes: Any) -> None:
+    """Put a transaction back with something else in it, sealed as it should be."""
+    prefix = name[: name.index("transactions/")] + "transactions/"
+    file = paths.parse_log_file(prefix, name)
+    assert file is not None
+    t = LogFiles(world.store, "default").transaction(prefix.split("/")[0], Head(file.revision, file.uuid))
+    world.store.put(name, encode_transaction(replace(t, **changes), t.actions, ()))
+
+
+def test_a_transaction_that_was_replaced_by_another_is_a_broken_chain(world: World) -> None:
+    name = names(world.store, ".txn")[1]
+    rewritten(world, name, operation="forged")
+    assert {(f.code, f.file) for f in found(world)} == {("BROKEN_CHAIN", name)}
+
+
+def test_a_commit_time_that_does_not_rise_is_found(world: World) -> None:
+    writer = world.writer("late")
+    world.clock.tick(-5 * MINUTE)
+    world.commit(writer, ("put", "objects", obj("z")))
+    world.clock.tick(5 * MINUTE)
+    name = names(world.store, ".txn")[-1]
+    assert name.startswith("late/")
+    others = {w: heads for w, heads in world.snapshot().cut.heads.items() if w != "late"}
+    rewritten(world, name, reads=Cut(others))
+    assert [f.file for f in found(world) if f.code == "TIME_ORDER"] == [name]
+
+
+def test_an_open_fork_and_a_transaction_from_the_future_are_warnings(world: World) -> None:
+    for writer in (world.writer("a"), world.writer("a")):
+        world.commit(writer, ("put", "objects", obj("forked")))
+    ahead = world.writer("ahead")
+    world.clock.tick(60 * MINUTE)
+    world.commit(ahead, ("put", "objects", obj("ahead")))
+    world.clock.tick(-60 * MINUTE)
+    assert {(f.code, f.severity) for f in found(world)} == {
+        ("OPEN_FORK", Severity.WARNING),
+        ("FUTURE_TRANSACTION", Severity.WARNING),
+    }
+
+
+@pytest.mark.parametrize("how", ["exchanged", "gone"])
+def test_neighbours_that_cannot_be_read_are_damage_and_no_fork(how: str) -> None:
+    world = World()
+    with world.writer("w") as writer:
+        for n in range(4):
+            world.commit(writer, ("put", "objects", obj(str(n))))
+        writer.checkpoint()
+    _, one, two, _ = names(world.store, ".txn")
+    first, second = world.store.get(one), world.store.get(two)
+    if how == "exchanged":
+        world.store.put(one, second)
+        world.store.put(two, first)
+        expected = [("DAMAGED_TRANSACTION", one), ("DAMAGED_TRANSACTION", two)]
+    else:
+        world.store.delete(one)
+        world.store.delete(two)
+        expected = [("MISSING_TRANSACTION", two)]
+    assert [(finding.code, finding.file) for finding in found(world, deep=True)] == expected
+    made = world.catalog().repair(writer="maintainer-1", clock=world.clock)
+    assert made.actions == () and [finding.file for finding in made.lost] == [file for _, file in expected]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_keys_of_what_was_held_are_shown_as_their_columns_and_bounded(gone: bool) -> None:
+    world = World()
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", [obj("cat\x1b.jpg"), obj("z" * 900)]))
+        writer.checkpoint()
+    (name,) = names(world.store, ".seg")
+    if gone:
+        world.store.delete(name)
+    else:
+        data = bytearray(world.store.get(name))
+        data[60] ^= 1
+        world.store.put(name, bytes(data))
+    finding = next(f for f in found(world) if f.file == name)
+    assert finding.held[0].shown is not None and len(finding.held[0].shown[1]) < 300
+    text = str(finding)
+    assert f"owner='{OWNER}', bucket_id='{BUCKET}', name='cat\\x1b.jpg'" in text and "zzz..." in text
+    assert "b'" not in text and "z" * 100 not in text and "\n" not in text
+
+
+class Moved(Wrapped):
+    """A store whose objects all were written at another time."""
+
+    def __init__(self, inner: Store, by: int) -> None:
+        super().__init__(inner)
+        self.by = by
+
+    def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Any:
+        for info in self.inner.list(prefix, after=after, limit=limit):
+            yield replace(info, modified_us=info.modified_us + self.by)
+
+
+@pytest.mark.parametrize(("by", "code"), [(7 * MINUTE, "LATE_ARRIVAL"), (-2 * MINUTE, "CLOCK_AHEAD")])
+def test_what_the_stores_times_say_of_arrivals_is_a_hint_a_writer(world: World, by: int, code: str) -> None:
+    moved = World(Moved(world.store, by))
+    hints = found(moved)
+    assert {f.code for f in hints} == {code} and len(hints) == 3
+    assert {f.severity for f in hints} == {Severity.INFO}
+
+
+def test_files_that_no_reader_knows_are_remarks(world: World) -> None:
+    strange = ["a/default/transactions/x", "a/default/newest/x", "a/default/segments/x.seg", "a/default/more/x"]
+    for name in strange:
+        world.store.put(name, b"")
+    assert {(f.code, f.file) for f in found(world)} == {("UNKNOWN_FILE", n) for n in [*strange[:3], "a/default/more/"]}
+
+
+def test_segments_that_nothing_names_are_remarks(world: World) -> None:
+    name = names(world.store, ".seg")[0]
+    world.store.put(paths.segment("a", "default", bytes(16)), world.store.get(name))
+    assert [(f.code, f.severity) for f in found(world)] == [("UNREFERENCED_SEGMENT", Severity.INFO)]
+
+
+def test_definitions_that_contradict_each_other_are_named() -> None:
+    world = World()
+    with ExitStack() as stack:
+        for number, kind in enumerate(("string", "int64")):
+            body = f'message Thing {{ option (table) = {{name: "t.thing" key: "k"}}; string k = 1; {kind} v = 2; }}'
+            catalog = world.catalog()
+            catalog.register(messages(proto(body))["Thing"])
+            writer = catalog.writer(f"w{number}", clock=world.clock)
+            stack.enter_context(writer.transaction()).put("t.thing", {"k": "a"})
+    (finding,) = found(world)
+    assert (finding.code, finding.file) == ("CONTRADICTING_TABLE", "t.thing")
+
+
+def test_two_states_differ_in_just_the_keys_that_say_different_things(world: World) -> None:
+    base = world.snapshot().base("objects")
+    (piece,) = base.plan()
+    state = read_slice(base.blocks, base.table, piece, Part.EVERYTHING)
+    assert len(differing_keys(state, state, base.table)) == 0
+    fewer = state.filter(pa.array([n not in (5, 9) for n in range(len(state))]))
+    assert len(differing_keys(state, fewer, base.table)) == len(differing_keys(fewer, state, base.table)) == 2
+    at = state.rows.schema.get_field_index("_seq")
+    shifted = replace(state, rows=state.rows.set_column(at, "_seq", pa.array([7] * len(state), pa.int32())))
+    assert len(differing_keys(state, shifted, base.table)) > 1_900
+    nothing = state.slice(0, 0)
+    assert len(differing_keys(nothing, nothing, base.table)) == 0
+    assert len(differing_keys(nothing, state.slice(0, 3), base.table)) == 3
+
+
+def test_every_code_has_a_remedy_of_one_line() -> None:
+    assert all(code.isupper() and "\n" not in sort.remedy and sort.remedy.endswith(".") for code, sort in SORTS.items())

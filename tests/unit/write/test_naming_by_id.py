@@ -1,0 +1,108 @@
+"""Rows that name a version by its id: what they mean beside other events of the transaction, and what finding them costs."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
+
+import pyarrow as pa
+import pytest
+
+from bucketcatalog import Catalog, InvalidRows
+from bucketcatalog.store.faults import Counting
+
+from ...kit.world import World, bucket, names, obj, rows
+
+Call = tuple[Any, ...]
+
+
+def id_of(name: str) -> str:
+    return str(uuid5(NAMESPACE_DNS, name))
+
+
+ONE, TWO = id_of("one"), id_of("two")
+
+
+def as_rows(form: str, *given: dict[str, Any]) -> Any:
+    return list(given) if form == "dicts" else pa.Table.from_pylist(list(given))
+
+
+@pytest.mark.parametrize("form", ["dicts", "arrow"])
+class TestWithinOneTransaction:
+    @pytest.mark.parametrize("put_form", ["dicts", "arrow"])
+    def test_a_delete_by_id_ends_what_the_transaction_put(self, form: str, put_form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(
+            writer,
+            ("put", "objects", as_rows(put_form, obj("a", id=ONE), obj("b", id=ONE), obj("c", id=ONE))),
+            ("delete", "objects", as_rows(form, obj("a", id=ONE), obj("b", id=TWO))),
+        )
+        snapshot = world.snapshot()
+        assert names(snapshot) == ["b", "c"]
+        assert names(snapshot, "deleted_objects") == ["a"]
+
+    def test_a_delete_by_the_id_of_what_the_transaction_replaced_does_nothing(self, form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(writer, ("put", "objects", [obj("a", id=ONE), obj("b", id=ONE)]))
+        world.commit(
+            writer,
+            ("put", "objects", obj("a", id=TWO)),
+            ("delete", "objects", obj("b")),
+            ("delete", "objects", as_rows(form, obj("a", id=ONE), obj("b", id=ONE))),
+        )
+        assert {row["name"]: row["id"] for row in rows(world.snapshot())} == {"a": TWO}
+
+    def test_an_update_of_what_the_transaction_put_is_refused(self, form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(writer, ("put", "objects", obj("a", id=ONE)))
+        update = as_rows(form, obj("a", id=ONE, etag="x"), obj("b", id=TWO, etag="x"))
+        with pytest.raises(InvalidRows, match=r"Row 1 .* puts") as error:
+            world.commit(writer, ("put", "objects", obj("b", id=TWO)), ("update", "objects", update))
+        assert "Put the whole row" in error.value.next_step
+
+    def test_an_id_that_is_none_is_refused(self, form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(writer, ("put", "objects", obj("a", id=ONE)))
+        for method in ("delete", "update"):
+            with pytest.raises(InvalidRows), writer.transaction() as tx:
+                getattr(tx, method)("objects", as_rows(form, obj("a", id="not-a-uuid")))
+        assert names(world.snapshot()) == ["a"]
+
+    def test_of_several_rows_each_means_its_own_version(self, form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(writer, ("put", "objects", [obj(f"{n:02}", id=id_of(str(n))) for n in range(20)]))
+        keys = [obj(f"{n:02}", id=id_of(str(n if n % 3 else n + 1))) for n in range(20)]
+        world.commit(writer, ("delete", "objects", as_rows(form, *keys)))
+        assert names(world.snapshot()) == [f"{n:02}" for n in range(0, 20, 3)]
+
+
+def test_rows_of_one_transaction_are_found_at_one_cut_with_the_requests_of_one_snapshot() -> None:
+    world = World()
+    for writer in range(4):
+        world.commit(world.writer(f"w{writer}"), ("put", "objects", [obj(f"{writer}-{n:02}", id=ONE) for n in range(25)]))
+    store = Counting(world.store)
+    mine = Catalog(store).writer("mine", clock=world.clock)
+    store.reset()
+    world.commit(
+        mine,
+        ("delete", "objects", [obj(f"{writer}-{n:02}", id=ONE) for writer in range(4) for n in range(20)]),
+        ("put", "buckets", [bucket(f"b{n:02}") for n in range(20)]),
+    )
+    assert store.requests["list"] + store.requests["list_prefixes"] <= 2 * (1 + 2 * 4)
+    assert len(names(world.snapshot())) == 20
+
+
+def test_a_list_of_buckets_gets_the_ids_that_its_rows_would_get_one_by_one() -> None:
+    given = [bucket("a"), bucket("b", id=ONE), bucket("a"), bucket("b"), bucket("c")]
+    together, apart = World(), World()
+    together.commit(together.writer(), ("put", "buckets", given))
+    apart.commit(apart.writer(), *(("put", "buckets", row) for row in given))
+    assert [(r["name"], r["id"]) for r in rows(together.snapshot(), "buckets")] == [
+        (r["name"], r["id"]) for r in rows(apart.snapshot(), "buckets")
+    ]
+    assert {r["name"]: r["id"] for r in rows(together.snapshot(), "buckets")}["b"] == ONE
