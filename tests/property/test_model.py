@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bucketcatalog.model.cuts import Stamp
+
 from .reference.differences import Change, changes, diff
 from .reference.model import (
     ABSENT,
@@ -15,7 +17,6 @@ from .reference.model import (
     EndKind,
     Event,
     Op,
-    Stamp,
     State,
     Version,
     state,

@@ -11,6 +11,7 @@ from bucketcatalog import Catalog, CorruptionError, IncompatibleTable, Unsupport
 from bucketcatalog.format.checkpoints import decode_checkpoint
 from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.paths import uuid_bytes
 from bucketcatalog.v1 import log_pb2
 
@@ -22,7 +23,7 @@ def test_transaction_rewritten_under_its_name_is_not_the_parent_that_its_child_n
     with world.writer() as writer:
         first = world.commit(writer, ("put", "objects", obj("a")))
         world.commit(writer, ("put", "objects", obj("b")))
-    name = paths.transaction("w", "default", 0, uuid_bytes(first.uuid))
+    name = paths.transaction("w", "default", Head(0, uuid_bytes(first.uuid)))
     message = log_pb2.Transaction.FromString(unseal(world.store.get(name), name, "a transaction"))
     del message.actions[:]
     world.store.put(name, seal(message.SerializeToString(deterministic=True)))
@@ -39,7 +40,7 @@ def test_of_two_checkpoints_at_one_revision_the_one_that_covers_more_is_read(att
     world.commit(world.writer(), ("put", "objects", obj("base")))
     one, two = world.writer(), world.writer()
     stray = world.commit(two, ("put", "objects", obj(f"stray{attempt}")))
-    name = paths.transaction("w", "default", stray.revision, uuid_bytes(stray.uuid))
+    name = paths.transaction("w", "default", Head(stray.revision, uuid_bytes(stray.uuid)))
     under_way = world.store.get(name)
     world.store.delete(name)
     for number in range(2):

@@ -166,7 +166,7 @@ def prepare(
     if note is None:
         place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
         return _prepared(files, place, view, _Merge(parent, full, most, started))
-    followed = {(writer, Head(link.revision, link.uuid)) for link in timeline.parents}
+    followed = {(writer, link.head) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
     view = replace(view, cut=Cut.of([(writer, head), *kept]))

@@ -63,12 +63,12 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     totals = totals_of([*kept, *written])
     checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
     data = encode_checkpoint(checkpoint)
-    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
+    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
     _refuse_late(files, prepared, name)
     _refuse_pruned(files, prepared, name)
     _put(files, name, data)
     if prepared.marked:
-        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid), b"")
+        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.head), b"")
     return CheckpointResult(
         name=name,
         version=str(checkpoint.cut),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model.cuts import Cut, Head
+from ..model.cuts import UNPUBLISHED, Cut, Head, Ref, Stamp
 from ..v1 import log_pb2
 
 
@@ -18,6 +18,11 @@ class Link:
     uuid: bytes
     digest: bytes
 
+    @property
+    def head(self) -> Head:
+        """The transaction's place on the timeline."""
+        return Head(self.revision, self.uuid)
+
 
 @dataclass(frozen=True, slots=True)
 class Void:
@@ -27,9 +32,9 @@ class Void:
     link: Link
 
     @property
-    def ref(self) -> tuple[str, Head]:
+    def ref(self) -> Ref:
         """Whose transaction it is, and where it stands."""
-        return self.writer, Head(self.link.revision, self.link.uuid)
+        return Ref(self.writer, self.link.head)
 
 
 def cut_message(cut: Cut) -> Any:
@@ -58,11 +63,6 @@ def uuid_of(message: Any) -> bytes:
     return uuid
 
 
-Stamp = tuple[int, str, int, bytes]
-UNPUBLISHED: Stamp = (0, "", 0, b"")
-"""Of what no transaction has carried yet."""
-
-
 @dataclass(frozen=True, slots=True)
 class TagEntry:
     """What one transaction says of a name: that it is given to ``cut``, or with ``dropped`` that it is taken back from there.
@@ -85,7 +85,7 @@ def stamp_message(stamp: Stamp) -> Any:
 
 def stamp_of(message: Any) -> Stamp:
     """The stamp that a message holds; ``ValueError`` where its uuid is none."""
-    return (message.commit_time, message.writer, message.revision, uuid_of(message))
+    return Stamp(message.commit_time, message.writer, message.revision, uuid_of(message))
 
 
 def tag_message(entry: TagEntry, *, with_stamp: bool) -> Any:
@@ -115,6 +115,11 @@ class CheckpointLink:
     def head(self) -> Head:
         """The checkpoint's place on its writer's timeline."""
         return Head(self.revision, self.uuid)
+
+    @property
+    def ref(self) -> Ref:
+        """Whose checkpoint it is, and where it stands."""
+        return Ref(self.writer, self.head)
 
 
 @dataclass(frozen=True, slots=True)

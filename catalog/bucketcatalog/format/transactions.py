@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from ..errors import CorruptionError, UnsupportedFormat
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Ref, Stamp
 from ..model.events import Event, EventKind, VersionName
 from ..model.tables import Table
 from ..v1 import log_pb2
@@ -95,9 +95,14 @@ class Transaction:
         return Head(self.revision, self.uuid)
 
     @property
-    def stamp(self) -> tuple[int, str, int, bytes]:
+    def ref(self) -> Ref:
+        """Whose transaction it is, and where it stands."""
+        return Ref(self.writer, self.head)
+
+    @property
+    def stamp(self) -> Stamp:
         """What its events' stamps begin with."""
-        return (self.commit_time, self.writer, self.revision, self.uuid)
+        return Stamp(self.commit_time, self.writer, self.revision, self.uuid)
 
     @property
     def events(self) -> int:
@@ -207,7 +212,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
 def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...], data: bytes, name: str) -> Transaction:
     """The transaction that a message holds; ``ValueError`` where it names something by what is no name."""
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
-    stamp = (message.commit_time, message.writer, message.revision, message.uuid)
+    stamp = Stamp(message.commit_time, message.writer, message.revision, message.uuid)
     return Transaction(
         writer=message.writer,
         database=message.database,

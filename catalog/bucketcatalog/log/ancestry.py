@@ -12,12 +12,12 @@ from itertools import takewhile
 from ..errors import CorruptionError, InvalidVersion, MissingObject, UnsupportedFormat
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Ref
 from .coverage import Covered, choose
 from .files import LogFiles
 from .horizon import Horizon
 from .pruned import KeptCheckpoints
-from .view import Gathering, Ref, View, view_of
+from .view import Gathering, View, view_of
 
 
 def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
@@ -48,7 +48,7 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
                 raise
             continue
         reads = reads.joined(transaction.reads)
-        pending += [Head(link.revision, link.uuid) for link in transaction.parents]
+        pending += [link.head for link in transaction.parents]
     others = Cut({name: heads for name, heads in reads.heads.items() if name != writer})
     return Cut.of([(writer, head)]).joined(without_ancestors(files, others))
 
@@ -68,7 +68,7 @@ def _tops(files: LogFiles, writer: str, heads: tuple[Head, ...]) -> Iterable[Hea
     pending = list(heads)
     while pending:
         try:
-            parents = [Head(link.revision, link.uuid) for link in files.transaction(writer, pending.pop()).parents]
+            parents = [link.head for link in files.transaction(writer, pending.pop()).parents]
         except MissingObject:
             continue  # pruned: a head before it that it follows is named without need, which changes no cut
         new = {parent for parent in parents if parent.revision >= heads[0].revision} - followed
@@ -143,11 +143,10 @@ def _with_what_was_read(gathering: Gathering, cut: Cut, missing: Sequence[Ref]) 
     while pending:
         cut = cut.joined(Cut.of(pending))
         read = {
-            (writer, head)
+            ref
             for reads in gathering.files.several(_reads_of, pending)
-            for writer, heads in reads.heads.items()
-            for head in heads
-            if head.revision > cut.newest_revision(writer)
+            for ref in reads.refs()
+            if ref.head.revision > cut.newest_revision(ref.writer)
         }
         pending = sorted(ref for ref in read if not gathering.covered.holds(*ref))
     return cut
@@ -185,10 +184,10 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
     checkpoints = gathering.covered.checkpoints
     for writer in cut.heads:
         _read_ahead(gathering.covered, writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
-    tops = {(writer, head) for c in checkpoints for writer, heads in c.cut.heads.items() for head in heads}
-    named = {(writer, head) for writer, heads in asked.heads.items() for head in heads}
+    tops = {ref for c in checkpoints for ref in c.cut.refs()}
+    named = set(asked.refs())
     reached: set[Ref] = set()
-    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    pending = list(cut.refs())
     while pending:
         ref = pending.pop()
         if ref in gathering.found or ref in reached:
@@ -198,7 +197,7 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
             continue
         transaction = _named_transaction(gathering.files, ref, named)
         gathering.found[ref] = transaction
-        pending += [(ref[0], Head(link.revision, link.uuid)) for link in transaction.parents]
+        pending += [Ref(ref.writer, link.head) for link in transaction.parents]
     return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
 
 
@@ -207,11 +206,11 @@ def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
     if covered.files.concurrency > 1 and last - first > 1:
         heads = list(takewhile(lambda head: head.revision <= last + 1, covered.files.transactions(writer, first)))
         covered.know(writer, heads, first)
-        covered.files.read_ahead([(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)])
+        covered.files.read_ahead([Ref(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)])
 
 
 def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
-    refs = [(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads]
+    refs = list(checkpoint.cut.refs())
     others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint], covered.horizon)
     return all(ref in reached or others.holds(*ref) for ref in refs)
 
@@ -223,14 +222,14 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
         if ref not in named:
             raise
         raise InvalidVersion(
-            f"The version names revision {ref[1].revision} of writer {ref[0]!r}, which is not in this database.",
+            f"The version names revision {ref.head.revision} of writer {ref.writer!r}, which is not in this database.",
             next_step="Use a version that a snapshot of this catalog gave.",
         ) from None
 
 
 def between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
     """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
-    tail = {(t.writer, t.head) for t in start.tail}
+    tail = {t.ref for t in start.tail}
     covered = Covered(files, start.checkpoints, start.horizon)
     if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
         raise start.horizon.refusal(f"The version {start.cut}" if start.cut.heads else "The beginning")
@@ -251,14 +250,14 @@ def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
     covered = Covered(files, (), horizon)
     missing: list[Ref] = []
     done: set[Ref] = set()
-    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    pending = list(cut.refs())
     while pending:
         ref = pending.pop()
         if ref in done:
             continue
         done.add(ref)
         try:
-            pending += [(ref[0], Head(link.revision, link.uuid)) for link in files.transaction(*ref).parents]
+            pending += [Ref(ref.writer, link.head) for link in files.transaction(*ref).parents]
         except MissingObject:
             missing.append(ref)
     return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
@@ -268,7 +267,7 @@ def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: H
     """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
     found: dict[Ref, Transaction] = {}
     done: set[Ref] = set()
-    pending = [(writer, head) for writer, heads in cut.heads.items() for head in heads]
+    pending = list(cut.refs())
     while pending:
         ref = pending.pop()
         if ref in done or stops_at(ref):
@@ -277,8 +276,8 @@ def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: H
         try:
             found[ref] = files.transaction(*ref)
         except MissingObject:
-            if horizon is None or ref[1].revision >= horizon.floor(ref[0]):
+            if horizon is None or ref.head.revision >= horizon.floor(ref.writer):
                 raise
             continue
-        pending += [(ref[0], Head(link.revision, link.uuid)) for link in found[ref].parents]
+        pending += [Ref(ref.writer, link.head) for link in found[ref].parents]
     return sorted(found.values(), key=lambda transaction: transaction.stamp)

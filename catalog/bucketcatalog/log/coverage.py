@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..format.checkpoints import Checkpoint, Coverage
-from ..model.cuts import Head
+from ..model.cuts import Head, Ref
 from .files import LogFiles
 from .horizon import Horizon
 
@@ -52,7 +52,7 @@ class Covered:
         """Whether one of the checkpoints covers the transaction."""
         return any(self._one_holds(c, writer, head) for c in self.checkpoints)
 
-    def unaware(self, voided: Iterable[tuple[str, Head]]) -> list[Checkpoint]:
+    def unaware(self, voided: Iterable[Ref]) -> list[Checkpoint]:
         """The checkpoints that cover one of these voided transactions and do not know it: what they hold is not the state."""
         voided = list(voided)
         known = {c.uuid: {void.ref for void in c.voids} for c in self.checkpoints} if voided else {}
@@ -106,7 +106,7 @@ class Covered:
 
     def _parents(self, writer: str, children: Iterable[Head]) -> set[Head]:
         """The transactions that these follow on the writer's timeline."""
-        return {Head(link.revision, link.uuid) for child in children for link in self.files.transaction(writer, child).parents}
+        return {link.head for child in children for link in self.files.transaction(writer, child).parents}
 
     def _is_followed(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
         children = (child for child in self._listed(writer, head.revision + 1) if self._one_holds(checkpoint, writer, child))
@@ -133,7 +133,7 @@ class Covered:
         of_everyone = all(set(heads) != {checkpoint.writer} for heads in (cut.heads, checkpoint.cut.heads))
         if of_everyone and named is not None and checkpoint.writer == named.writer and checkpoint.revision > named.revision:
             return True
-        return all(self._one_holds(checkpoint, writer, head) for writer, heads in cut.heads.items() for head in heads)
+        return all(self._one_holds(checkpoint, writer, head) for writer, head in cut.refs())
 
     def _may_be_gone(self, writer: str, revision: int) -> bool:
         """Whether transactions of that revision may have been deleted."""
@@ -186,7 +186,7 @@ def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
     if horizon.is_own(checkpoint) or not horizon.is_readable:
         return False
     covered = Covered(horizon.files, [horizon.checkpoint], horizon)
-    return all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads)
+    return all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs())
 
 
 def _names_all(coverage: Coverage, revision: int) -> bool:

@@ -13,14 +13,14 @@ from functools import partial
 from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
-from ..model.cuts import Head
+from ..model.cuts import Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
 from .coverage import Covered, choose
 from .entries import newest_of
 from .files import LogFiles
 from .horizon import Horizon
-from .view import Gathering, Ref, View, view_of
+from .view import Gathering, View, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _tells_of_more(writer: str, found: Iterable[LogFile], markers: Markers) -> b
     Those at a maintainer's first revision may be of tags, and have none.
     """
     first = 1 if is_maintainer(writer) else 0
-    heads = (Head(file.revision, file.uuid) for file in found if not file.is_transaction and file.revision >= first)
+    heads = (file.head for file in found if not file.is_transaction and file.revision >= first)
     return any(not markers.tell_of(head) for head in heads)
 
 
@@ -242,7 +242,7 @@ def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
     """Leave out what builds on a transaction that was left out, however far removed; what is voided binds nobody."""
 
     def is_late(transaction: Transaction) -> bool:
-        return any(ref[1].commit_time > limit and ref not in voided for ref in _builds_on(transaction))
+        return any(ref.head.commit_time > limit and ref not in voided for ref in _builds_on(transaction))
 
     while late := [ref for ref, t in gathering.found.items() if is_late(t)]:
         for ref in late:
@@ -251,9 +251,9 @@ def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
 
 
 def _builds_on(transaction: Transaction) -> Iterator[Ref]:
-    yield from ((transaction.writer, Head(link.revision, link.uuid)) for link in transaction.parents)
+    yield from (Ref(transaction.writer, link.head) for link in transaction.parents)
     for writer, heads in transaction.reads.heads.items():
-        yield from ((writer, head) for head in heads)
+        yield from (Ref(writer, head) for head in heads)
 
 
 def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:

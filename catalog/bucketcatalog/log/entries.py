@@ -19,10 +19,8 @@ from typing import Protocol
 from ..format.checkpoints import ApplicationResult, Checkpoint
 from ..format.records import Boundary, Link, TagEntry, Void
 from ..format.transactions import Transaction
-from ..model.cuts import Head
+from ..model.cuts import Ref
 from ..model.names import MAINTAINER_PREFIX
-
-Ref = tuple[str, Head]
 
 
 class Carrier(Protocol):
@@ -49,7 +47,7 @@ def voids_of(transactions: Iterable[Carrier], checkpoints: Iterable[Checkpoint])
     """What maintainers among these have voided, sorted; a void counts even where the transaction that carries it is voided itself."""
     found = [void for checkpoint in checkpoints for void in checkpoint.voids]
     found += [void for t in transactions if t.writer.startswith(MAINTAINER_PREFIX) for void in t.voids]
-    return {void.ref: void for void in sorted(found, key=lambda void: (void.writer, void.link.revision, void.link.uuid))}
+    return {void.ref: void for void in sorted(found, key=lambda void: void.ref)}
 
 
 def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
@@ -60,7 +58,7 @@ def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
         time, t = pending.pop()
         for link in t.parents:
             void = Void(t.writer, link)
-            if void.ref[1].commit_time >= time and void.ref not in found:
+            if void.ref.head.commit_time >= time and void.ref not in found:
                 found[void.ref] = void
                 parent = transactions.get(void.ref)
                 pending += [] if parent is None else [(time, parent)]
@@ -74,7 +72,7 @@ def emptied(transaction: Transaction) -> Transaction:
 
 def without_voided(transactions: Iterable[Transaction], voids: Set[Ref] | Mapping[Ref, Void]) -> Iterator[Transaction]:
     """The transactions that are not voided."""
-    return (t for t in transactions if (t.writer, t.head) not in voids)
+    return (t for t in transactions if t.ref not in voids)
 
 
 @dataclass(frozen=True, slots=True)

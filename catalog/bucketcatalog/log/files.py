@@ -19,7 +19,7 @@ from ..format.losses import Losses
 from ..format.segment_refs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
-from ..model.cuts import Head
+from ..model.cuts import Head, Ref
 from ..model.names import is_name
 from ..model.paths import LogFile
 from ..parallel import in_order
@@ -72,23 +72,23 @@ class LogFiles:
         """The transactions on the writer's timeline from a revision on."""
         for file in self.timeline(writer, from_revision):
             if file.is_transaction:
-                yield Head(file.revision, file.uuid)
+                yield file.head
 
     def at_revision(self, writer: str, revision: int) -> list[Head]:
         """The transactions at one revision of the writer's timeline."""
-        return [Head(file.revision, file.uuid) for file in self._at(writer, revision) if file.is_transaction]
+        return [file.head for file in self._at(writer, revision) if file.is_transaction]
 
     def is_there(self, writer: str, head: Head) -> bool:
         """Whether the transaction lies in the store now."""
         try:
-            self.store.head(paths.transaction(writer, self.database, head.revision, head.uuid))
+            self.store.head(paths.transaction(writer, self.database, head))
         except ObjectNotFound:
             return False
         return True
 
     def checkpoints_at(self, writer: str, revision: int) -> list[Head]:
         """The checkpoints at one revision of the writer's timeline, whether or not they have markers."""
-        return [Head(file.revision, file.uuid) for file in self._at(writer, revision) if not file.is_transaction]
+        return [file.head for file in self._at(writer, revision) if not file.is_transaction]
 
     def _at(self, writer: str, revision: int) -> Iterator[LogFile]:
         prefix = paths.transactions_prefix(writer, self.database)
@@ -103,7 +103,7 @@ class LogFiles:
         for info in chain(few, rest):
             file = paths.parse_newest_marker(prefix, info.name)
             if file is not None:
-                yield Head(file.revision, file.uuid)
+                yield file.head
 
     @property
     def concurrency(self) -> int:
@@ -114,11 +114,11 @@ class LogFiles:
         """What ``ask`` gives for each item, asked at once for as many as pay for the store."""
         return list(in_order(lambda item: ask(self, item), items, threads=self.concurrency))
 
-    def fetched(self, refs: Sequence[tuple[str, Head]]) -> list[Transaction]:
+    def fetched(self, refs: Sequence[Ref]) -> list[Transaction]:
         """The transactions, several at once; ``MissingObject`` or ``CorruptionError`` as for one."""
         return self.several(lambda files, ref: files.transaction(*ref), refs)
 
-    def read_ahead(self, refs: Sequence[tuple[str, Head]]) -> None:
+    def read_ahead(self, refs: Sequence[Ref]) -> None:
         """Read transactions that will be asked for one after the other where that would take long; they are kept for a while.
 
         What cannot be read is no error before it is asked for.
@@ -128,19 +128,19 @@ class LogFiles:
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""
-        name = paths.transaction(writer, self.database, head.revision, head.uuid)
+        name = paths.transaction(writer, self.database, head)
         found: Transaction = self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
         return found
 
     def stored_transaction(self, writer: str, head: Head) -> tuple[Transaction, bytes]:
         """The transaction and its bytes as they lie in the store now, whatever was read before; errors as ``transaction``."""
-        name = paths.transaction(writer, self.database, head.revision, head.uuid)
+        name = paths.transaction(writer, self.database, head)
         data = self._get(name, "a transaction")
         return self._checked_transaction(data, name, writer, head), data
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``MissingObject`` or ``CorruptionError`` naming its file."""
-        name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
+        name = paths.checkpoint(writer, self.database, head)
         found: Checkpoint = self._read(name, "a checkpoint", lambda data: self._checked_checkpoint(data, name, writer, head))
         return found
 
@@ -154,7 +154,7 @@ class LogFiles:
 
     def refuse(self, transaction: Transaction, why: str) -> Transaction:
         """``CorruptionError`` for a transaction that is not the one that others refer to."""
-        name = paths.transaction(transaction.writer, self.database, transaction.revision, transaction.uuid)
+        name = paths.transaction(transaction.writer, self.database, transaction.head)
         raise CorruptionError(f"{name} {why}", next_step=_RESTORE)
 
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
@@ -208,10 +208,10 @@ def _index_error(files: LogFiles, reference: SegmentReference) -> BucketCatalogE
 class ChosenFiles(LogFiles):
     """The log with those checkpoints only that ``chosen`` says yes to."""
 
-    def __init__(self, store: Store, database: str, chosen: Callable[[tuple[str, Head]], bool]) -> None:
+    def __init__(self, store: Store, database: str, chosen: Callable[[Ref], bool]) -> None:
         super().__init__(store, database)
         self._chosen = chosen
 
     def checkpoints(self, writer: str) -> Iterator[Head]:
         """The writer's checkpoints that were chosen, those at the largest revision first."""
-        return (head for head in super().checkpoints(writer) if self._chosen((writer, head)))
+        return (head for head in super().checkpoints(writer) if self._chosen(Ref(writer, head)))

@@ -62,13 +62,11 @@ class Horizon:
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of the cut; ``CorruptionError`` where it is not the one that the boundary names."""
         link = self.boundary.checkpoint
-        found = None if link is None else self.files.checkpoint(link.writer, link.head)
+        found = None if link is None else self.files.checkpoint(*link.ref)
         if link is None or found is None or found.digest != link.digest or found.cut != self.cut:
-            name = (
-                "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.revision, link.uuid)
-            )
+            name = "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.head)
             raise CorruptionError(
-                f"{name} is not the one that the boundary of {shown_time(self.boundary.stamp[0])} was published for.",
+                f"{name} is not the one that the boundary of {shown_time(self.boundary.stamp.commit_time)} was published for.",
                 next_step="Restore the file from a copy of the store.",
             )
         return found

@@ -11,13 +11,12 @@ from ..errors import BucketCatalogError, CorruptionError, HistoryPruned, Missing
 from ..format.checkpoints import Checkpoint
 from ..format.records import TagEntry
 from ..model import paths
-from ..model.cuts import Cut
+from ..model.cuts import Cut, Ref
 from ..model.names import is_maintainer
 from ..store.base import Store
 from .discovery import horizon_of
 from .files import LogFiles
 from .horizon import Horizon
-from .view import Ref
 
 
 @contextmanager
@@ -76,7 +75,7 @@ class KeptCheckpoints:
     def listed(cls, files: LogFiles) -> KeptCheckpoints:
         """Those of all maintainers."""
         maintainers = filter(is_maintainer, files.writers())
-        return cls(files, tuple((writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
+        return cls(files, tuple(Ref(writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
     def of(self, cut: Cut) -> Checkpoint | None:
         """The checkpoint of exactly this cut, if there is one that can be read.
@@ -92,11 +91,11 @@ class KeptCheckpoints:
 
     def _read_for(self, cut: Cut) -> Iterator[Checkpoint | BucketCatalogError]:
         """What may be of the cut, newest first: what is older than it is only where something in it is voided."""
-        refs = [ref for ref in self.refs if ref[1].commit_time <= cut.newest_commit_time]
-        for ref in sorted(refs, key=lambda ref: -ref[1].commit_time):
+        refs = [ref for ref in self.refs if ref.head.commit_time <= cut.newest_commit_time]
+        for ref in sorted(refs, key=lambda ref: -ref.head.commit_time):
             try:
                 found = self.files.checkpoint(*ref)
-                is_alone = sum(head.commit_time == ref[1].commit_time for _, head in refs) == 1
+                is_alone = sum(head.commit_time == ref.head.commit_time for _, head in refs) == 1
                 is_taken = found.cut != cut or (is_alone and self._is_gone(cut))
                 yield found if is_taken else self.files.unreadable_segment(found) or found
             except (CorruptionError, UnsupportedFormat) as error:
@@ -104,9 +103,7 @@ class KeptCheckpoints:
 
     def _is_gone(self, cut: Cut) -> bool:
         """Whether a transaction that the cut names is gone; the newest are asked for first, for mostly something has followed them."""
-        refs = sorted(
-            ((writer, head) for writer, heads in cut.heads.items() for head in heads), key=lambda ref: -ref[1].commit_time
-        )
+        refs = sorted(cut.refs(), key=lambda ref: -ref.head.commit_time)
         return any(not self.files.is_there(*ref) for ref in refs)
 
 
@@ -115,5 +112,5 @@ def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:
 
     Of a clone's maintainer nothing comes after the transaction that made the clone, so that this is a head of the ``newest`` cut.
     """
-    heads = [(writer, head) for writer, heads in newest.heads.items() if is_maintainer(writer) for head in heads]
-    return any(files.transaction(*ref).operation == CLONE for ref in heads if ref[1].commit_time > tag.stamp[0])
+    heads = [ref for ref in newest.refs() if is_maintainer(ref.writer)]
+    return any(files.transaction(*ref).operation == CLONE for ref in heads if ref.head.commit_time > tag.stamp.commit_time)

@@ -74,14 +74,14 @@ class SalvagingFiles(LogFiles):
         try:
             return self.checkpoint(writer, head)
         except _DAMAGE as error:
-            self.passed_over[paths.checkpoint(writer, self.database, head.revision, head.uuid)] = error
+            self.passed_over[paths.checkpoint(writer, self.database, head)] = error
             return None
 
     def _stand_in(self, writer: str, head: Head, error: BucketCatalogError) -> Transaction:
         """A transaction without events in the place of one that cannot be read, after what lies next before it."""
         before = [other for other in self._timeline(writer) if other.revision < head.revision]
         last = max((other.revision for other in before), default=-1)
-        name = paths.transaction(writer, self.database, head.revision, head.uuid)
+        name = paths.transaction(writer, self.database, head)
         first = last + 1 if isinstance(error, MissingObject) else head.revision
         self.losses.add(name, error, [revision(writer, head.revision, first)])
         return Transaction(
@@ -128,7 +128,7 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> t
         others.passed_over |= files.passed_over
         for checkpoint in view.checkpoints:
             if checkpoint.uuid in broken:
-                name = paths.checkpoint(checkpoint.writer, database, checkpoint.revision, checkpoint.uuid)
+                name = paths.checkpoint(checkpoint.writer, database, checkpoint.head)
                 others.passed_over[name] = broken[checkpoint.uuid]
         files, view = others, again
     for name, error in files.passed_over.items():

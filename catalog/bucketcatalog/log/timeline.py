@@ -25,7 +25,7 @@ from ..format.records import Link
 from ..format.sealing import digest
 from ..format.transactions import Transaction
 from ..model import paths
-from ..model.cuts import Head
+from ..model.cuts import Head, Ref
 from ..model.names import COMPACTOR_PREFIX
 from ..store.retry import for_seconds, put_persistently
 from .discovery import horizon_of
@@ -126,7 +126,7 @@ class OwnTimeline:
     def _refuse_shortened(self, listed: list[Head]) -> None:
         """``MissingObject`` where the timeline ends before what a checkpoint covers: its revisions would be given a second time."""
         if self._covered is not None and self._covered.revision > max(listed, default=Head(-1, b"")).revision:
-            name = paths.transaction(self.writer, self.files.database, self._covered.revision, self._covered.uuid)
+            name = paths.transaction(self.writer, self.files.database, self._covered)
             raise MissingObject(
                 f"{name} is gone, with which the timeline of {self.writer!r} ended.",
                 next_step="Restore the file from a copy of the store, or write under another writer id.",
@@ -138,10 +138,10 @@ class OwnTimeline:
         if _is_plain(listed):
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
-        followed = {Head(link.revision, link.uuid) for t in every.values() for link in t.parents}
+        followed = {link.head for t in every.values() for link in t.parents}
         gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
         if gone:
-            name = paths.transaction(self.writer, self.files.database, gone[0].revision, gone[0].uuid)
+            name = paths.transaction(self.writer, self.files.database, gone[0])
             raise MissingObject(
                 f"{name} is gone. Later transactions follow it.", next_step="Restore the file from a copy of the store."
             )
@@ -166,19 +166,19 @@ class OwnTimeline:
         """Whether what the next transaction follows lies in the future, so that others must be asked whether it is voided."""
         return self.last_commit_time > self._now() + self.limits.clock_skew  # by this machine's clock: no commit asks for it
 
-    def pardon(self, voided: Container[tuple[str, Head]]) -> None:
+    def pardon(self, voided: Container[Ref]) -> None:
         """Let the commit times of voided transactions bind no longer: what the next one follows is what lies before them.
 
         What lies before one that was pruned is not later than the horizon, which is all that is known of it.
         """
-        times, pending = [0], [Head(link.revision, link.uuid) for link in self.parents]
+        times, pending = [0], [link.head for link in self.parents]
         while pending:
             head = pending.pop()
             if (self.writer, head) not in voided:
                 times.append(head.commit_time)
                 continue
             try:
-                pending += [Head(link.revision, link.uuid) for link in self.files.transaction(self.writer, head).parents]
+                pending += [link.head for link in self.files.transaction(self.writer, head).parents]
             except MissingObject:
                 horizon = horizon_of(self.files)
                 if horizon is None or head.revision >= horizon.floor(self.writer):
@@ -251,7 +251,7 @@ class OwnTimeline:
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:
         """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""
-        name = paths.transaction(self.writer, self.files.database, transaction.revision, transaction.uuid)
+        name = paths.transaction(self.writer, self.files.database, transaction.head)
         self.doubtful = True
         self._put(name, data, transaction.commit_time + self.limits.commit_delay)
         self.doubtful = False
@@ -297,5 +297,5 @@ def _is_stray(stray: Transaction, heads: list[Transaction], every: dict[Head, Tr
         head = pending.pop()
         if head not in ancestors:
             ancestors.add(head)
-            pending += [Head(link.revision, link.uuid) for link in every[head].parents] if head in every else []
-    return all(Head(link.revision, link.uuid) in ancestors for link in stray.parents)
+            pending += [link.head for link in every[head].parents] if head in every else []
+    return all(link.head in ancestors for link in stray.parents)

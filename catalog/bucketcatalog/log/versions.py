@@ -133,7 +133,7 @@ def _tagged(known: TagState | None, name: str) -> Cut:
         )
     if known.latest.dropped:
         raise InvalidVersion(
-            f"The tag {name!r} was dropped by {known.latest.stamp[1]!r} at {shown_time(known.latest.stamp[0])}. "
+            f"The tag {name!r} was dropped by {known.latest.stamp[1]!r} at {shown_time(known.latest.stamp.commit_time)}. "
             f"It named the version {known.latest.cut}.",
             next_step="Read that version, or give the name to it again: bucketcatalog tag CATALOG NAME VERSION.",
         )

@@ -13,7 +13,7 @@ from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.records import Void
 from ..format.transactions import Transaction
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Ref
 from ..model.paths import LogFile
 from .coverage import Covered
 from .entries import emptied, outrun, voids_of
@@ -51,12 +51,12 @@ class View:
     observed: int
     lateness_bound: int = field(default=DEFAULT_LATENESS_BOUND)
     horizon: Horizon | None = None
-    voids: Mapping[tuple[str, Head], Void] = field(default_factory=dict)
+    voids: Mapping[Ref, Void] = field(default_factory=dict)
 
     @property
     def newest_commit_time(self) -> int:
         """The largest commit time in the cut of what is not voided, 0 where there is none."""
-        heads = [head for writer, heads in self.cut.heads.items() for head in heads if (writer, head) not in self.voids]
+        heads = [head for writer, head in self.cut.refs() if (writer, head) not in self.voids]
         below = [*(t.commit_time for t in self.tail if not t.voided), *(checkpoint.as_of for checkpoint in self.checkpoints)]
         return max((*(head.commit_time for head in heads), *below), default=0)
 
@@ -92,10 +92,10 @@ def _check_links(gathering: Gathering) -> None:
     """``CorruptionError`` where a transaction is not the one that its child was written after."""
     for (writer, _), transaction in list(gathering.found.items()):
         for link in () if transaction.lost else transaction.parents:
-            parent = gathering.found.get((writer, Head(link.revision, link.uuid)))
+            parent = gathering.found.get(Ref(writer, link.head))
             if parent is not None and not parent.lost and parent.digest != link.digest:
                 why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
-                gathering.found[writer, parent.head] = gathering.files.refuse(parent, why)
+                gathering.found[parent.ref] = gathering.files.refuse(parent, why)
 
 
 def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:
@@ -138,12 +138,9 @@ def _followed(gathering: Gathering, writer: str, head: Head, revision: int) -> s
             continue
         reached.add(at)
         if at.revision > revision:
-            transaction = gathering.found.get((writer, at)) or gathering.files.transaction(writer, at)
-            pending += [Head(link.revision, link.uuid) for link in transaction.parents]
+            transaction = gathering.found.get(Ref(writer, at)) or gathering.files.transaction(writer, at)
+            pending += [link.head for link in transaction.parents]
     return {at.uuid for at in reached if at.revision == revision}
-
-
-Ref = tuple[str, Head]
 
 
 class Gathering:
@@ -172,9 +169,9 @@ class Gathering:
         """Fetch what timelines, each listed from a revision on, hold beyond the checkpoints."""
         wanted: list[Ref] = []
         for writer, (first, files) in sorted(timelines.items()):
-            heads = [Head(file.revision, file.uuid) for file in files if file.is_transaction]
+            heads = [file.head for file in files if file.is_transaction]
             self.covered.know(writer, heads, first)
-            wanted += [(writer, head) for head in heads if self._wanted(head)]
+            wanted += [Ref(writer, head) for head in heads if self._wanted(head)]
         self.fetch(ref for ref in wanted if not self.covered.holds(*ref))
 
     def fetch(self, refs: Iterable[Ref]) -> None:
@@ -201,12 +198,12 @@ class Gathering:
         done, refs = set() if done is None else done, set[Ref]()
         for ref, transaction in self.found.items():
             if ref not in done:
-                refs |= {(ref[0], Head(link.revision, link.uuid)) for link in transaction.parents}
+                refs |= {Ref(ref.writer, link.head) for link in transaction.parents}
                 if self._closed_reads:
-                    refs |= {(writer, head) for writer, heads in transaction.reads.heads.items() for head in heads}
+                    refs |= set(transaction.reads.refs())
                 done.add(ref)
         for checkpoint in self.covered.checkpoints if self._closed_reads and of_covered else ():
-            refs |= {(writer, head) for writer, heads in checkpoint.reads.heads.items() for head in heads}
+            refs |= set(checkpoint.reads.refs())
         return sorted(ref for ref in refs if ref not in self.found and not self.covered.holds(*ref))
 
     def voids(self) -> dict[Ref, Void]:
@@ -222,6 +219,6 @@ class Gathering:
 
     def cut(self) -> Cut:
         """The heads of everything covered and found."""
-        followed = {(ref[0], Head(link.revision, link.uuid)) for ref, t in self.found.items() for link in t.parents}
+        followed = {(ref.writer, link.head) for ref, t in self.found.items() for link in t.parents}
         covered = {(writer, head) for writer in self.covered.writers() for head in self.covered.heads(writer)}
         return Cut.of((covered | set(self.found)) - followed)

@@ -40,9 +40,9 @@ from ..log.pruned import CLONE
 from ..log.segments import PATIENCE, read_index
 from ..log.timeline import DEFAULT_LIMITS
 from ..log.versions import Version
-from ..log.view import Ref, View
+from ..log.view import View
 from ..model import paths
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Ref
 from ..model.names import MAINTAINER_PREFIX, is_name, writer_id
 from ..model.times import Time
 from ..query.database import Database, has_timeline
@@ -136,7 +136,7 @@ def _lost_segments(files: LogFiles, view: View) -> dict[bytes, str]:
     It can where a checkpoint covers the head. ``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on
     from the newest transactions. All of it is looked for in the store: what this process has read may be gone by now.
     """
-    heads, tail = _heads(view), {(t.writer, Head(t.revision, t.uuid)) for t in view.tail}
+    heads, tail = list(view.cut.refs()), {t.ref for t in view.tail}
     try:
         found = files.several(lambda files, ref: _unread_of(files, ref, is_covered=ref not in tail), heads)
     except MissingObject:
@@ -147,10 +147,6 @@ def _lost_segments(files: LogFiles, view: View) -> dict[bytes, str]:
             next_step=f"Clone a version from {view.horizon.cut} on, or export the tables of this one.",
         ) from None
     return {uuid: text for lost in found for uuid, text in lost.items()}
-
-
-def _heads(view: View) -> list[Ref]:
-    return [(writer, head) for writer, heads in view.cut.heads.items() for head in heads]
 
 
 def _unread_of(files: LogFiles, ref: Ref, *, is_covered: bool) -> dict[bytes, str]:
@@ -218,7 +214,7 @@ class _Target:
 
     def _has(self, link: CheckpointLink) -> bool:
         try:
-            self.store.head(paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid))
+            self.store.head(paths.checkpoint(link.writer, self.files.database, link.head))
         except ObjectNotFound:
             return False
         return True
@@ -229,7 +225,7 @@ class _Target:
 
     def mark(self, link: CheckpointLink) -> None:
         """Put the marker of the checkpoint, which makes opening the clone cheap."""
-        self.put(paths.newest_marker(link.writer, self.files.database, link.revision, link.uuid), b"")
+        self.put(paths.newest_marker(link.writer, self.files.database, link.head), b"")
 
 
 class _Clone:
@@ -248,14 +244,14 @@ class _Clone:
         checkpoint = self._checkpoint()
         data = encode_checkpoint(checkpoint)
         link = CheckpointLink(checkpoint.writer, checkpoint.revision, checkpoint.uuid, digest(data))
-        heads = _heads(self._view)
+        heads = list(self._view.cut.refs())
         segments = [segment for ref in heads for segment in self._files.transaction(*ref).segments]
         named = [segment for segment in segments if segment.uuid not in self._lost]
         for segment in named:
             self._copy_segment(segment)
         self._publish(link, floors_of(checkpoint, {}))
         self._files.several(self._copy, heads)
-        self._place.put(paths.checkpoint(link.writer, self._files.database, link.revision, link.uuid), data)
+        self._place.put(paths.checkpoint(link.writer, self._files.database, link.head), data)
         self._place.mark(link)
         return replace(
             told,
@@ -268,7 +264,7 @@ class _Clone:
     def _checkpoint(self) -> Checkpoint:
         """The checkpoint of exactly the cut, whose segments are put; beside the newest transaction."""
         view, contents = self._view, Contents(self._files, self._view)
-        writer, head = max(((w, h) for w, heads in view.cut.heads.items() for h in heads), key=lambda ref: ref[1].commit_time)
+        writer, head = max(view.cut.refs(), key=lambda ref: ref.head.commit_time)
         began = self._place.store.now_us(paths.transactions_prefix(writer, self._files.database))
         uuid = clock.uuid7(view.newest_commit_time).bytes
         (parts,) = merge_parts(map(contents.base, contents.names), set(contents.names), 1) or [()]
@@ -308,7 +304,7 @@ class _Clone:
         """The transaction byte for byte, once it was found to be whole."""
         writer, head = ref
         _, data = files.stored_transaction(writer, head)
-        self._place.put(paths.transaction(writer, files.database, head.revision, head.uuid), data)
+        self._place.put(paths.transaction(writer, files.database, head), data)
 
     def _copy_segment(self, reference: SegmentReference) -> None:
         """A segment of events byte for byte; one at a time, for they are large. What is wrong in a block of it stays so."""

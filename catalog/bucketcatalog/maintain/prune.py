@@ -124,8 +124,8 @@ class Pruning:
             result,
             horizon=str(horizon.cut),
             horizon_time=horizon.time,
-            published=horizon.boundary.stamp[0],
-            due=horizon.boundary.stamp[0] + self._policy.grace,
+            published=horizon.boundary.stamp.commit_time,
+            due=horizon.boundary.stamp.commit_time + self._policy.grace,
         )
         if not horizon.is_readable:
             return told  # by this one nothing goes any more, and the next one needs it for nothing
@@ -192,7 +192,7 @@ class Pruning:
 
     def _is_due(self, horizon: Horizon) -> bool:
         grace = self._policy.grace
-        return not grace or self._now() >= horizon.boundary.stamp[0] + grace
+        return not grace or self._now() >= horizon.boundary.stamp.commit_time + grace
 
     def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
         """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
@@ -267,7 +267,7 @@ def _in_turn(going: tuple[Prunable, ...], stored: Stored, horizon: Horizon) -> I
     """Those that may go now. That deletion has begun is told by the first transactions: where they would stay, all of the timeline does."""
     there = {(writer, head) for writer in stored.timelines for head, _ in stored.transactions(writer)}
     gone = {(file.writer, file.head) for file in going}
-    first = {(writer, head) for writer, heads in horizon.boundary.first.heads.items() for head in heads}
+    first = set(horizon.boundary.first.refs())
     staying = {writer for writer, head in (first & there) - gone} - {writer for writer, head in first - there}
     return (file for file in going if file.kind is not Kind.TRANSACTION or file.writer not in staying)
 

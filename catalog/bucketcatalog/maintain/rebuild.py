@@ -21,7 +21,7 @@ from ..log.discovery import newest_view
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
 from ..log.view import DEFAULT_LATENESS_BOUND
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Ref
 from .verify.checkpoints import check_block
 from .verify.walk import Walk
 
@@ -152,8 +152,8 @@ def _ancestors(walk: Walk, writer: str, heads: tuple[Head, ...]) -> set[Head]:
         head = pending.pop()
         if head not in reached:
             reached.add(head)
-            t = walk.log.get((writer, head))
-            pending += [Head(link.revision, link.uuid) for link in t.parents] if t is not None else []
+            t = walk.log.get(Ref(writer, head))
+            pending += [link.head for link in t.parents] if t is not None else []
     return reached
 
 

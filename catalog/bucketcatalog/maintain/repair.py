@@ -24,7 +24,7 @@ from ..log.segments import read_index
 from ..log.timeline import MAX_CLOCK_SKEW, Limits
 from ..log.view import DEFAULT_LATENESS_BOUND, View
 from ..model import paths
-from ..model.cuts import Head
+from ..model.cuts import Head, Ref
 from ..model.tables import Table
 from ..model.times import parse_causal
 from ..query.database import Database
@@ -36,7 +36,6 @@ from .verify.deep import differences
 from .verify.findings import Finding, Severity
 from .verify.walk import Tell, Walk
 
-Ref = tuple[str, Head]
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
 _OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}
 _OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN", "DAMAGED_EVENTS"}
@@ -46,14 +45,14 @@ class FilesWithout(ChosenFiles):
     """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
 
     def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
-        super().__init__(store, database, lambda ref: ref[1].uuid not in broken)
+        super().__init__(store, database, lambda ref: ref.head.uuid not in broken)
         self._broken = broken
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
         found = super().checkpoint(writer, head)
         if head.uuid in self._broken:
-            name = paths.checkpoint(writer, self.database, head.revision, head.uuid)
+            name = paths.checkpoint(writer, self.database, head)
             raise CorruptionError(
                 f"{name} cannot be used, for what it refers to is damaged or gone.",
                 next_step="Restore that from a copy of the store.",
@@ -113,9 +112,9 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
         view, obstacle = newest_view(without, everything=True, using=again.parts), ""
     actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join, now)]
     for (writer, head), why in sorted(broken.items()):
-        if not obstacle and not _is_marked(walk, (writer, head)):
+        if not obstacle and not _is_marked(walk, Ref(writer, head)):
             continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
-        name = paths.checkpoint(writer, walk.files.database, head.revision, head.uuid)
+        name = paths.checkpoint(writer, walk.files.database, head)
         actions.append(Action("drop", name, why, obstacle or _newer(findings, name)))
     dropped = tuple(
         ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
@@ -143,18 +142,18 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
 
 
 def _name(walk: Walk, ref: Ref) -> str:
-    return paths.checkpoint(ref[0], walk.files.database, ref[1].revision, ref[1].uuid)
+    return paths.checkpoint(ref.writer, walk.files.database, ref.head)
 
 
 def _is_marked(walk: Walk, ref: Ref) -> bool:
-    return ref[0] in walk.found and ref[1] in walk.found[ref[0]].markers
+    return ref.writer in walk.found and ref.head in walk.found[ref.writer].markers
 
 
 def _ahead(walk: Walk, now: int) -> list[Void]:
     """The transactions from the future that are not voided yet, as voids of them."""
     limit = now + MAX_CLOCK_SKEW
-    late = sorted(ref for ref in walk.log if ref[1].commit_time > limit and ref not in walk.voided)
-    return [Void(writer, Link(head.revision, head.uuid, walk.log[writer, head].digest)) for writer, head in late]
+    late = sorted(ref for ref in walk.log if ref.head.commit_time > limit and ref not in walk.voided)
+    return [Void(writer, Link(head.revision, head.uuid, walk.log[Ref(writer, head)].digest)) for writer, head in late]
 
 
 def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
@@ -222,7 +221,7 @@ def _lies_in(walk: Walk, references: References, name: str) -> bool:
 def _checkpoint_named(database: str, name: str) -> Ref | None:
     writer = name.partition("/")[0]
     file = paths.parse_log_file(paths.transactions_prefix(writer, database), name)
-    return None if file is None or file.is_transaction else (writer, Head(file.revision, file.uuid))
+    return None if file is None or file.is_transaction else Ref(writer, file.head)
 
 
 def _newer(findings: Iterable[Finding], name: str) -> str:
@@ -238,7 +237,7 @@ def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tupl
     except (CorruptionError, UnsupportedFormat) as error:
         return None, f"What it covers is not all there without it: {error.message}"
     for checkpoint in walk.checkpoints:
-        if (checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)) in broken:
+        if checkpoint.ref in broken:
             for writer, heads in checkpoint.cut.heads.items():
                 if max(heads).revision > view.cut.newest_revision(writer):
                     return view, f"It covers revision {max(heads).revision} of {writer}, which is gone."
@@ -248,14 +247,13 @@ def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tupl
 def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
     """What is lost with the horizon's own checkpoint, where that is dropped and no other is of its cut; ``dropped`` say why they are."""
     link = walk.horizon.boundary.checkpoint if walk.horizon is not None else None
-    if walk.horizon is None or link is None or (link.writer, link.head) not in dropped:
+    if walk.horizon is None or link is None or link.ref not in dropped:
         return
     try:
         version_view(files, walk.horizon.cut, Horizon(walk.horizon.boundary, files))
     except (CorruptionError, UnsupportedFormat):
-        ref = link.writer, link.head
-        text = f"{dropped[ref]} Versions between the horizon and a later checkpoint are lost with it."
-        yield Finding("UNREADABLE_HISTORY", _name(walk, ref), text)
+        text = f"{dropped[link.ref]} Versions between the horizon and a later checkpoint are lost with it."
+        yield Finding("UNREADABLE_HISTORY", _name(walk, link.ref), text)
 
 
 def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: Collection[str]) -> Iterator[Finding]:
@@ -278,7 +276,7 @@ def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: C
 def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:
     writer = name.partition("/")[0]
     file = paths.parse_log_file(paths.transactions_prefix(writer, walk.files.database), name)
-    return file is not None and covered.holds(writer, Head(file.revision, file.uuid))
+    return file is not None and covered.holds(writer, file.head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +325,7 @@ class Repairer:
             with self._open(plan, self.writer) as maintainer:
                 maintainer.checkpoint(scope="all", instead=plan.instead)
         for writer, head in plan.dropped:
-            self.store.delete(paths.newest_marker(writer, plan.database, head.revision, head.uuid))
+            self.store.delete(paths.newest_marker(writer, plan.database, head))
 
     def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
         """A writer in the database that meets none of the broken checkpoints."""

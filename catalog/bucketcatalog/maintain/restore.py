@@ -59,7 +59,7 @@ def kept_by(tag: TagEntry, known: Facts, at: pa.Array) -> Mask:
 
     Of those that ended after the tag was given and are not purged: no boundary reaches such an end from before the tag could be seen.
     """
-    lasting = (known.numbers("_purged") == 0) & (known.end_times() >= tag.stamp[0])
+    lasting = (known.numbers("_purged") == 0) & (known.end_times() >= tag.stamp.commit_time)
     kept: Mask = np.asarray(pc.fill_null(pa.array(lasting).take(at), False))
     return kept
 
@@ -111,7 +111,7 @@ class Hold:
         if now != self.tag:
             raise DataCollected(
                 f"The tag {self.tag.name!r}, which kept data of rows of {self.table!r}, was "
-                f"{'dropped' if now.dropped else 'moved'} by {now.stamp[1]!r} at {shown_time(now.stamp[0])}.",
+                f"{'dropped' if now.dropped else 'moved'} by {now.stamp[1]!r} at {shown_time(now.stamp.commit_time)}.",
                 next_step="Restore again: rows whose data may be gone are told.",
             )
 

@@ -23,7 +23,7 @@ from ..log.segments import read_segment_file
 from ..log.timeline import MAX_SNAPSHOT_AGE
 from ..log.view import DEFAULT_LATENESS_BOUND, View
 from ..model import paths
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
 from ..store.base import ObjectInfo
@@ -182,23 +182,23 @@ class Stored:
 
     def transactions(self, writer: str) -> Iterator[tuple[Head, ObjectInfo]]:
         """The transactions of the writer's timeline, in order of revision."""
-        return ((Head(file.revision, file.uuid), info) for file, info in self.timelines.get(writer, ()) if file.is_transaction)
+        return ((file.head, info) for file, info in self.timelines.get(writer, ()) if file.is_transaction)
 
     @cached_property
-    def checkpoints(self) -> dict[tuple[str, Head], tuple[Checkpoint, ObjectInfo]]:
+    def checkpoints(self) -> dict[Ref, tuple[Checkpoint, ObjectInfo]]:
         """Every checkpoint by where it lies; ``CorruptionError`` where one cannot be read, for then nobody knows what it needs.
 
         One without a marker, as ``repair`` leaves what is damaged, is needed by nobody but a tag of which no other is kept.
         """
         places = [
-            (writer, Head(file.revision, file.uuid), info)
+            (writer, file.head, info)
             for writer, timeline in self.timelines.items()
             for file, info in timeline
             if not file.is_transaction
         ]
         read = self.files.several(lambda files, place: self._read(files, place[0], place[1]), places)
         found = zip(places, read, strict=True)
-        return {(writer, head): (checkpoint, info) for (writer, head, info), checkpoint in found if checkpoint is not None}
+        return {Ref(writer, head): (checkpoint, info) for (writer, head, info), checkpoint in found if checkpoint is not None}
 
     def _read(self, files: LogFiles, writer: str, head: Head) -> Checkpoint | None:
         try:
@@ -222,7 +222,7 @@ def _list_writer(
     segments = [(uuid, info) for info in files.store.list(prefix) if (uuid := paths.parse_segment(prefix, info.name))]
     prefix = paths.newest_prefix(writer, files.database)
     found = ((paths.parse_newest_marker(prefix, info.name), info) for info in files.store.list(prefix))
-    return timeline, segments, {Head(file.revision, file.uuid): info for file, info in found if file is not None}
+    return timeline, segments, {file.head: info for file, info in found if file is not None}
 
 
 def judged(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
@@ -256,11 +256,11 @@ def _summed(fates: Iterable[_Fate]) -> tuple[Staying, ...]:
     return tuple(Staying(keeper, len(sizes[keeper]), sum(sizes[keeper])) for keeper in Keeper if keeper in sizes)
 
 
-_Keepers = Mapping[tuple[str, Head], Keeper | None]
+_Keepers = Mapping[Ref, Keeper | None]
 """What keeps each checkpoint; None where it goes."""
 
 
-def _keeper(stored: Stored, view: View, covered: Covered, key: tuple[str, Head], before: int) -> Keeper | None:
+def _keeper(stored: Stored, view: View, covered: Covered, key: Ref, before: int) -> Keeper | None:
     """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
     checkpoint, info = stored.checkpoints[key]
     if checkpoint.uuid == covered.checkpoints[0].uuid:
@@ -270,7 +270,7 @@ def _keeper(stored: Stored, view: View, covered: Covered, key: tuple[str, Head],
         free = _free_since(tags_of(view).values(), checkpoint.cut)
         if free == _NEVER:
             return Keeper.TAG
-    elif not all(covered.holds(writer, head) for writer, heads in checkpoint.cut.heads.items() for head in heads):
+    elif not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
         return Keeper.NEWER
     is_marked = key[1] in stored.markers.get(key[0], {})
     placed = info.modified_us + (0 if is_marked else _MARKER_DELAY)  # a marker under way must not come to lead nowhere
@@ -281,7 +281,7 @@ def _checkpoints(stored: Stored, keepers: _Keepers) -> Iterator[_Fate]:
     """Markers, and the checkpoints that they lead to."""
     for writer, markers in stored.markers.items():
         for head, info in markers.items():
-            keeper = keepers.get((writer, head), Keeper.UNREADABLE)
+            keeper = keepers.get(Ref(writer, head), Keeper.UNREADABLE)
             why = "leads to a checkpoint that goes"
             yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.MARKER, info.size, why)
     for key, (_, info) in stored.checkpoints.items():
@@ -296,8 +296,8 @@ def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
     for tag in tags:
         if tag.latest.cut == cut and not tag.latest.dropped:
             return _NEVER
-        since = max(since, tag.latest.stamp[0] if cut in (tag.latest.cut, tag.replaced and tag.replaced.cut) else 0)
-        since = max(since, tag.replaced.stamp[0] if tag.replaced else 0)
+        since = max(since, tag.latest.stamp.commit_time if cut in (tag.latest.cut, tag.replaced and tag.replaced.cut) else 0)
+        since = max(since, tag.replaced.stamp.commit_time if tag.replaced else 0)
     return since
 
 
@@ -353,7 +353,7 @@ def _segments(stored: Stored, keepers: _Keepers, going: Collection[str], before:
 
 def _named_by_transactions(stored: Stored, writer: str, going: Collection[str]) -> set[bytes]:
     """The segments whose rows are events of the writer's transactions that stay."""
-    refs = [(writer, head) for head, info in stored.transactions(writer) if info.name not in going]
+    refs = [Ref(writer, head) for head, info in stored.transactions(writer) if info.name not in going]
     found: set[bytes] = set()
     for at in range(0, len(refs), _AT_ONCE):
         found |= {segment.uuid for t in stored.files.fetched(refs[at : at + _AT_ONCE]) for segment in t.segments}

@@ -7,8 +7,10 @@ timeline is forked. As text: ``writer@revision:uuid`` for each head, joined by c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
 
 from ..clock import uuid7_time
 from ..errors import InvalidVersion
@@ -28,6 +30,26 @@ class Head:
     def commit_time(self) -> int:
         """The transaction's commit time in microseconds, which its uuid holds."""
         return uuid7_time(self.uuid)
+
+
+class Ref(NamedTuple):
+    """A transaction or checkpoint of any timeline: whose it is, and where it stands there."""
+
+    writer: str
+    head: Head
+
+
+class Stamp(NamedTuple):
+    """What the stamps of a transaction's events begin with. Stamps order as tuples; ``commit_time`` is in microseconds."""
+
+    commit_time: int
+    writer: str
+    revision: int
+    uuid: bytes
+
+
+UNPUBLISHED = Stamp(0, "", 0, b"")
+"""Of what no transaction has carried yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +83,15 @@ class Cut:
         return cls.of(heads)
 
     def __str__(self) -> str:
-        parts = (f"{writer}@{head.revision}:{head.uuid.hex()}" for writer, heads in self.heads.items() for head in heads)
+        parts = (f"{writer}@{head.revision}:{head.uuid.hex()}" for writer, head in self.refs())
         return ",".join(parts) or _EMPTY
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+    def refs(self) -> Iterator[Ref]:
+        """Every head with its writer, writers in order."""
+        return (Ref(writer, head) for writer, heads in self.heads.items() for head in heads)
 
     def of_writer(self, writer: str) -> tuple[Head, ...]:
         """The writer's heads, none where the cut has nothing of it."""
@@ -78,7 +104,7 @@ class Cut:
     @property
     def newest_commit_time(self) -> int:
         """The largest commit time in the cut, 0 for the empty cut."""
-        return max((head.commit_time for heads in self.heads.values() for head in heads), default=0)
+        return max((head.commit_time for _, head in self.refs()), default=0)
 
     def changed_since(self, earlier: Cut) -> Cut:
         """The writers whose heads differ from those in ``earlier``."""
@@ -86,4 +112,4 @@ class Cut:
 
     def joined(self, other: Cut) -> Cut:
         """The heads of both; some may be ancestors of others."""
-        return Cut.of((writer, head) for cut in (self, other) for writer, heads in cut.heads.items() for head in heads)
+        return Cut.of(chain(self.refs(), other.refs()))

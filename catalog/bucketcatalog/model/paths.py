@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from .cuts import Head
 from .names import is_name
 
 _LAST = 10**20 - 1
@@ -49,6 +50,11 @@ class LogFile:
     revision: int
     uuid: bytes
     kind: FileKind
+
+    @property
+    def head(self) -> Head:
+        """Where it stands on its timeline."""
+        return Head(self.revision, self.uuid)
 
     @property
     def is_transaction(self) -> bool:
@@ -87,19 +93,19 @@ def revision_start(writer: str, database: str, revision: int) -> str:
     return f"{writer}/{database}/transactions/{revision:020}"
 
 
-def transaction(writer: str, database: str, revision: int, uuid: bytes) -> str:
+def transaction(writer: str, database: str, head: Head) -> str:
     """The name of a transaction."""
-    return f"{writer}/{database}/transactions/{revision:020}/{uuid_text(uuid)}.txn"
+    return f"{writer}/{database}/transactions/{head.revision:020}/{uuid_text(head.uuid)}.txn"
 
 
-def checkpoint(writer: str, database: str, revision: int, uuid: bytes) -> str:
+def checkpoint(writer: str, database: str, head: Head) -> str:
     """The name of a checkpoint."""
-    return f"{writer}/{database}/transactions/{revision:020}/{uuid_text(uuid)}.ckpt"
+    return f"{writer}/{database}/transactions/{head.revision:020}/{uuid_text(head.uuid)}.ckpt"
 
 
-def newest_marker(writer: str, database: str, revision: int, uuid: bytes) -> str:
+def newest_marker(writer: str, database: str, head: Head) -> str:
     """The name of the empty object that leads to a checkpoint."""
-    return f"{writer}/{database}/newest/{_LAST - revision:020}-{uuid_text(uuid)}"
+    return f"{writer}/{database}/newest/{_LAST - head.revision:020}-{uuid_text(head.uuid)}"
 
 
 def segment(writer: str, database: str, uuid: bytes) -> str:

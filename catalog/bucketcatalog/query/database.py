@@ -21,7 +21,7 @@ from ..log.salvage import salvaged
 from ..log.timeline import MAX_CLOCK_SKEW
 from ..log.versions import Version, find_view
 from ..log.view import DEFAULT_LATENESS_BOUND, View
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer, is_name
 from ..model.paths import newest_prefix, transactions_prefix
 from ..model.tables import Table
@@ -38,7 +38,7 @@ class Database:
         self.name = name
         self.files = LogFiles(store, name)
         self.seen = Cut()
-        self.voids: dict[tuple[str, Head], Void] = {}
+        self.voids: dict[Ref, Void] = {}
         self._registered = registered
         self._known = Known()
         self._looks = self._newest_look = self._reads = self._observed = 0
@@ -81,7 +81,7 @@ class Database:
         with self._adding:
             self._observed = max(self._observed, view.observed)
             limit = view.observed + MAX_CLOCK_SKEW
-            if all(head.commit_time <= limit for w, heads in view.cut.heads.items() if is_maintainer(w) for head in heads):
+            if all(head.commit_time <= limit for writer, head in view.cut.refs() if is_maintainer(writer)):
                 self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
             if number > self._newest_look:
                 self._newest_look, self._known = number, found
@@ -113,7 +113,7 @@ class Database:
                 parents = self.files.transaction(writer, head).parents
             except CorruptionError:
                 return ()
-            pending += [Head(link.revision, link.uuid) for link in parents]
+            pending += [link.head for link in parents]
         return tuple(sorted(found))
 
     def has_seen(self, commit_time: int) -> bool:

@@ -13,8 +13,8 @@ from ..format.checkpoints import Checkpoint
 from ..log.entries import boundaries_of, tags_of
 from ..log.files import LogFiles
 from ..log.pruned import KeptCheckpoints
-from ..log.view import Ref
 from ..model.arrays import exact_sum
+from ..model.cuts import Ref
 from ..model.paths import uuid_text
 from ..model.tables import Table
 from ..state.sums import kept_totals

@@ -347,11 +347,11 @@ def _tags(contents: Contents) -> pa.Table:
             "version": str(tag.latest.cut),
             "created": tag.latest.created,
             "dropped": tag.latest.dropped,
-            "commit_timestamp": tag.latest.stamp[0],
+            "commit_timestamp": tag.latest.stamp.commit_time,
             "writer": tag.latest.stamp[1],
             "revision": tag.latest.stamp[2],
             "replaced_version": str(tag.replaced.cut) if tag.replaced else None,
-            "replaced_commit_timestamp": tag.replaced.stamp[0] if tag.replaced else None,
+            "replaced_commit_timestamp": tag.replaced.stamp.commit_time if tag.replaced else None,
             "replaced_writer": tag.replaced.stamp[1] if tag.replaced else None,
         }
         for name, tag in tags_of(contents.view).items()

@@ -66,7 +66,7 @@ def _is_readable(action: Action, table: Table, losses: Losses) -> bool:
 
 
 def _file_name(transaction: Transaction) -> str:
-    return transaction_path(transaction.writer, transaction.database, transaction.revision, transaction.uuid)
+    return transaction_path(transaction.writer, transaction.database, transaction.head)
 
 
 def event_blocks(store: Store, transactions: Iterable[Transaction], losses: Losses | None = None) -> dict[str, list[EventBlock]]:

@@ -15,7 +15,7 @@ from ..log.entries import tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.versions import Version
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Ref
 from ..model.names import is_data_writer, tag_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
@@ -69,7 +69,7 @@ def given(database: Database, name: str, timestamp: Time | None, version: Versio
         raise _exists(known.latest)
     if known.latest.cut == cut and not known.latest.dropped:
         return Decided(known.latest, is_new=False)
-    return Decided(TagEntry(name, cut), after=known.latest.stamp[0])
+    return Decided(TagEntry(name, cut), after=known.latest.stamp.commit_time)
 
 
 def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon | None) -> bool:
@@ -77,13 +77,13 @@ def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon |
 
     What was pruned of them may have had some.
     """
-    heads = [(writer, head) for writer, heads in later.heads.items() for head in heads]
-    pending = sorted(heads, key=lambda ref: is_data_writer(ref[0]))  # whoever commits rows is looked at first
-    met: set[tuple[str, Head]] = set()
+    heads = list(later.refs())
+    pending = sorted(heads, key=lambda ref: is_data_writer(ref.writer))  # whoever commits rows is looked at first
+    met: set[Ref] = set()
     while pending:
         writer, head = pending.pop()
         if head in earlier.of_writer(writer):
-            met.add((writer, head))
+            met.add(Ref(writer, head))
             continue
         try:
             transaction = files.transaction(writer, head)
@@ -93,8 +93,8 @@ def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon |
             return False
         if transaction.events:
             return False
-        pending += [(writer, Head(link.revision, link.uuid)) for link in transaction.parents]
-    return all((writer, head) in met for writer, heads in earlier.heads.items() for head in heads)
+        pending += [Ref(writer, link.head) for link in transaction.parents]
+    return all((writer, head) in met for writer, head in earlier.refs())
 
 
 def _exists(entry: TagEntry) -> TagExists:
@@ -120,4 +120,6 @@ def taken_back(database: Database, name: str) -> Decided:
             f"The tag {name!r} was dropped by {writer!r} at {shown_time(time)}.",
             next_step="There is nothing left to do; bucketcatalog tag CATALOG shows what it named.",
         )
-    return Decided(TagEntry(name, known.latest.cut, dropped=True, created=known.latest.created), after=known.latest.stamp[0])
+    return Decided(
+        TagEntry(name, known.latest.cut, dropped=True, created=known.latest.created), after=known.latest.stamp.commit_time
+    )

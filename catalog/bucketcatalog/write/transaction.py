@@ -13,7 +13,7 @@ from ..format.records import Boundary, TagEntry, Void
 from ..format.segment_refs import SegmentReference
 from ..format.transactions import Application, Transaction
 from ..log.timeline import OwnTimeline
-from ..model.cuts import Cut
+from ..model.cuts import Cut, Stamp
 from ..model.events import EventKind
 from ..model.tables import Table
 from .draft import Draft, Rows
@@ -120,7 +120,7 @@ def placed(
 ) -> Transaction:
     """The transaction as it stands in the log, at the next place of its writer's timeline."""
     uuid = clock.uuid7(commit_time).bytes
-    stamp = (commit_time, timeline.writer, timeline.next_revision, uuid)
+    stamp = Stamp(commit_time, timeline.writer, timeline.next_revision, uuid)
     return Transaction(
         writer=timeline.writer,
         database=timeline.files.database,

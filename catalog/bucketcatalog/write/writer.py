@@ -23,7 +23,7 @@ from ..format.transactions import Application, encode_transaction
 from ..log.entries import latest_results
 from ..log.timeline import Limits, OwnTimeline
 from ..log.versions import Version
-from ..model.cuts import Cut, Head
+from ..model.cuts import Cut, Head, Stamp
 from ..model.names import MAINTAINER_PREFIX
 from ..model.paths import uuid_bytes, uuid_text
 from ..model.times import Time
@@ -143,7 +143,7 @@ class Writer:
         return self._committed(link, committed.commit_time)
 
     def _committed(self, link: Link, commit_time: int) -> Committed:
-        head = Head(link.revision, link.uuid)
+        head = link.head
         return Committed(head.revision, uuid_text(head.uuid), commit_time, f"{self.id}@{head.revision}")
 
     def _application_results(self) -> dict[str, ApplicationResult]:
@@ -262,7 +262,7 @@ class Writer:
             tx.boundary = boundary
             committed = self.commit(tx, draft)
             assert committed is not None
-            return replace(boundary, stamp=(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid)))
+            return replace(boundary, stamp=Stamp(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid)))
 
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.

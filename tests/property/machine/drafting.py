@@ -6,7 +6,9 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from ..reference.model import ABSENT, Event, Key, Op, Place, Row, Stamp, VersionName, incarnation, versions_of_key
+from bucketcatalog.model.cuts import Stamp
+
+from ..reference.model import ABSENT, Event, Key, Op, Place, Row, VersionName, incarnation, versions_of_key
 from ..reference.timelines import Draft
 from .columns import KEYS, PINNED
 from .driver import Addressed

@@ -26,7 +26,7 @@ def test_what_is_kept_stays_within_its_bound_and_counts_a_file_once_however_ofte
     files = LogFiles(store, "default")
     for _ in range(3):
         for head in heads[:4]:
-            files.keep(paths.transaction("w", "default", head.revision, head.uuid), files.transaction("w", head))
+            files.keep(paths.transaction("w", "default", head), files.transaction("w", head))
     assert store.requests["get"] == 4
     for head in heads:
         files.transaction("w", head)

@@ -122,7 +122,7 @@ def test_whoever_has_shown_such_a_version_names_all_of_it_as_read(chain: Chain) 
 
 def test_verify_names_the_transaction_whose_reads_are_not_closed_and_no_other(chain: Chain) -> None:
     later = chain.add("a", reads=[], parent=chain.transaction("a"))
-    first = transaction_path("a", "default", 0, chain.cut("a").of_writer("a")[0].uuid)
+    first = transaction_path("a", "default", chain.cut("a").of_writer("a")[0])
     with chain.world.writer("d") as writer:
         chain.world.commit(writer, ("put", "objects", obj("d")))
     chain.add("e", reads=["c", "d"])

@@ -267,6 +267,6 @@ def test_a_checkpoint_that_voids_what_its_transactions_do_not_is_found_by_verify
         world.commit(writer, ("put", "objects", obj("x")))
         writer.checkpoint()
     (checkpoint,) = world.snapshot().view.checkpoints
-    name = paths.checkpoint("v", "default", checkpoint.revision, checkpoint.uuid)
+    name = paths.checkpoint("v", "default", checkpoint.head)
     world.store.put(name, encode_checkpoint(replace(checkpoint, voids=(void(world, "v"),), features=frozenset({"voids"}))))
     assert [f.code for f in world.catalog().verify(deep=True) if f.file == name] == ["DIFFERENT_STATE"]

@@ -20,7 +20,7 @@ from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
 from bucketcatalog.model import paths
-from bucketcatalog.model.cuts import Cut, Head
+from bucketcatalog.model.cuts import Cut
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
@@ -67,7 +67,7 @@ def names(store: Store, ending: str) -> list[str]:
 def last_checkpoint(world: World) -> tuple[str, Checkpoint]:
     files = LogFiles(world.store, "default")
     head = next(files.checkpoints("compactor-1"))
-    return paths.checkpoint("compactor-1", "default", head.revision, head.uuid), files.checkpoint("compactor-1", head)
+    return paths.checkpoint("compactor-1", "default", head), files.checkpoint("compactor-1", head)
 
 
 def test_a_whole_catalog_has_no_findings(world: World) -> None:
@@ -149,7 +149,7 @@ def test_a_marker_without_its_checkpoint_and_a_checkpoint_without_its_marker(wor
     assert {f.file for f in found(world) if f.code == "MISSING_CHECKPOINT"} == {name}
     other = World(world.store)
     other.store.put(name, encode_checkpoint(checkpoint))
-    other.store.delete(paths.newest_marker("compactor-1", "default", checkpoint.revision, checkpoint.uuid))
+    other.store.delete(paths.newest_marker("compactor-1", "default", checkpoint.head))
     assert {(f.code, f.severity) for f in found(world)} == {
         ("UNMARKED_CHECKPOINT", Severity.INFO),
         ("UNREFERENCED_SEGMENT", Severity.INFO),
@@ -224,7 +224,7 @@ def rewritten(world: World, name: str, **changes: Any) -> None:
     prefix = name[: name.index("transactions/")] + "transactions/"
     file = paths.parse_log_file(prefix, name)
     assert file is not None
-    t = LogFiles(world.store, "default").transaction(prefix.split("/")[0], Head(file.revision, file.uuid))
+    t = LogFiles(world.store, "default").transaction(prefix.split("/")[0], file.head)
     world.store.put(name, encode_transaction(replace(t, **changes), t.actions, ()))
 
 

@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.paths import FileKind, LogFile
 
 REVISIONS = [0, 1, 9, 10, 99, 12_345_678_901, 2**63 - 1, 10**20 - 1]
@@ -19,11 +20,14 @@ SEGMENTS = paths.segments_prefix("w", "db")
 
 @pytest.mark.parametrize(("revision", "name"), [*itertools.product(REVISIONS, (ONE, TWO))])
 def test_names_parse_to_what_they_were_built_from(revision: int, name: bytes) -> None:
-    transaction, checkpoint = paths.transaction("w", "db", revision, name), paths.checkpoint("w", "db", revision, name)
+    transaction, checkpoint = (
+        paths.transaction("w", "db", Head(revision, name)),
+        paths.checkpoint("w", "db", Head(revision, name)),
+    )
 
     assert paths.parse_log_file(PREFIX, transaction) == LogFile(revision, name, FileKind.TRANSACTION)
     assert paths.parse_log_file(PREFIX, checkpoint) == LogFile(revision, name, FileKind.CHECKPOINT)
-    marker = paths.newest_marker("w", "db", revision, name)
+    marker = paths.newest_marker("w", "db", Head(revision, name))
     assert paths.parse_newest_marker(NEWEST, marker) == LogFile(revision, name, FileKind.CHECKPOINT)
     assert paths.parse_segment(SEGMENTS, paths.segment("w", "db", name)) == name
 
@@ -31,15 +35,15 @@ def test_names_parse_to_what_they_were_built_from(revision: int, name: bytes) ->
 def test_names_are_those_of_the_layout() -> None:
     text = "00000000-0000-0000-0000-000000000001"
 
-    assert paths.transaction("w", "db", 7, ONE) == f"w/db/transactions/00000000000000000007/{text}.txn"
-    assert paths.checkpoint("w", "db", 7, ONE) == f"w/db/transactions/00000000000000000007/{text}.ckpt"
-    assert paths.newest_marker("w", "db", 7, ONE) == f"w/db/newest/99999999999999999992-{text}"
+    assert paths.transaction("w", "db", Head(7, ONE)) == f"w/db/transactions/00000000000000000007/{text}.txn"
+    assert paths.checkpoint("w", "db", Head(7, ONE)) == f"w/db/transactions/00000000000000000007/{text}.ckpt"
+    assert paths.newest_marker("w", "db", Head(7, ONE)) == f"w/db/newest/99999999999999999992-{text}"
     assert paths.segment("w", "db", ONE) == f"w/db/segments/{text}.seg"
 
 
 def test_transactions_sort_by_revision_and_markers_the_other_way() -> None:
-    transactions = [paths.transaction("w", "db", revision, ONE) for revision in REVISIONS]
-    markers = [paths.newest_marker("w", "db", revision, ONE) for revision in REVISIONS]
+    transactions = [paths.transaction("w", "db", Head(revision, ONE)) for revision in REVISIONS]
+    markers = [paths.newest_marker("w", "db", Head(revision, ONE)) for revision in REVISIONS]
 
     assert transactions == sorted(transactions)
     assert markers == sorted(markers, reverse=True)
@@ -49,11 +53,11 @@ def test_transactions_sort_by_revision_and_markers_the_other_way() -> None:
 def test_revision_start_sorts_between_the_revisions(revision: int) -> None:
     start = paths.revision_start("w", "db", revision)
 
-    last_before = paths.transaction("w", "db", revision - 1, uuid.UUID(int=2**128 - 1).bytes)
-    assert last_before < start < paths.transaction("w", "db", revision, bytes(16))
+    last_before = paths.transaction("w", "db", Head(revision - 1, uuid.UUID(int=2**128 - 1).bytes))
+    assert last_before < start < paths.transaction("w", "db", Head(revision, bytes(16)))
 
 
-GOOD = paths.transaction("w", "db", 7, ONE)
+GOOD = paths.transaction("w", "db", Head(7, ONE))
 STRANGE = [
     "",
     PREFIX,

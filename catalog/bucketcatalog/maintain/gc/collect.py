@@ -141,7 +141,7 @@ Rows: TypeAlias = list[tuple[Table, pa.Table]]
 def known_boundary(view: View) -> Known:
     """The boundary that collection goes by: of all that the view knows the one that reaches farthest."""
     boundary = boundaries_of(view).data
-    return Known() if boundary is None else Known(boundary.data, boundary.stamp[0])
+    return Known() if boundary is None else Known(boundary.data, boundary.stamp.commit_time)
 
 
 def limits_of(snapshot: Snapshot, grace: int, boundary: int) -> dict[str, int]:
@@ -201,7 +201,7 @@ def collect(look: Callable[[], Snapshot], writer: Writer, workers: Workers, grac
 def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> Known:
     """Publish how far collection will reach."""
     published = writer.bound(OPERATION, Boundary(data=boundary, settled=settled(snapshot.view)))
-    return Known(boundary, published.stamp[0])
+    return Known(boundary, published.stamp.commit_time)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def _forked(view: View) -> frozenset[tuple[str, int]]:
     """
     covered = [(writer, coverage) for checkpoint in view.checkpoints for writer, coverage in checkpoint.coverage.items()]
     named = {(writer, head) for writer, coverage in covered for head in coverage.recent | coverage.branches}
-    known = Counter((writer, head.revision) for writer, head in named | {(t.writer, t.head) for t in view.tail})
+    known = Counter((writer, head.revision) for writer, head in named | {t.ref for t in view.tail})
     branches = {(writer, head.revision) for writer, coverage in covered for head in coverage.branches}
     late = {
         (t.writer, t.revision) for t in view.tail if any(t.revision <= c.cut.newest_revision(t.writer) for c in view.checkpoints)

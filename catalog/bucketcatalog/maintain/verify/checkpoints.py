@@ -24,6 +24,7 @@ from ...log.files import LogFiles
 from ...log.segments import read_block, read_index_and_filters
 from ...model import paths
 from ...model.arrays import one_chunk
+from ...model.cuts import Ref
 from ...model.facts import Facts, Kind
 from ...model.keys import encode_keys, shown_key
 from ...model.tables import Table
@@ -33,7 +34,6 @@ from ...state.indexes import runs_by_table
 from ...store.base import Store
 from .files import Inventory
 from .findings import Finding, unreadable
-from .timelines import Ref
 
 
 def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
@@ -120,22 +120,22 @@ def read_checkpoints(files: LogFiles, refs: Sequence[Ref]) -> Iterator[Checkpoin
         try:
             return files.checkpoint(*ref)
         except (CorruptionError, UnsupportedFormat) as error:
-            name = paths.checkpoint(ref[0], files.database, ref[1].revision, ref[1].uuid)
-            return unreadable(error, "CHECKPOINT", name, Held(writer=ref[0], last_revision=ref[1].revision))
+            name = paths.checkpoint(ref.writer, files.database, ref.head)
+            return unreadable(error, "CHECKPOINT", name, Held(writer=ref.writer, last_revision=ref.head.revision))
 
     return in_order(read, refs, threads=files.concurrency)
 
 
 def check_checkpoint(checkpoint: Checkpoint, name: str, *, kept: bool) -> Iterator[Finding]:
     """Whether a checkpoint agrees with itself; where one that is ``kept`` for a tag lies says nothing."""
-    held = tuple(revision(w, h.revision, 0) for w, heads in checkpoint.cut.heads.items() for h in heads)
+    held = tuple(revision(w, h.revision, 0) for w, h in checkpoint.cut.refs())
     for problem in _problems_of_checkpoint(checkpoint, kept=kept):
         yield Finding("WRONG_CHECKPOINT", name, f"{problem}.", held)
 
 
 def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[str]:
     cut, voided = checkpoint.cut, {void.ref for void in checkpoint.voids}
-    times = [head.commit_time for writer, heads in cut.heads.items() for head in heads if (writer, head) not in voided]
+    times = [head.commit_time for writer, head in cut.refs() if (writer, head) not in voided]
     newest = max(times, default=0)
     if checkpoint.as_of < newest or (checkpoint.as_of != newest and not voided):
         yield "Its uuid has another time than the newest transaction that it covers"

@@ -12,9 +12,9 @@ from graphlib import CycleError, TopologicalSorter
 from ...log.files import LogFiles
 from ...log.horizon import Horizon
 from ...model import paths
-from ...model.cuts import Cut, Head
+from ...model.cuts import Cut, Head, Ref
 from .findings import Finding
-from .timelines import Ref, Seen
+from .timelines import Seen
 
 Known = dict[str, tuple[Head, ...]]
 """For each other writer the heads of what a transaction and its ancestors had read, closed."""
@@ -34,7 +34,7 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], hori
         own, missing = closing.known(log[ref], known)
         if missing and ref not in voided:
             writer, head = min(missing)
-            name = paths.transaction(ref[0], files.database, ref[1].revision, ref[1].uuid)
+            name = paths.transaction(ref.writer, files.database, ref.head)
             text = (
                 f"It does not say that it had read revision {head.revision} of {writer}, which had been read by what it had read."
             )
@@ -48,12 +48,8 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], hori
 
 
 def _built_on(t: Seen) -> Iterator[Ref]:
-    yield from ((t.writer, Head(link.revision, link.uuid)) for link in t.parents)
-    yield from _refs(t.reads)
-
-
-def _refs(cut: Cut) -> Iterator[Ref]:
-    return ((writer, head) for writer, heads in cut.heads.items() for head in heads)
+    yield from (Ref(t.writer, link.head) for link in t.parents)
+    yield from t.reads.refs()
 
 
 class _Closing:
@@ -68,27 +64,27 @@ class _Closing:
 
     def known(self, t: Seen, known: Mapping[Ref, Known]) -> tuple[Known, list[Ref]]:
         """What a transaction had read, and what of it neither it nor its ancestors say."""
-        parents = [known[ref] for link in t.parents if (ref := (t.writer, Head(link.revision, link.uuid))) in known]
-        before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in _refs(Cut(each))))
+        parents = [known[ref] for link in t.parents if (ref := Ref(t.writer, link.head)) in known]
+        before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in Cut(each).refs()))
         if not t.reads.heads:
             return before, []
-        own, missing = self._joined(before, _refs(t.reads)), list[Ref]()
+        own, missing = self._joined(before, t.reads.refs()), list[Ref]()
 
         def miss(ref: Ref) -> bool:
-            if ref[0] == t.writer or self._holds(own, ref):  # of its own timeline nobody can say more than parents
+            if ref.writer == t.writer or self._holds(own, ref):  # of its own timeline nobody can say more than parents
                 return False
             self._add(own, ref)
             missing.append(ref)
             return True
 
-        newest = max((ref for ref in _refs(t.reads) if ref in known), key=lambda ref: ref[1].commit_time, default=None)
+        newest = max((ref for ref in t.reads.refs() if ref in known), key=lambda ref: ref.head.commit_time, default=None)
         told = before if newest is None else self._joined(known[newest], [newest])
-        for ref in _refs(Cut(told)):
+        for ref in Cut(told).refs():
             miss(ref)
-        pending = [*_refs(t.reads)]
+        pending = [*t.reads.refs()]
         while pending:
             for read in self._back(pending.pop(), before, told):
-                pending += [ref for ref in _refs(read.reads) if miss(ref)]
+                pending += [ref for ref in read.reads.refs() if miss(ref)]
         return own, missing
 
     def _joined(self, known: Known, refs: Iterable[Ref]) -> Known:
@@ -103,7 +99,7 @@ class _Closing:
         writer, head = ref
         heads = known.get(writer, ())
         if not self._is_among(heads, ref):
-            known[writer] = (*(other for other in heads if not self._is_among((head,), (writer, other))), head)
+            known[writer] = (*(other for other in heads if not self._is_among((head,), Ref(writer, other))), head)
 
     def _back(self, ref: Ref, *closed: Known) -> Iterator[Seen]:
         """A transaction and its ancestors that are in none of these."""
@@ -114,7 +110,7 @@ class _Closing:
                 continue
             done.add(at)
             yield self._log[at]
-            pending += [(at[0], Head(link.revision, link.uuid)) for link in self._log[at].parents]
+            pending += [Ref(at[0], link.head) for link in self._log[at].parents]
 
     def _holds(self, known: Known, ref: Ref) -> bool:
         """Whether a transaction is among these heads and their ancestors, or nobody asks for it: it is voided, or before the horizon."""
@@ -131,8 +127,8 @@ class _Closing:
         if writer not in self._forked:
             return bool(later)
         while later:
-            parents = (link for at in later if (t := self._log.get((writer, at))) is not None for link in t.parents)
-            later = {Head(link.revision, link.uuid) for link in parents if link.revision >= head.revision}
+            parents = (link for at in later if (t := self._log.get(Ref(writer, at))) is not None for link in t.parents)
+            later = {link.head for link in parents if link.revision >= head.revision}
             if head in later:
                 return True
         return False

@@ -29,7 +29,7 @@ from ...log.files import ChosenFiles, LogFiles
 from ...log.view import View
 from ...model import paths
 from ...model.arrays import one_chunk, same_values
-from ...model.cuts import Head
+from ...model.cuts import Ref
 from ...model.facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Facts, Kind, concat
 from ...model.keys import KeyRange, encode_keys
 from ...model.tables import Table
@@ -123,7 +123,7 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
 
 def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Finding]:
     """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read."""
-    trusted: set[tuple[str, Head]] = set()
+    trusted: set[Ref] = set()
     trusting = ChosenFiles(files.store, files.database, trusted.__contains__)
     size = {c.uuid: sum(coverage.transactions for coverage in c.coverage.values()) for c in checkpoints}
     for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
@@ -132,12 +132,12 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
         except (CorruptionError, UnsupportedFormat, InvalidVersion, IncompatibleTable):
             continue  # something of it cannot be read, which is a finding of its own
         if not found:
-            trusted.add((checkpoint.writer, Head(checkpoint.revision, checkpoint.uuid)))
+            trusted.add(checkpoint.ref)
         yield from found
 
 
 def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
-    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.revision, checkpoint.uuid)
+    name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
     view = version_view(files, checkpoint.cut, closed_reads=False)
     alone = View(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
     derived = Contents(files, view)

@@ -14,9 +14,8 @@ from ...log.entries import states_of
 from ...log.files import LogFiles
 from ...log.horizon import Horizon
 from ...log.pruned import is_of_source, kept_is_gone
-from ...log.view import Ref
 from ...model import paths
-from ...model.cuts import Cut, Head
+from ...model.cuts import Cut, Head, Ref
 from ...model.names import is_maintainer
 from ...store.base import ObjectInfo
 
@@ -47,14 +46,14 @@ def inventory(files: LogFiles, writer: str) -> Inventory:
             found.strange.append(info.name)
         else:
             kind = found.transactions if file.is_transaction else found.checkpoints
-            kind[Head(file.revision, file.uuid)] = info
+            kind[file.head] = info
     prefix = paths.newest_prefix(writer, files.database)
     for info in files.store.list(prefix):
         file = paths.parse_newest_marker(prefix, info.name)
         if file is None:
             found.strange.append(info.name)
         else:
-            found.markers[Head(file.revision, file.uuid)] = info
+            found.markers[file.head] = info
     prefix = paths.segments_prefix(writer, files.database)
     for info in files.store.list(prefix):
         uuid = paths.parse_segment(prefix, info.name)
@@ -92,11 +91,6 @@ class Kept:
         if self.horizon is None:
             return 0
         return min(self.horizon.floor(writer), self.horizon.cut.newest_revision(writer) + 1)
-
-
-def refs_of(cut: Cut) -> list[Ref]:
-    """The heads of a cut, each with its writer."""
-    return [(writer, head) for writer, heads in cut.heads.items() for head in heads]
 
 
 def tagged_cuts(entries: Iterable[TagEntry]) -> dict[Cut, TagEntry]:

@@ -17,14 +17,12 @@ from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.files import LogFiles
 from ...log.timeline import MAX_CLOCK_SKEW
-from ...model.cuts import Cut, Head
+from ...model.cuts import Cut, Head, Ref
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
 from ...parallel import in_order
 from .files import Inventory, Kept
 from .findings import Finding, unreadable
-
-Ref = tuple[str, Head]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Seen:
     @property
     def ref(self) -> Ref:
         """Whose transaction it is, and where it stands."""
-        return self.writer, self.head
+        return Ref(self.writer, self.head)
 
 
 def seen(t: Transaction) -> Seen:
@@ -71,21 +69,21 @@ def seen(t: Transaction) -> Seen:
 
 def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen | Finding]:
     """Every transaction that can be read, and a finding for each that cannot."""
-    refs = [(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
+    refs = [Ref(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
 
     def read(ref: Ref) -> Seen | Finding:
         try:
             return seen(files.transaction(*ref))
         except (CorruptionError, UnsupportedFormat) as error:
-            return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref[0], ref[1].revision))
+            return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref.writer, ref.head.revision))
         except BucketCatalogError as error:  # of a definition that it carries: the rest may be whole
-            return Finding("DAMAGED_TRANSACTION", _name(files, ref), error.message, (revision(ref[0], ref[1].revision),))
+            return Finding("DAMAGED_TRANSACTION", _name(files, ref), error.message, (revision(ref.writer, ref.head.revision),))
 
     return in_order(read, refs, threads=files.concurrency)
 
 
 def _name(files: LogFiles, ref: Ref) -> str:
-    return transaction_path(ref[0], files.database, ref[1].revision, ref[1].uuid)
+    return transaction_path(ref.writer, files.database, ref.head)
 
 
 def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
@@ -95,27 +93,19 @@ def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> I
         expected = max((link.revision for link in t.parents), default=-1) + 1
         if t.head.revision != expected:
             text = f"It stands at revision {t.head.revision}, and its parents say {expected}."
-            yield Finding("BROKEN_CHAIN", name, text, (revision(*_place(ref)),))
+            yield Finding("BROKEN_CHAIN", name, text, (revision(ref.writer, ref.head.revision),))
         for link in t.parents:
-            parent = log.get((t.writer, _head(link)))
+            parent = log.get(Ref(t.writer, link.head))
             if parent is not None and parent.digest != link.digest:
                 text = f"It is not the transaction that revision {t.head.revision} was written after: its digest differs."
-                yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(*_place(parent.ref)),))
-        built_on = [(t.writer, _head(link)) for link in t.parents]
-        built_on += [(writer, head) for writer, heads in t.reads.heads.items() for head in heads]
+                yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(parent.writer, parent.head.revision),))
+        built_on = [Ref(t.writer, link.head) for link in t.parents]
+        built_on += list(t.reads.refs())
         later = [other for other in built_on if other[1].commit_time >= t.head.commit_time and other not in voided]
         if later:
             writer, head = later[0]
             text = f"Its commit time is not later than that of revision {head.revision} of {writer}, which it comes after."
-            yield Finding("TIME_ORDER", name, text, (revision(*_place(ref)),))
-
-
-def _head(link: Link) -> Head:
-    return Head(link.revision, link.uuid)
-
-
-def _place(ref: Ref) -> tuple[str, int]:
-    return ref[0], ref[1].revision
+            yield Finding("TIME_ORDER", name, text, (revision(ref.writer, ref.head.revision),))
 
 
 def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Mapping[Ref, str], kept: Kept) -> Iterator[Finding]:
@@ -142,16 +132,16 @@ def references(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
     for ref, t in log.items():
         name = _name(files, ref)
         for link in t.parents:
-            named.setdefault((t.writer, _head(link)), name)
+            named.setdefault(Ref(t.writer, link.head), name)
         for writer, heads in t.reads.heads.items():
             for head in heads:
-                named.setdefault((writer, head), name)
+                named.setdefault(Ref(writer, head), name)
     return named
 
 
 def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
     """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
-    followed = {(t.writer, _head(link)) for t in log.values() for link in t.parents}
+    followed = {Ref(t.writer, link.head) for t in log.values() for link in t.parents}
     gone, known = _revisions(followed - log.keys()), _revisions(log)
     heads: dict[str, list[Head]] = {}
     for writer, head in log.keys() - followed:
@@ -161,7 +151,7 @@ def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
     for writer, ends in sorted(heads.items()):
         if len(ends) > 1:
             shown = " and ".join(f"revision {head.revision} ({head.uuid.hex()})" for head in sorted(ends))
-            name = _name(files, (writer, max(ends)))
+            name = _name(files, Ref(writer, max(ends)))
             yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown}. All branches are read.")
 
 
@@ -190,7 +180,7 @@ def check_clocks(
     for writer, below in sorted(found.items()):
         late, ahead = [], []
         for head, info in sorted(below.transactions.items()):
-            t = log.get((writer, head))
+            t = log.get(Ref(writer, head))
             if t is None or t.ref in voided:
                 continue
             if head.commit_time > limit:

@@ -25,15 +25,15 @@ from ...log.entries import newest_of, voids_of
 from ...log.files import LogFiles
 from ...log.horizon import Horizon
 from ...model import paths
-from ...model.cuts import Cut, Head
+from ...model.cuts import Cut, Ref
 from ...parallel import in_order
 from ...state.tail import inline_actions
 from .checkpoints import References, check_block, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
-from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, refs_of, tagged_cuts
+from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, tagged_cuts
 from .findings import Finding, unreadable, with_keys
-from .timelines import Ref, Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
+from .timelines import Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
 
 Tell = Callable[[str], None]
 
@@ -82,9 +82,9 @@ class Walk:
             else:
                 self.log[item.ref] = item
                 for reference in item.segments:
-                    self._refer(paths.transaction(item.writer, self.files.database, *_place(item.head)), reference)
+                    self._refer(paths.transaction(item.writer, self.files.database, item.head), reference)
             self._tell(f"transactions: {number:,} of {count:,}")
-        marked = [(writer, head) for writer, below in sorted(self.found.items()) for head in sorted(below.markers)]
+        marked = [Ref(writer, head) for writer, below in sorted(self.found.items()) for head in sorted(below.markers)]
         for read in read_checkpoints(self.files, marked):
             yield from [read] if isinstance(read, Finding) else self._take(read)
         self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
@@ -104,7 +104,7 @@ class Walk:
     def _read_unmarked(self) -> Iterator[Finding]:
         """Name the checkpoints that no marker leads to, and look at those of them that the horizon or tags rest on."""
         unmarked = {
-            (below.writer, head): below.checkpoints[head]
+            Ref(below.writer, head): below.checkpoints[head]
             for below in self.found.values()
             for head in sorted(below.checkpoints.keys() - below.markers.keys())
         }
@@ -150,7 +150,7 @@ class Walk:
         link = self.horizon.boundary.checkpoint if self.horizon is not None else None
         if self.horizon is None or link is None:
             return
-        name = paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid)
+        name = paths.checkpoint(link.writer, self.files.database, link.head)
         is_marked = link.writer in self.found and link.head in self.found[link.writer].markers
         if is_marked and link.uuid not in {checkpoint.uuid for checkpoint in self.checkpoints}:
             return  # it cannot be read, which was said
@@ -159,7 +159,7 @@ class Walk:
             own = self.horizon.checkpoint
         except (CorruptionError, UnsupportedFormat) as error:
             if is_needed:
-                yield unreadable(error, "CHECKPOINT", name, *(revision(w, h.revision, 0) for w, h in refs_of(self.horizon.cut)))
+                yield unreadable(error, "CHECKPOINT", name, *(revision(w, h.revision, 0) for w, h in self.horizon.cut.refs()))
             else:
                 yield Finding(
                     "UNREADABLE_HISTORY", name, f"Versions between the horizon and a later checkpoint need it: {error.message}"
@@ -171,17 +171,17 @@ class Walk:
 
     def name_of(self, checkpoint: Checkpoint) -> str:
         """The name of a checkpoint's file."""
-        return paths.checkpoint(checkpoint.writer, self.files.database, checkpoint.revision, checkpoint.uuid)
+        return paths.checkpoint(checkpoint.writer, self.files.database, checkpoint.head)
 
     def _kept(self) -> Kept:
         """What has to be there. What cannot be read counts as following whatever lies before it."""
         if self.horizon is None:
             return Kept()
-        followed = {(t.writer, Head(link.revision, link.uuid)) for t in self.log.values() for link in t.parents}
+        followed = {Ref(t.writer, link.head) for t in self.log.values() for link in t.parents}
         unread = {
             (w, head.revision) for w, below in self.found.items() for head in below.transactions if (w, head) not in self.log
         }
-        followed |= {(w, head) for w, head in refs_of(self.horizon.cut) if (w, head.revision + 1) in unread}
+        followed |= {Ref(w, head) for w, head in self.horizon.cut.refs() if (w, head.revision + 1) in unread}
         return Kept(self.horizon, followed)
 
     def _refer(self, name: str, reference: SegmentReference) -> None:
@@ -192,14 +192,14 @@ class Walk:
     def _named_by_checkpoints(self) -> dict[Ref, str]:
         named: dict[Ref, str] = {}
         if self.horizon is not None and (link := self.horizon.boundary.checkpoint) is not None:
-            name = paths.checkpoint(link.writer, self.files.database, link.revision, link.uuid)
-            named |= dict.fromkeys(refs_of(self.horizon.cut), name)
+            name = paths.checkpoint(link.writer, self.files.database, link.head)
+            named |= dict.fromkeys(self.horizon.cut.refs(), name)
         for checkpoint in self.checkpoints:
             name = self.name_of(checkpoint)
             for cut in (checkpoint.cut, checkpoint.reads):
-                named |= dict.fromkeys(refs_of(cut), name)
+                named |= dict.fromkeys(cut.refs(), name)
             for writer, coverage in checkpoint.coverage.items():
-                named |= dict.fromkeys([(writer, head) for head in coverage.recent | coverage.branches], name)
+                named |= dict.fromkeys([Ref(writer, head) for head in coverage.recent | coverage.branches], name)
         return named
 
     def _definitions(self) -> Definitions:
@@ -236,10 +236,6 @@ class Walk:
         return max(self.files.concurrency, int(pa.cpu_count()))
 
 
-def _place(head: Head) -> tuple[int, bytes]:
-    return head.revision, head.uuid
-
-
 def _check_block(files: LogFiles, definitions: Definitions, place: BlockPlace) -> list[Finding]:
     return list(check_block(files.store, place, definitions))
 
@@ -247,7 +243,7 @@ def _check_block(files: LogFiles, definitions: Definitions, place: BlockPlace) -
 def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[Finding]:
     """What is wrong with the events that one transaction holds."""
     writer, head = ref
-    name, held = paths.transaction(writer, files.database, *_place(head)), (revision(writer, head.revision),)
+    name, held = paths.transaction(writer, files.database, head), (revision(writer, head.revision),)
     try:
         transaction = files.transaction(writer, head)
     except (CorruptionError, UnsupportedFormat) as error:  # since it was read before
