@@ -11,13 +11,13 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from . import clock
+from . import clock, limits
+from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
-from .log.timeline import DEFAULT_LIMITS, Limits
 from .log.versions import Version, without_naming_tags
 from .maintain.clone import Cloned, clone
-from .maintain.gc.collect import GRACE, Collected, InProcess, Workers, check_grace, collect, dry_run_of
+from .maintain.gc.collect import Collected, InProcess, Workers, check_grace, collect, dry_run_of
 from .maintain.gc.data import Callback, Deleter, Place, deleter_of
 from .maintain.gc.orphans import Orphan, namer_of, orphans
 from .maintain.gc.reap import Find, Reaped, reap
@@ -225,7 +225,7 @@ class Catalog:
         self,
         *,
         database: str | None = None,
-        older_than: Age = GRACE,
+        older_than: Age = limits.COLLECTION_GRACE,
         deleter: Callback | None = None,
         data_url: str | None = None,
         data_options: Mapping[str, Any] | None = None,
@@ -260,7 +260,7 @@ class Catalog:
         self,
         *,
         database: str | None = None,
-        older_than: Age = GRACE,
+        older_than: Age = limits.COLLECTION_GRACE,
         dry_run: bool = True,
         force: bool = False,
         writer: str | None = None,
@@ -283,7 +283,7 @@ class Catalog:
         self,
         *,
         database: str | None = None,
-        older_than: Age = GRACE,
+        older_than: Age = limits.COLLECTION_GRACE,
         data_url: str | None = None,
         data_options: Mapping[str, Any] | None = None,
         dry_run: bool = True,

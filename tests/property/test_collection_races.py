@@ -22,8 +22,9 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, CommitUnknown, DataCollected, InvalidVersion, OutcomeUnknown, StaleRead
+from bucketcatalog.limits import DEFAULT_LIMITS
 from bucketcatalog.log.entries import Boundaries
-from bucketcatalog.log.timeline import DEFAULT_LIMITS, OwnTimeline
+from bucketcatalog.log.timeline import OwnTimeline
 from bucketcatalog.maintain.gc.collect import InProcess, Known, collect
 from bucketcatalog.maintain.gc.data import Calling
 from bucketcatalog.maintain.gc.reap import reap

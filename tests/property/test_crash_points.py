@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog, CommitUnknown, OutcomeUnknown, clock
-from bucketcatalog.log.timeline import Limits
+from bucketcatalog.limits import Limits
 from bucketcatalog.maintain.restore import restore as restore_table
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, LostResponses, SimulatedCrash

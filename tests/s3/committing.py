@@ -21,10 +21,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, limits
 from bucketcatalog.errors import ClosedWriter, CommitUnknown, OutcomeUnknown, StoreUnreachable
-from bucketcatalog.log import timeline
-from bucketcatalog.log.timeline import DEFAULT_LIMITS, Limits
+from bucketcatalog.limits import DEFAULT_LIMITS, Limits
 from bucketcatalog.store.s3 import clocks
 from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.write.writer import Writer
@@ -172,7 +171,7 @@ class Client:
 def run(plan: Plan) -> None:
     """Work as one process."""
     if plan.looks:
-        timeline.LOOK_WITHIN, clocks.LASTS = 0, -1.0
+        limits.LOOK_WITHIN, clocks.LASTS = 0, -1.0
     clients = [Client(plan, writer) for writer in plan.commits]
     deadline = time.monotonic() + 60
     while plan.go and not Path(plan.go).exists() and time.monotonic() < deadline:

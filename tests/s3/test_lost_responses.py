@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.checkpoint import publish
+from bucketcatalog import limits as protocol
 from bucketcatalog.errors import (
     BucketCatalogError,
     ClosedWriter,
@@ -28,8 +28,7 @@ from bucketcatalog.errors import (
     OutcomeUnknown,
     StoreUnreachable,
 )
-from bucketcatalog.log import segments, timeline
-from bucketcatalog.log.timeline import Limits
+from bucketcatalog.limits import DEFAULT_LIMITS, Limits
 from bucketcatalog.store import Store
 from bucketcatalog.store.s3 import clocks, uploads
 from bucketcatalog.store.s3.options import S3Options
@@ -80,7 +79,7 @@ class Bench:
 @pytest.fixture
 def bench(server: Server, bucket: str, storage_options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Every commit is to look first, and to ask for the store's time, as those do that come half a minute after the last."""
-    monkeypatch.setattr(timeline, "LOOK_WITHIN", 0)
+    monkeypatch.setattr(protocol, "LOOK_WITHIN", 0)
     monkeypatch.setattr(clocks, "LASTS", -1.0)
     with Proxy(server.endpoint_url) as proxy:
         yield Bench(proxy, bucket, storage_options)
@@ -91,7 +90,7 @@ def put(writer: Writer, *found: str) -> None:
         tx.put("objects", [obj(name) for name in found])
 
 
-def open_writer(store: Store, name: str = "w", limits: Limits = timeline.DEFAULT_LIMITS) -> Writer:
+def open_writer(store: Store, name: str = "w", limits: Limits = DEFAULT_LIMITS) -> Writer:
     return Catalog(store).writer(name, database=DATABASE, limits=limits)
 
 
@@ -100,7 +99,7 @@ class Process:
     """One process under test, in a catalog that it shares with another writer; all that it does is counted."""
 
     bench: Bench
-    limits: Limits = timeline.DEFAULT_LIMITS
+    limits: Limits = DEFAULT_LIMITS
     objects: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -266,8 +265,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
 ) -> None:
     """From the first request of each kind on."""
     step = STEPS[name]
-    for module in (publish, segments):
-        monkeypatch.setattr(module, "PATIENCE", 0.2)
+    monkeypatch.setattr(protocol, "PATIENCE_SECONDS", 0.2)
     process = Process(bench)
     if step.in_parts:
         monkeypatch.setattr(uploads, "THRESHOLD_BYTES", 0)

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .. import clock
+from .. import clock, limits
 from ..errors import CorruptionError, HistoryPruned, InvalidVersion
 from ..format.checkpoints import Checkpoint, Coverage
 from ..format.sealing import RUNS
@@ -33,7 +33,7 @@ from ..log.discovery import horizon_of, newest_own, newest_view
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
-from ..log.timeline import LOOK_WITHIN, MAX_CLOCK_SKEW, OwnTimeline
+from ..log.timeline import OwnTimeline
 from ..log.view import View
 from ..model.cuts import Cut, Head
 from ..state.contents import Contents
@@ -71,7 +71,7 @@ def _tier(rows: int) -> int:
 def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
     coverages = {}
-    long_ago = oldest - LOOK_WITHIN - MAX_CLOCK_SKEW
+    long_ago = oldest - limits.LOOK_WITHIN - limits.MAX_CLOCK_SKEW
     earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago], view.horizon)
     covered = Covered(files, view.checkpoints, view.horizon)
     for writer in view.cut.heads:

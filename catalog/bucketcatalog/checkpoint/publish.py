@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from .. import clock
+from .. import clock, limits
 from ..errors import CheckpointTooLate
 from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Totals, encode_checkpoint
@@ -18,19 +18,10 @@ from ..format.segment_refs import SegmentReference
 from ..log.coverage import goes
 from ..log.discovery import horizon_of
 from ..log.files import LogFiles
-from ..log.segments import PATIENCE
 from ..model import paths
 from ..store.retry import for_seconds, put_persistently
 from .merge import Merged
 from .plan import Prepared
-
-PUBLISH_WITHIN = 6 * 3_600 * 1_000_000
-"""Microseconds, by the store's clock, from the look to the publication. A checkpoint that refers to segments of another is, until it is
-published, a reader of that one: like any reader it has the maximum snapshot age. What it writes is referred to by nothing until then.
-
-It starts from none that may go already, and is not published where a newer horizon lets the one go that it started from. Of a horizon that
-is published after that was asked, which is just before the put, nothing goes before the grace period is over, and no grace period is
-shorter than this unless somebody forces it: by then whoever prunes has looked again, and has seen the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +75,10 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
 
 def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
     took = files.time_for(prepared.draft.writer) - prepared.began
-    if took > PUBLISH_WITHIN:
+    if took > limits.PUBLISH_WITHIN:
         raise CheckpointTooLate(
             f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
-            next_step=f"Merge it on more cores, in less than {PUBLISH_WITHIN / 3.6e9:g} h.",
+            next_step=f"Merge it on more cores, in less than {limits.PUBLISH_WITHIN / 3.6e9:g} h.",
         )
 
 
@@ -102,7 +93,7 @@ def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
 
 def _put(files: LogFiles, name: str, data: bytes) -> None:
     """Put a file of a checkpoint; a lost response is met with the same bytes again."""
-    put_persistently(files.store, name, data, for_seconds(PATIENCE))
+    put_persistently(files.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
 
 
 def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:

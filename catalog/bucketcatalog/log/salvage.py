@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
+from .. import limits
 from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
 from ..format.checkpoints import Checkpoint
 from ..format.losses import Losses, revision
@@ -22,7 +23,7 @@ from ..model import paths
 from ..model.cuts import Head
 from ..store.base import Store
 from .files import LogFiles
-from .view import DEFAULT_LATENESS_BOUND, View
+from .view import View
 
 _DAMAGE = (CorruptionError, UnsupportedFormat)
 
@@ -90,7 +91,7 @@ class SalvagingFiles(LogFiles):
             revision=head.revision,
             uuid=head.uuid,
             commit_time=head.commit_time,
-            lateness_bound=DEFAULT_LATENESS_BOUND,
+            lateness_bound=limits.LATENESS_BOUND,
             parents=tuple(Link(other.revision, other.uuid, b"") for other in before if other.revision == last),
             lost=True,
         )

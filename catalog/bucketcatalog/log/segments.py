@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from .. import clock
+from .. import clock, limits
 from ..cache import Recent
 from ..errors import MissingObject, ObjectNotFound
 from ..format.blocks import BlockClass, EncodedBlock, decode_block
@@ -132,8 +132,6 @@ def _range(store: Store, name: str, offset: int, length: int, held: Callable[[],
 
 
 TARGET_SEGMENT_BYTES = 64 << 20
-PATIENCE = 60.0
-"""Seconds for which a file of a checkpoint is put again; whoever has waited longer had better look at the store."""
 
 
 class SegmentWriter:
@@ -185,7 +183,7 @@ class SegmentWriter:
             data, reference = self._builder.finish(
                 writer=self._writer, database=self._database, uuid=uuid, cut=self._cut, tables=tables, origin=origin
             )
-            is_over = for_seconds(PATIENCE)
+            is_over = for_seconds(limits.PATIENCE_SECONDS)
             name = paths.segment(self._writer, self._database, uuid)
             put_persistently(self._store, name, data, lambda: self._stopped() or is_over())
             self.written.append(reference)

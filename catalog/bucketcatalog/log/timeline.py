@@ -7,14 +7,13 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from .. import clock
+from .. import clock, limits
 from ..errors import (
     ClockSkew,
     CommitUnknown,
     ForeignBranch,
-    InvalidOption,
     MissingObject,
     OutcomeUnknown,
     StaleRead,
@@ -24,42 +23,13 @@ from ..format.checkpoints import Checkpoint
 from ..format.records import Link
 from ..format.sealing import digest
 from ..format.transactions import Transaction
+from ..limits import Limits
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..model.names import COMPACTOR_PREFIX
 from ..store.retry import for_seconds, put_persistently
 from .discovery import horizon_of
 from .files import LogFiles
-
-MAX_COMMIT_DELAY = 5 * 60 * 1_000_000
-MAX_CLOCK_SKEW = 60 * 1_000_000
-LOOK_WITHIN = 30 * 1_000_000
-MAX_SNAPSHOT_AGE = 6 * 3_600 * 1_000_000
-"""Microseconds for which what a process has read may be used: by readers, and by writers for what they commit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """A writer's promises in microseconds: how long a commit may take to reach the store, and how wrong its clock may be."""
-
-    commit_delay: int = MAX_COMMIT_DELAY
-    clock_skew: int = MAX_CLOCK_SKEW
-
-    def __post_init__(self) -> None:
-        """``InvalidOption`` where a limit is wider than what readers and other writers count on."""
-        if not (0 <= self.commit_delay <= MAX_COMMIT_DELAY and 0 <= self.clock_skew <= MAX_CLOCK_SKEW):
-            raise InvalidOption(
-                f"A writer cannot have the limits {self.commit_delay / 1e6:g} s and {self.clock_skew / 1e6:g} s.",
-                next_step=f"Allow at most {MAX_COMMIT_DELAY / 1e6:g} s of delay and {MAX_CLOCK_SKEW / 1e6:g} s of skew.",
-            )
-
-    @property
-    def lateness_bound(self) -> int:
-        """Microseconds after its commit time by which a transaction is in the store, or never will be."""
-        return self.commit_delay + self.clock_skew
-
-
-DEFAULT_LIMITS = Limits()
 
 
 class OwnTimeline:
@@ -188,7 +158,7 @@ class OwnTimeline:
 
     def look(self, *, force: bool = False) -> None:
         """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
-        if not force and clock.monotonic() - self._looked < LOOK_WITHIN / 1e6:
+        if not force and clock.monotonic() - self._looked < limits.LOOK_WITHIN / 1e6:
             return
         listed = list(self.files.transactions(self.writer, self._list_from))
         self._looked = clock.monotonic()
@@ -239,14 +209,14 @@ class OwnTimeline:
         return time
 
     def refuse_stale(self, commit_time: int, read_at: int | None) -> None:
-        """``StaleRead`` where a transaction might land more than ``MAX_SNAPSHOT_AGE`` after it looked at the catalog.
+        """``StaleRead`` where a transaction might land more than the maximum snapshot age after it looked at the catalog.
 
         What it found there may have been collected since: data that it names, or an id that it goes on using.
         """
-        if read_at is not None and commit_time + self.limits.lateness_bound > read_at + MAX_SNAPSHOT_AGE:
+        if read_at is not None and commit_time + self.limits.lateness_bound > read_at + limits.MAX_SNAPSHOT_AGE:
             raise StaleRead(
                 f"The transaction looked at the catalog {(commit_time - read_at) / 3.6e9:.1f} h ago, and what it found may be gone.",
-                next_step=f"Begin it again, and commit it within {MAX_SNAPSHOT_AGE / 3.6e9:.0f} h.",
+                next_step=f"Begin it again, and commit it within {limits.MAX_SNAPSHOT_AGE / 3.6e9:.0f} h.",
             )
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from .. import limits
 from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.records import Void
@@ -19,9 +20,6 @@ from .coverage import Covered
 from .entries import emptied, outrun, voids_of
 from .files import LogFiles
 from .horizon import Horizon
-
-DEFAULT_LATENESS_BOUND = 6 * 60 * 1_000_000
-"""Five minutes of commit delay and one of clock skew, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class View:
     tail: tuple[Transaction, ...]
     forks: tuple[Fork, ...]
     observed: int
-    lateness_bound: int = field(default=DEFAULT_LATENESS_BOUND)
+    lateness_bound: int = field(default=limits.LATENESS_BOUND)
     horizon: Horizon | None = None
     voids: Mapping[Ref, Void] = field(default_factory=dict)
 
@@ -82,7 +80,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         tail=tuple(tail),
         forks=_forks(gathering, cut),
         observed=observed,
-        lateness_bound=max(bounds, default=DEFAULT_LATENESS_BOUND),
+        lateness_bound=max(bounds, default=limits.LATENESS_BOUND),
         horizon=gathering.covered.horizon,
         voids=voided,
     )

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from .. import clock
+from .. import clock, limits
 from ..checkpoint.merge import MergeTask, merge_parts, run_task
 from ..checkpoint.plan import outside_reads
 from ..checkpoint.publish import totals_of
@@ -33,12 +33,12 @@ from ..format.records import Boundary, CheckpointLink
 from ..format.sealing import digest
 from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
+from ..limits import DEFAULT_LIMITS
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import floors_of
 from ..log.pruned import CLONE
-from ..log.segments import PATIENCE, read_index
-from ..log.timeline import DEFAULT_LIMITS
+from ..log.segments import read_index
 from ..log.versions import Version
 from ..log.view import View
 from ..model import paths
@@ -221,7 +221,7 @@ class _Target:
 
     def put(self, name: str, data: bytes) -> None:
         """Put a file; a lost response is met with the same bytes again."""
-        put_persistently(self.store, name, data, for_seconds(PATIENCE))
+        put_persistently(self.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
 
     def mark(self, link: CheckpointLink) -> None:
         """Put the marker of the checkpoint, which makes opening the clone cheap."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from .. import limits
 from ..checkpoint.merge import run_task
 from ..checkpoint.plan import prepare_kept, view_to_keep
 from ..checkpoint.publish import publish
@@ -42,8 +43,6 @@ from .retention import (
     judged,
     of_everyone,
 )
-
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +243,7 @@ class Pruning:
 
     def _delete_in_turn(self, files: LogFiles, batch: list[Prunable]) -> None:
         for file in batch:
-            persistently(partial(files.store.delete, file.name), for_seconds(_PATIENCE))
+            persistently(partial(files.store.delete, file.name), for_seconds(limits.PATIENCE_SECONDS))
             self._deleted += 1
             self._tell(self._deleted)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .. import limits
 from ..clock import uuid7_time
 from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
 from ..format.checkpoints import Checkpoint, Coverage, Definition
@@ -20,7 +21,6 @@ from ..format.segments import SegmentFile
 from ..log.discovery import newest_view
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
-from ..log.view import DEFAULT_LATENESS_BOUND
 from ..model.cuts import Cut, Head, Ref
 from .verify.checkpoints import check_block
 from .verify.walk import Walk
@@ -114,7 +114,7 @@ def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[Se
             cut=Cut(),
             coverage={},
             created=0,
-            lateness_bound=DEFAULT_LATENESS_BOUND,
+            lateness_bound=limits.LATENESS_BOUND,
             definitions=tuple(_definitions(segment)),
             segments=(segment.reference,),
         )
@@ -132,7 +132,7 @@ def _coverage(walk: Walk, writer: str, heads: tuple[Head, ...], now: int) -> Cov
     reached = _ancestors(walk, writer, heads)
     several = {revision for revision, count in Counter(h.revision for h in listed | set(heads)).items() if count > 1}
     known = {head for head in listed | set(heads) if head in reached or head.revision not in several}
-    oldest = now - 2 * DEFAULT_LATENESS_BOUND
+    oldest = now - 2 * limits.LATENESS_BOUND
     unsure = [head.revision for head in listed if head not in known or head.commit_time >= oldest]
     list_from = min(unsure, default=newest + 1)
     return Coverage(

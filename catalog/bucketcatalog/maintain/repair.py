@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .. import limits
 from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
 from ..format.checkpoints import Checkpoint
 from ..format.records import Link, Void
+from ..limits import Limits
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
 from ..log.discovery import newest_view
 from ..log.files import ChosenFiles, LogFiles
 from ..log.horizon import Horizon
 from ..log.segments import read_index
-from ..log.timeline import MAX_CLOCK_SKEW, Limits
-from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..log.view import View
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..model.tables import Table
@@ -151,7 +152,7 @@ def _is_marked(walk: Walk, ref: Ref) -> bool:
 
 def _ahead(walk: Walk, now: int) -> list[Void]:
     """The transactions from the future that are not voided yet, as voids of them."""
-    limit = now + MAX_CLOCK_SKEW
+    limit = now + limits.MAX_CLOCK_SKEW
     late = sorted(ref for ref in walk.log if ref.head.commit_time > limit and ref not in walk.voided)
     return [Void(writer, Link(head.revision, head.uuid, walk.log[Ref(writer, head)].digest)) for writer, head in late]
 
@@ -187,7 +188,7 @@ def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now:
 def _too_young(walk: Walk, writer: str, now: int) -> str:
     """Why a timeline cannot be joined yet, if so: a commit of another process may still be under way."""
     newest = max((h.commit_time for w, h in walk.log if w == writer and h.commit_time <= now), default=0)
-    wait = (newest + DEFAULT_LATENESS_BOUND - now) // 1_000_000
+    wait = (newest + limits.LATENESS_BOUND - now) // 1_000_000
     return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""
 
 

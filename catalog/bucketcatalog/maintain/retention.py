@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
-from ..checkpoint.publish import PUBLISH_WITHIN
+from .. import limits
 from ..errors import CorruptionError, InvalidOption
 from ..format.checkpoints import Checkpoint
 from ..log.coverage import Covered
@@ -20,18 +20,12 @@ from ..log.entries import TagState, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import floors_of
 from ..log.segments import read_segment_file
-from ..log.timeline import MAX_SNAPSHOT_AGE
-from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..log.view import View
 from ..model import paths
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
 from ..store.base import ObjectInfo
-from .gc.orphans import SAFE_AGE
-
-DEFAULT_GRACE = 24 * 3_600_000_000
-SAFE_GRACE = MAX_SNAPSHOT_AGE + DEFAULT_LATENESS_BOUND
-"""Microseconds: what is published can be seen by then by whoever looks, and who had looked before is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class Retention:
 
     older_than: int
     keep: int = 1
-    grace: int = DEFAULT_GRACE
+    grace: int = limits.PRUNE_GRACE
 
     def check(self, lateness_bound: int, *, force: bool) -> None:
         """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
@@ -54,10 +48,10 @@ class Retention:
                 f"What is {self.older_than / 1e6:,.0f} s old may still be joined by transactions that are under way.",
                 next_step=f"Give an age of {lateness_bound / 1e6:,.0f} s or more, or --force where no writer runs.",
             )
-        if not force and self.grace < SAFE_GRACE:
+        if not force and self.grace < limits.SAFE_PRUNE_GRACE:
             raise InvalidOption(
                 f"Readers, and merges under way, may need what they began to read {self.grace / 1e6:,.0f} s ago.",
-                next_step=f"Give a grace period of {SAFE_GRACE / 6e7:.0f}m or more, or --force where nobody reads or merges.",
+                next_step=f"Give a grace period of {limits.SAFE_PRUNE_GRACE / 6e7:.0f}m or more, or --force where nobody reads or merges.",
             )
 
 
@@ -79,10 +73,6 @@ def _time(checkpoint: Checkpoint) -> int:
     return checkpoint.as_of
 
 
-_LEFT_BEHIND = max(PUBLISH_WITHIN, SAFE_GRACE)
-"""Microseconds after which nobody who has put a segment can still come to refer to it."""
-_MARKER_DELAY = 7 * 24 * 3_600_000_000
-"""Microseconds after which no marker of a checkpoint can still arrive: who puts one gives up after a minute."""
 _NEVER = 1 << 62
 
 
@@ -227,14 +217,14 @@ def _list_writer(
 
 def judged(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
     """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
-    before = now - max(grace, SAFE_AGE)
+    before = now - max(grace, limits.UNFINISHED_PUT_AGE)
     covered = Covered(stored.files, [horizon], view.horizon)
     for writer in stored.timelines:
         covered.know(writer, (head for head, _ in stored.transactions(writer)))
     keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
     found = [*_checkpoints(stored, keepers), *_transactions(stored, view, covered)]
     gone = {file.name for file in found if isinstance(file, Prunable)}
-    found += _segments(stored, keepers, gone, min(before, now - _LEFT_BEHIND))
+    found += _segments(stored, keepers, gone, min(before, now - limits.LEFT_BEHIND))
     return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
 
 
@@ -273,7 +263,7 @@ def _keeper(stored: Stored, view: View, covered: Covered, key: Ref, before: int)
     elif not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
         return Keeper.NEWER
     is_marked = key[1] in stored.markers.get(key[0], {})
-    placed = info.modified_us + (0 if is_marked else _MARKER_DELAY)  # a marker under way must not come to lead nowhere
+    placed = info.modified_us + (0 if is_marked else limits.MARKER_DELAY)  # a marker under way must not come to lead nowhere
     return Keeper.GRACE if max(placed, free) > before else None
 
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import limits
 from ..errors import CatalogNotFound, CatalogWarning, CorruptionError, DatabaseNotFound, ForkDetected, IncompatibleTable
 from ..format.definitions import core_tables, tables_of
 from ..format.evolution import merge
@@ -18,9 +19,8 @@ from ..format.records import Void
 from ..log.discovery import Known, look
 from ..log.files import LogFiles
 from ..log.salvage import salvaged
-from ..log.timeline import MAX_CLOCK_SKEW
 from ..log.versions import Version, find_view
-from ..log.view import DEFAULT_LATENESS_BOUND, View
+from ..log.view import View
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer, is_name
 from ..model.paths import newest_prefix, transactions_prefix
@@ -80,7 +80,7 @@ class Database:
         view, found = look(self.files, known)
         with self._adding:
             self._observed = max(self._observed, view.observed)
-            limit = view.observed + MAX_CLOCK_SKEW
+            limit = view.observed + limits.MAX_CLOCK_SKEW
             if all(head.commit_time <= limit for writer, head in view.cut.refs() if is_maintainer(writer)):
                 self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
             if number > self._newest_look:
@@ -97,7 +97,7 @@ class Database:
     def _add(self, cut: Cut) -> None:
         """``cut`` holds all that was seen before of its writers; what lies in the future is not counted, but what it follows is."""
         self._reads += 1
-        limit = self.files.store.now_us() + MAX_CLOCK_SKEW
+        limit = self.files.store.now_us() + limits.MAX_CLOCK_SKEW
         settled = {writer: heads for writer in cut.heads if (heads := self._until(limit, writer, cut))}
         self.seen = Cut(dict(sorted({**self.seen.heads, **settled}.items())))
 
@@ -118,7 +118,7 @@ class Database:
 
     def has_seen(self, commit_time: int) -> bool:
         """Whether every transaction of that commit time has certainly been listed."""
-        return commit_time + DEFAULT_LATENESS_BOUND < self._observed
+        return commit_time + limits.LATENESS_BOUND < self._observed
 
     def definition(self, name: str) -> Table:
         """The definition to check rows of a table against: registered, the core's, or what the database holds.
@@ -191,7 +191,7 @@ def _warn(view: View, *, strict: bool) -> None:
         if strict:
             raise ForkDetected(text, next_step="Give each process a writer id of its own, or read without strict.")
         warnings.warn(text, CatalogWarning, stacklevel=4)
-    limit = view.observed + MAX_CLOCK_SKEW
+    limit = view.observed + limits.MAX_CLOCK_SKEW
     ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > limit and (w, h) not in view.voids for h in heads)]
     if ahead:
         warnings.warn(f"Writer {ahead[0]!r} has committed with a time in the future.", CatalogWarning, stacklevel=4)

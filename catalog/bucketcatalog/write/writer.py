@@ -20,8 +20,9 @@ from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOpt
 from ..format.checkpoints import ApplicationResult, Checkpoint
 from ..format.records import Boundary, Link, Void
 from ..format.transactions import Application, encode_transaction
+from ..limits import Limits
 from ..log.entries import latest_results
-from ..log.timeline import Limits, OwnTimeline
+from ..log.timeline import OwnTimeline
 from ..log.versions import Version
 from ..model.cuts import Cut, Head, Stamp
 from ..model.names import MAINTAINER_PREFIX

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, count, first, lit, when
 
+from bucketcatalog import limits
 from bucketcatalog.maintain.gc.candidates import (
     EXTERNAL,
     ID,
@@ -33,7 +34,7 @@ from bucketcatalog.maintain.gc.candidates import (
     read_columns,
     waiting_in,
 )
-from bucketcatalog.maintain.gc.collect import BATCH, GRACE, OPERATION, Collected
+from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
 from bucketcatalog.maintain.gc.data import Callback, Deleter, deleter_for
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
@@ -256,7 +257,7 @@ def gc(
     catalog: str | os.PathLike[str],
     database: str | None = None,
     *,
-    older_than: Age = GRACE,
+    older_than: Age = limits.COLLECTION_GRACE,
     deleter: Callback | None = None,
     data_url: str | None = None,
     data_options: Mapping[str, Any] | None = None,

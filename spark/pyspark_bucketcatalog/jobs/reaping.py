@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from bucketcatalog import limits
 from bucketcatalog.maintain.gc.candidates import owner_column
-from bucketcatalog.maintain.gc.collect import GRACE
 from bucketcatalog.maintain.gc.reap import BATCH, Reaped, orphan_schema, orphaned_in
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
@@ -49,7 +49,7 @@ def reap(
     catalog: str | os.PathLike[str],
     database: str | None = None,
     *,
-    older_than: Age = GRACE,
+    older_than: Age = limits.COLLECTION_GRACE,
     dry_run: bool = True,
     force: bool = False,
     writer: str | None = None,

@@ -19,8 +19,8 @@ from bucketcatalog import (
     UnknownTable,
 )
 from bucketcatalog.format.records import Boundary, Link, Void
+from bucketcatalog.limits import MAX_SNAPSHOT_AGE
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.timeline import MAX_SNAPSHOT_AGE
 from bucketcatalog.maintain.restore import Restored, plan_restore
 from bucketcatalog.maintain.restore import restore as restore_table
 from bucketcatalog.store.faults import Failing, SimulatedCrash

@@ -6,7 +6,8 @@ import pytest
 
 from bucketcatalog import InvalidOption, clock
 from bucketcatalog.format.checkpoints import Checkpoint
-from bucketcatalog.maintain.retention import SAFE_GRACE, Retention, chosen_horizon, of_everyone
+from bucketcatalog.limits import SAFE_PRUNE_GRACE
+from bucketcatalog.maintain.retention import Retention, chosen_horizon, of_everyone
 from bucketcatalog.model.cuts import Cut, Head
 
 DAY = 24 * 3_600_000_000
@@ -64,8 +65,8 @@ def test_of_equal_cuts_one_counts() -> None:
     [
         (Retention(DAY), False, False),
         (Retention(359_999_999), True, False),
-        (Retention(360_000_000, 1, SAFE_GRACE), False, False),
-        (Retention(DAY, 1, SAFE_GRACE - 1), True, False),
+        (Retention(360_000_000, 1, SAFE_PRUNE_GRACE), False, False),
+        (Retention(DAY, 1, SAFE_PRUNE_GRACE - 1), True, False),
         (Retention(0, 1, 0), True, False),
         (Retention(DAY, 0), True, True),
         (Retention(-1), True, True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bucketcatalog import CatalogWarning, ClockSkew, CommitUnknown
-from bucketcatalog.log.timeline import Limits
+from bucketcatalog.limits import Limits
 from bucketcatalog.store.faults import LostResponses
 from bucketcatalog.store.memory import MemoryStore
 

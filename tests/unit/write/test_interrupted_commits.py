@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog import Catalog, ClosedWriter, CommitUnknown, ForeignBranch, InvalidOption, clock
 from bucketcatalog.errors import OutcomeUnknown
-from bucketcatalog.log.timeline import Limits
+from bucketcatalog.limits import Limits
 from bucketcatalog.store.wrappers import Wrapped
 
 from ...kit.world import MINUTE, SECOND, World, names, obj

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ... import limits
 from ...errors import InvalidOption
 from ...format.records import Boundary
 from ...log.entries import boundaries_of
-from ...log.timeline import MAX_SNAPSHOT_AGE
-from ...log.view import DEFAULT_LATENESS_BOUND, View
+from ...log.view import View
 from ...model.arrays import one_chunk
 from ...model.tables import Table
 from ...query.snapshot import Snapshot
@@ -48,10 +48,6 @@ from .candidates import (
 from .data import Deleter, Pretending, deleter_for
 from .judge import Mask
 
-GRACE = 24 * 3_600 * 1_000_000
-"""Microseconds for which tombstones and data that nothing names are left alone by default (RFD 149's)."""
-SAFE_GRACE = MAX_SNAPSHOT_AGE
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -63,7 +59,7 @@ class Known:
     @property
     def usable_from(self) -> int:
         """The store's time from which data may be deleted by it: it can be seen by then, and whoever had not seen it has landed."""
-        return self.published + DEFAULT_LATENESS_BOUND + MAX_SNAPSHOT_AGE
+        return self.published + limits.BOUNDARY_WAIT
 
     def is_usable(self, now: int) -> bool:
         """Whether data may be deleted by it at a time of the store."""
@@ -72,7 +68,7 @@ class Known:
 
 def settled(view: View) -> int:
     """Nothing with an earlier commit time, or this one, can still arrive."""
-    return view.observed - max(view.lateness_bound, DEFAULT_LATENESS_BOUND) - 1
+    return view.observed - max(view.lateness_bound, limits.LATENESS_BOUND) - 1
 
 
 def grace_of(table: Table, grace: int) -> int:
@@ -87,10 +83,10 @@ def next_boundary(view: View, grace: int) -> int:
 
 def check_grace(grace: int, *, force: bool) -> None:
     """``InvalidOption`` for a grace period that readers and writers may need, unless forced."""
-    if grace < SAFE_GRACE and not force:
+    if grace < limits.SAFE_COLLECTION_GRACE and not force:
         raise InvalidOption(
-            f"What ended {grace / 1e6:,.0f} s ago may be in use: readers and writers count on {SAFE_GRACE / 3.6e9:g} h.",
-            next_step=f"Give an age of {SAFE_GRACE / 3.6e9:g} hours or more, or force it where nobody reads or writes.",
+            f"What ended {grace / 1e6:,.0f} s ago may be in use: readers and writers count on {limits.SAFE_COLLECTION_GRACE / 3.6e9:g} h.",
+            next_step=f"Give an age of {limits.SAFE_COLLECTION_GRACE / 3.6e9:g} hours or more, or force it where nobody reads or writes.",
         )
 
 

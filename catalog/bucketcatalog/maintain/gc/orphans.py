@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ... import limits
 from ...errors import BucketCatalogError, InvalidOption
 from ...log.files import LogFiles
 from ...model.facts import Facts, Kind
@@ -35,18 +36,15 @@ from .data import Place, Template
 from .judge import Mask, Pins
 from .parents import states
 
-SAFE_AGE = 3_600_000_000
-"""Microseconds after which no put of a writer is under way: a commit is given up after five minutes, large files take longer."""
-
 
 def abandoned(store: Store, older_than: int, *, below: str | None = None, force: bool = False) -> Iterator[UnfinishedPut]:
     """The unfinished puts of a catalog that began more than ``older_than`` microseconds ago by the store's clock.
 
     Who throws them away gives ``below``, a prefix that is its own, and goes by the store's time or gets a ``StoreError``; who only looks
-    may go by the machine's. ``InvalidOption`` below ``SAFE_AGE``, unless forced: a put that is under way would fail, and be repeated by
-    its writer.
+    may go by the machine's. ``InvalidOption`` below ``limits.UNFINISHED_PUT_AGE``, unless forced: a put that is under way would fail, and
+    be repeated by its writer.
     """
-    if older_than < SAFE_AGE and not force:
+    if older_than < limits.UNFINISHED_PUT_AGE and not force:
         raise InvalidOption(
             f"Puts that began {older_than / 1e6:,.0f} s ago may be under way.",
             next_step="Give an age of an hour or more, or --force where no writer runs.",

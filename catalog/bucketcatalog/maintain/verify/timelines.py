@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from ... import limits
 from ...errors import BucketCatalogError, CorruptionError, UnsupportedFormat
 from ...format.checkpoints import Definition
 from ...format.losses import revision
@@ -16,7 +17,6 @@ from ...format.records import Boundary, Link, TagEntry, Void
 from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.files import LogFiles
-from ...log.timeline import MAX_CLOCK_SKEW
 from ...model.cuts import Cut, Head, Ref
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
@@ -176,7 +176,7 @@ def check_clocks(
 
     When those arrived that a horizon ``kept`` of a timeline as its end is no matter, and in a clone they are copies.
     """
-    limit = files.store.now_us() + MAX_CLOCK_SKEW
+    limit = files.store.now_us() + limits.MAX_CLOCK_SKEW
     for writer, below in sorted(found.items()):
         late, ahead = [], []
         for head, info in sorted(below.transactions.items()):
@@ -188,7 +188,7 @@ def check_clocks(
                 yield Finding("FUTURE_TRANSACTION", info.name, text, (revision(writer, head.revision),))
             elif info.modified_us > head.commit_time + t.lateness_bound and not kept.as_end(writer, head):
                 late.append(info)
-            elif head.commit_time > info.modified_us + MAX_CLOCK_SKEW:
+            elif head.commit_time > info.modified_us + limits.MAX_CLOCK_SKEW:
                 ahead.append(info)
         if late:
             text = f"{_count(len(late))} of {writer}, this one first, reached the store later than promised."

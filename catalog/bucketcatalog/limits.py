@@ -1,0 +1,139 @@
+"""Every time that the protocol counts on, and which has to be longer than which. Microseconds, but where a name says otherwise.
+
+Nobody asks anybody here: that a file may go, or data, is known by time alone. So the safety of every deletion rests on the inequalities at
+the end of this page, each with its reason; the tests check them, and that each would notice. Whoever uses a time says ``limits.NAME``.
+Source: DESIGN.md, sections 4, 6 and 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import InvalidOption
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+
+MAX_COMMIT_DELAY = 5 * MINUTE
+"""How long a commit is tried: after that nothing of it can arrive any more."""
+MAX_CLOCK_SKEW = MINUTE
+"""How far a writer's clock may be from the store's; a commit further off is refused."""
+LATENESS_BOUND = MAX_COMMIT_DELAY + MAX_CLOCK_SKEW
+"""How long after its commit time a transaction can still arrive, by the store's clock."""
+LOOK_WITHIN = 30 * SECOND
+"""How old a writer's last look at its own timeline may be when it commits: so long a second process with its id can go unnoticed."""
+MAX_SNAPSHOT_AGE = 6 * HOUR
+"""How long what a process has read may be used: by readers, and by writers for what they commit."""
+PUBLISH_WITHIN = 6 * HOUR
+"""How long a checkpoint may take, from its look to its publication: until it is published it is a reader of the segments it refers to."""
+
+PRUNE_GRACE = 24 * HOUR
+"""How long after a horizon was published the files behind it are left, by default."""
+SAFE_PRUNE_GRACE = MAX_SNAPSHOT_AGE + LATENESS_BOUND
+"""The shortest such time that need not be forced: what is published is seen by then, and who had looked before is done."""
+LEFT_BEHIND = max(PUBLISH_WITHIN, SAFE_PRUNE_GRACE)
+"""The age from which nobody who has put a segment can still come to refer to it."""
+MARKER_DELAY = 7 * 24 * HOUR
+"""The age from which no marker of a checkpoint can still arrive."""
+
+COLLECTION_GRACE = 24 * HOUR
+"""How long tombstones, and data that nothing names, are left alone by default (RFD 149's)."""
+SAFE_COLLECTION_GRACE = MAX_SNAPSHOT_AGE
+"""The shortest such time that need not be forced."""
+BOUNDARY_WAIT = LATENESS_BOUND + MAX_SNAPSHOT_AGE
+"""How long after a data boundary was published data may be deleted by it: it is seen by then, and who had not seen it has landed."""
+
+UNFINISHED_PUT_AGE = HOUR
+"""The age from which no put of a writer is under way; large files take longer than a commit."""
+PATIENCE_SECONDS = 60.0
+"""Seconds for which a put or a delete beside a commit is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A writer's promises: how long a commit may take to reach the store, and how wrong its clock may be."""
+
+    commit_delay: int = MAX_COMMIT_DELAY
+    clock_skew: int = MAX_CLOCK_SKEW
+
+    def __post_init__(self) -> None:
+        """``InvalidOption`` where a limit is wider than what readers and other writers count on."""
+        if not (0 <= self.commit_delay <= MAX_COMMIT_DELAY and 0 <= self.clock_skew <= MAX_CLOCK_SKEW):
+            raise InvalidOption(
+                f"A writer cannot have the limits {self.commit_delay / SECOND:g} s and {self.clock_skew / SECOND:g} s.",
+                next_step=f"Allow at most {MAX_COMMIT_DELAY / SECOND:g} s of delay and {MAX_CLOCK_SKEW / SECOND:g} s of skew.",
+            )
+
+    @property
+    def lateness_bound(self) -> int:
+        """After its commit time by when a transaction is in the store, or never will be."""
+        return self.commit_delay + self.clock_skew
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def a_transaction_arrives_within_the_bound() -> bool:
+    """Readers count on one bound for every writer whose own is not known: no writer may promise less than it keeps."""
+    return LATENESS_BOUND >= MAX_COMMIT_DELAY + MAX_CLOCK_SKEW and DEFAULT_LIMITS.lateness_bound <= LATENESS_BOUND
+
+
+def what_was_looked_up_can_be_committed() -> bool:
+    """A commit has to land before what it has looked up is too old: else no transaction that looks anything up could ever commit."""
+    return MAX_SNAPSHOT_AGE > LATENESS_BOUND
+
+
+def a_checkpoint_is_a_reader_until_it_is_published() -> bool:
+    """The segments that it refers to again belong to others, who may let them go once readers are done."""
+    return PUBLISH_WITHIN <= MAX_SNAPSHOT_AGE
+
+
+def files_outlive_their_readers() -> bool:
+    """Who looked just before a horizon could be seen has read, merged or committed by the time that anything behind it goes."""
+    return max(MAX_SNAPSHOT_AGE, PUBLISH_WITHIN) + LATENESS_BOUND <= SAFE_PRUNE_GRACE and PRUNE_GRACE >= SAFE_PRUNE_GRACE
+
+
+def segments_outlive_who_may_refer_to_them() -> bool:
+    """A segment is put before what refers to it: by then that is published, or never will be."""
+    return max(PUBLISH_WITHIN, MAX_SNAPSHOT_AGE, LATENESS_BOUND) <= LEFT_BEHIND and LEFT_BEHIND >= SAFE_PRUNE_GRACE
+
+
+def markers_outlive_who_puts_them() -> bool:
+    """A marker that arrives after its checkpoint was taken for unmarked would lead to what has gone."""
+    return MARKER_DELAY > PATIENCE_SECONDS * SECOND and MARKER_DELAY >= LEFT_BEHIND
+
+
+def data_outlives_who_may_name_it() -> bool:
+    """Who has not seen a boundary may name data that it lets go: it has landed when the wait is over, and is seen by who deletes."""
+    return BOUNDARY_WAIT >= LATENESS_BOUND + MAX_SNAPSHOT_AGE
+
+
+def tombstones_outlive_their_readers() -> bool:
+    """Readers of an older cut may still ask for the data of what has ended since."""
+    return SAFE_COLLECTION_GRACE >= MAX_SNAPSHOT_AGE and COLLECTION_GRACE >= SAFE_COLLECTION_GRACE
+
+
+def no_put_under_way_is_thrown_away() -> bool:
+    """A commit is given up long before its put is taken for one that nobody will finish."""
+    return UNFINISHED_PUT_AGE > MAX_COMMIT_DELAY + PATIENCE_SECONDS * SECOND
+
+
+def a_second_process_is_noticed_in_time() -> bool:
+    """A writer looks for strays on its timeline more often than a commit may take, and than clocks may differ."""
+    return min(MAX_CLOCK_SKEW, MAX_COMMIT_DELAY) >= LOOK_WITHIN
+
+
+INEQUALITIES = (
+    a_transaction_arrives_within_the_bound,
+    what_was_looked_up_can_be_committed,
+    a_checkpoint_is_a_reader_until_it_is_published,
+    files_outlive_their_readers,
+    segments_outlive_who_may_refer_to_them,
+    markers_outlive_who_puts_them,
+    data_outlives_who_may_name_it,
+    tombstones_outlive_their_readers,
+    no_put_under_way_is_thrown_away,
+    a_second_process_is_noticed_in_time,
+)
+"""What must be true of the times above."""
