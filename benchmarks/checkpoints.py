@@ -46,7 +46,7 @@ def _on_more_and_on_fewer(world: World, changes: pa.Table) -> list[Measure]:
         found[name].append(run_fresh("ours", "checkpoint", path=str(copied)))
         return float(found[name][-1]["seconds"])
 
-    subjects = {"many": partial(once, "many", ours.large(world)), "few": partial(once, "few", _one_part(world))}
+    subjects = {"many": partial(once, "many", world.large), "few": partial(once, "few", _one_part(world))}
     samples = in_turns(subjects, min(scale.rounds, 5))
     written = {name: Sample(tuple(float(one["bytes"]) for one in runs), "bytes") for name, runs in found.items()}
     theirs = Sample.one(_peer_checkpoint(world), "bytes")
@@ -71,7 +71,7 @@ def _on_more_and_on_fewer(world: World, changes: pa.Table) -> list[Measure]:
 
 def _full_merge(world: World, changes: pa.Table, many: int) -> Measure:
     """What a merge of everything takes in one process."""
-    copied = world.copy(ours.large(world))
+    copied = world.copy(world.large)
     _commit(copied, changes)
     found = run_fresh("ours", "checkpoint", path=str(copied), full=True)
     details = {"seconds": found["seconds"], "bytes": found["bytes"]}

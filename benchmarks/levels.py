@@ -78,7 +78,7 @@ def _cold(path: Path) -> float:
 
 def _requests(world: World) -> list[Measure]:
     """Requests to the store for look-ups of keys that are there and of some that are not, counted one by one."""
-    path = world.copy(ours.large(world))
+    path = world.copy(world.large)
     existing = dataset.objects(world.scale.large_part_rows, seed=ours.FIRST_SEED)
     with Catalog(path).writer(ours.WRITER) as writer:
         with writer.transaction(operation="upsert") as tx:

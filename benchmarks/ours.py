@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,10 +14,6 @@ from bucketcatalog import Catalog
 from bucketcatalog.checkpoint.publish import CheckpointResult
 
 from . import dataset
-from .fresh import run_fresh
-
-if TYPE_CHECKING:
-    from .world import World
 
 WRITER = "bench"
 FIRST_SEED = 100
@@ -71,13 +67,6 @@ def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table
             waiting = []
     if waiting:
         yield pa.Table.from_batches(waiting)
-
-
-def large(world: World) -> Path:
-    """A catalog of all the large parts, checkpointed; not to be written to."""
-    scale = world.scale
-    made = {"parts": scale.large_parts, "rows": scale.large_part_rows}
-    return world.once("large", lambda path: run_fresh("ours", "build_seeded", path=str(path), **made))
 
 
 def checkpoint(path: str, full: bool = False) -> dict[str, Any]:

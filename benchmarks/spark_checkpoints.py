@@ -66,7 +66,7 @@ def measures_of(samples: dict[str, Sample], peaks: Sample, rows: int) -> list[Me
 
 def _two_levels(world: World, path: Path) -> None:
     changes = dataset.upserts(dataset.objects(world.scale.large_part_rows, seed=ours.FIRST_SEED), world.scale.upserts)
-    copied = world.copy(ours.large(world))
+    copied = world.copy(world.large)
     with Catalog(copied).writer(ours.WRITER) as writer:
         with writer.transaction() as tx:
             tx.put("objects", changes)

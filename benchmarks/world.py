@@ -14,6 +14,7 @@ import pyarrow as pa
 from bucketcatalog.checkpoint.publish import CheckpointResult
 
 from . import dataset, ours
+from .fresh import run_fresh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,12 @@ class World:
         """A catalog of the data set, checkpointed; not to be written to."""
         assert self.checkpoint.rows == self.scale.objects
         return self._catalog
+
+    @property
+    def large(self) -> Path:
+        """A catalog of all the large parts, checkpointed; not to be written to."""
+        made = {"parts": self.scale.large_parts, "rows": self.scale.large_part_rows}
+        return self.once("large", lambda path: run_fresh("ours", "build_seeded", path=str(path), **made))
 
     def once(self, name: str, make: Callable[[Path], object]) -> Path:
         """The path at which ``make`` has made something, the first time; not to be written to."""

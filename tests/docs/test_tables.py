@@ -17,6 +17,7 @@ from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.maintain.verify.findings import SORTS
 from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
+from tests.unit.test_imports import ORDER
 
 from ..kit.hostile import HOSTILE
 from .blocks import ROOT
@@ -129,9 +130,9 @@ def test_arrows_point_one_way() -> None:
     wrong = [f"{module} imports {other}" for module in order for other in imported(module) if order[other] >= order[module]]
 
     assert wrong == []
-    assert imported("opening.py") >= {"database.py", "errors.py"}
-    assert imported("log/view.py") >= {"log/gathering.py", "cut.py"}
-    assert imported("pyspark_bucketcatalog/relation.py") >= {"cut.py", "pyspark_bucketcatalog/options.py"}
+    assert imported("catalog.py") >= {"query/database.py", "clock.py"}
+    assert imported("log/view.py") >= {"log/coverage.py", "model/cuts.py"}
+    assert imported("pyspark_bucketcatalog/read/relation.py") >= {"model/cuts.py", "pyspark_bucketcatalog/options.py"}
 
 
 def test_the_architecture_names_every_module_and_no_other() -> None:
@@ -145,3 +146,27 @@ def test_the_architecture_names_every_module_and_no_other() -> None:
     }
 
     assert named == there
+
+
+def packages() -> list[Path]:
+    """Every package of the engine that has modules to tell of."""
+    root = ROOT / "catalog" / "bucketcatalog"
+    return [
+        path.parent for path in sorted(root.rglob("__init__.py")) if path.parent != root and path.parent.name not in ("v1", "cli")
+    ]
+
+
+@pytest.mark.parametrize("package", packages(), ids=lambda package: package.name)
+def test_a_package_says_what_its_modules_are_in_the_order_of_the_architecture(package: Path) -> None:
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    told = re.findall(r"^    (\w+/?)  ", text, re.MULTILINE)
+    below = str(package.relative_to(ROOT / "catalog" / "bucketcatalog"))
+    known = [Path(name).stem for name in modules() if str(Path(name).parent) == below]
+    inner = sorted(f"{path.parent.name}/" for path in package.glob("*/__init__.py"))
+
+    assert told == [*known, *inner]
+
+
+def test_the_architecture_tells_the_rule_of_imports() -> None:
+    rule = re.search(r"rule of imports: ([\w,\s]+)\.", (ROOT / "docs" / "architecture.md").read_text())
+    assert rule is not None and rule[1].replace("\n", " ").replace(",", " ").split() == ORDER

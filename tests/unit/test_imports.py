@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,11 @@ import bucketcatalog
 
 ROOT = Path(bucketcatalog.__file__).parent
 
-# In the order of the data's way, earliest first. A module may import from its own group's earlier lines and from earlier groups.
+# A module imports from earlier entries of this list, or from its own package without a circle.
 ORDER = [
     "errors",
     "clock",
+    "limits",
     "cache",
     "parallel",
     "model",
@@ -34,7 +36,7 @@ ORDER = [
     "console",
     "cli",
 ]
-"""What is imported as a package stands here once; within ``store``, ``log`` and so on the test below looks for circles."""
+"""The packages, and the modules that everybody uses, in the order of a byte's way."""
 
 
 def sources() -> dict[str, Path]:
@@ -49,10 +51,17 @@ def sources() -> dict[str, Path]:
 SOURCES = sources()
 
 
-def imports(module: str, *, typing: bool = False) -> set[str]:
+@functools.cache
+def parsed(module: str) -> ast.Module:
+    """A module's code."""
+    return ast.parse(SOURCES[module].read_text())
+
+
+@functools.cache
+def imports(module: str, *, typing: bool = False) -> frozenset[str]:
     """The package's modules that a module imports when it runs; with ``typing`` those for type checkers too."""
     path = SOURCES[module]
-    tree = ast.parse(path.read_text())
+    tree = parsed(module)
     skipped = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not typing:
@@ -72,13 +81,13 @@ def imports(module: str, *, typing: bool = False) -> set[str]:
             for alias in node.names:
                 full = f"{target}.{alias.name}" if target else alias.name
                 found.add(full if full in SOURCES else target)
-    return {name for name in found if name and name != module}
+    return frozenset(name for name in found if name and name != module)
 
 
 def outside(module: str) -> set[str]:
     """The top-level names of other packages that a module imports."""
     found = set()
-    for node in ast.walk(ast.parse(SOURCES[module].read_text())):
+    for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -117,7 +126,7 @@ def test_no_import_goes_round_in_a_circle() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_stand_at_the_top(module: str) -> None:
-    tree = ast.parse(SOURCES[module].read_text())
+    tree = parsed(module)
     inner = [
         n
         for f in ast.walk(tree)
@@ -142,6 +151,42 @@ def test_only_one_module_reads_clocks_and_makes_chance() -> None:
     assert "urandom" not in "".join(SOURCES[m].read_text() for m in MODULES if m != "clock")
     for call in ("datetime.now", "utcnow(", "uuid4(", "uuid1("):
         assert not [m for m in MODULES if call in SOURCES[m].read_text()], call
+
+
+def test_values_and_formats_do_no_io() -> None:
+    users = {m for m in MODULES if any(n.split(".")[0] == "store" for n in imports(m, typing=True))}
+    assert users and not {m for m in users if m.split(".")[0] in ("model", "format")}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_name_that_is_private_is_imported_from_another_module(module: str) -> None:
+    tree = parsed(module)
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module != "__future__"]
+    assert [alias.name for node in froms for alias in node.names if alias.name.startswith("_")] == []
+
+
+def test_only_what_users_name_is_exported_by_a_package() -> None:
+    packages = {name: path for name, path in SOURCES.items() if path.name == "__init__.py" and name not in ("", "v1")}
+    exporting = {name for name, path in packages.items() if len(ast.parse(path.read_text()).body) > 1}
+    assert exporting == {"store", "harvest", "cli"}
+    assert all(ast.get_docstring(ast.parse(path.read_text())) for path in packages.values())
+
+
+def test_no_import_of_the_benchmarks_goes_round_in_a_circle() -> None:
+    folder = ROOT.parent.parent / "benchmarks"
+    found: dict[str, set[str]] = {}
+    for path in folder.glob("*.py"):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.level == 1]
+        found[path.stem] = {name for node in nodes for name in ([node.module] if node.module else [a.name for a in node.names])}
+    circles = [path for start in found for path in _circles(found, start, ())]
+    assert circles == []
+    assert found["world"] >= {"dataset", "ours"}
+
+
+def _circles(found: dict[str, set[str]], module: str, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    if module in path:
+        return [(*path, module)]
+    return [circle for name in sorted(found.get(module, ())) for circle in _circles(found, name, (*path, module))]
 
 
 def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:

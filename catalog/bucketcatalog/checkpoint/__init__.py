@@ -1,1 +1,10 @@
-"""The state of a cut written down, level by level."""
+"""That state written down, level by level.
+
+Before it comes the state that it writes, level by level; after it writers, who publish it, and Spark's jobs, which merge on executors.
+
+::
+
+    merge      levels in, segments of their fold out, task by task
+    plan       what a checkpoint starts from, what it covers, which levels it merges
+    publish    what was decided and what its tasks wrote, as a checkpoint in the store
+"""

@@ -1,1 +1,10 @@
-"""How a command line runs and prints."""
+"""How a command line runs and prints, whoever's commands they are.
+
+After the catalog, for which it has options; before ``cli``, the commands of this package, and those of Spark's jobs.
+
+::
+
+    output     the one place that prints: tables and facts for people, JSON for programs
+    options    options that several commands have
+    app        runs a command, and turns what ends it into an exit code
+"""

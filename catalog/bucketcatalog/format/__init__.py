@@ -1,1 +1,20 @@
-"""Every file of the catalog between bytes and values: the only package that imports generated protobuf, and one that does no I/O."""
+"""Every file of the catalog between bytes and values. The only package that imports generated protobuf; it reads and writes nothing.
+
+Before it come the model, whose values it encodes; after it the log, which knows neither protobuf nor IPC.
+
+::
+
+    sealing         checksums, format versions, features; where fields lie in a message
+    records         the small values that transactions and checkpoints both carry
+    columns         columns in fewer bytes: packed, and those that stand for others
+    blocks          facts as compressed Arrow, and back
+    segment_refs    where a segment lies and which runs it holds
+    definitions     tables from descriptors, and definitions for the log
+    segments        files of blocks with filters and an index, read by range
+    rows            single rows as messages
+    transactions    transactions between bytes and values
+    checkpoints     checkpoints between bytes and values
+    evolution       several definitions of a table as one
+    losses          what a file holds, and what a reader that reads on has lost
+    dump            what any file holds, damaged or not
+"""

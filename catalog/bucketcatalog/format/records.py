@@ -183,8 +183,9 @@ def void_message(void: Void) -> Any:
 
 def void_of(message: Any) -> Void:
     """The void that a message holds."""
-    return Void(message.writer, _link_of(message))
+    return Void(message.writer, link_of(message))
 
 
-def _link_of(message: Any) -> Link:
+def link_of(message: Any) -> Link:
+    """The link that a message holds; ``ValueError`` where its uuid is none."""
     return Link(message.revision, uuid_of(message), message.digest)

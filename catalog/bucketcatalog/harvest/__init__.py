@@ -1,8 +1,19 @@
-"""Harvests: the inventory of something that exists, such as a directory tree, kept up to date in a catalog.
+"""Inventories of something that exists, kept up to date in the core tables.
 
-In the data's way: ``open`` finds the source; ``source`` is the seam, ``local`` a directory behind it, which gives its entries in order of
-names; ``mapping`` makes rows and ids of them; ``compare`` merges them with what the catalog has; ``run`` commits the difference. ``scope``
-says what a harvest is about, ``failures`` keeps account of what cannot be catalogued.
+It stands on the catalog as any user does: ``open`` finds a source, ``compare`` merges its entries with what the catalog has, ``commit``
+commits the difference.
+
+::
+
+    scope         globs, matched alike on both sides
+    source        the seam to what is inventoried, and what counts as an error there
+    mapping       entries as rows and ids
+    compare       two ordered streams, merged into what has to change
+    difference    the changes of each table from one pass over the source
+    commit        commits the difference in chunks, and keeps account of what could not be catalogued
+    open          the source that a URL names
+    run           a harvest from start to end, and its counts
+    sources/      a package: what can be inventoried, each behind the same seam
 """
 
 from .commit import Failed

@@ -1,4 +1,19 @@
-"""The log: timelines of transactions in the store, how they are read into a view, and how a writer adds to one.
+"""Which files make a cut: timelines of transactions in the store, read into a view, and how a writer adds to one.
 
-Before it come the store and the codec; after it the replay, which is given facts and knows no files.
+Before it come the store and the format; after it the state, which is given views and knows no timelines.
+
+::
+
+    segments     segments in the store: indexes and blocks by range, files put when full
+    files        reads transactions and checkpoints, each checked against its name
+    entries      what transactions say of the catalog itself, and which of it counts
+    horizon      the cut before which history may have been deleted
+    coverage     which transactions the chosen checkpoints cover
+    view         a causally closed cut, its checkpoints and its tail
+    discovery    the cut of now or of a time, by listing
+    pruned       what pruning leaves: what to say of a file that is gone, and what stays for tags
+    ancestry     the cut that a version names, completed, and what lies between two
+    timeline     a writer's own timeline: parents, commit times, publishing, foreign branches
+    salvage      the log with stand-ins for what cannot be read
+    versions     which cut a time, a version or a tag names
 """

@@ -1,1 +1,18 @@
-"""What only a maintainer does."""
+"""What only a maintainer does: restore, clone, repair, prune, collect, verify.
+
+Before it come queries, by which it looks, and writers, by which it commits; after it the catalog, which offers it.
+
+::
+
+    rebuild      lost checkpoints from their segments
+    repair       what is to be done about damage, decided before anything is written, and doing it
+    revert       the events that make live rows what they were
+    restore      a table as it was at another cut, in one transaction; what a tag keeps meanwhile
+    clone        the state of a cut in another store
+    retention    which checkpoint becomes the horizon, and which files go with it
+    prune        publishes horizons, and deletes what was published long enough ago
+    compactor    when a checkpoint is due, and a compaction that goes on
+    gc/          a package: collection: what has ended is forgotten, with its data, once nobody can need it; what a
+                 writer has left over is found
+    verify/      a package: looking for what is wrong with a catalog: everything is read and nothing is written
+"""

@@ -1,1 +1,20 @@
-"""What everything else speaks of: names, cuts, times, tables, keys, facts. Values and functions of values; nothing here reads or writes."""
+"""What everything else speaks of, as values: between a user's rows and the bytes of files. Nothing in here reads or writes.
+
+Before it come only errors, clocks and limits; everything after it speaks in its words.
+
+::
+
+    names       what writers, databases and tags may be called, and are by default
+    cuts        cuts and their text; heads, refs and stamps, which name what stands in a log
+    paths       builds and parses every object name
+    arrays      Arrow arrays taken apart and put together; uuids between bytes and text
+    tables      what a table declares, as values, and what it must not declare
+    times       times, ages and versions as users write them
+    keys        keys as bytes, one by one and as arrays, and back to values
+    bloom       Bloom filters over keys, and the hash that they are made of
+    minimums    values below the minimum of their column
+    coerce      values and columns of users in storage form, checked
+    facts       the one relation that events and state share, also sorted with its keys
+    events      events, and how each becomes a fact
+    render      facts as people see them
+"""

@@ -1,1 +1,15 @@
-"""Answers: snapshots, scans, listings, changes, and tables about the catalog itself."""
+"""Answers: snapshots, scans, listings, changes, and tables about the catalog itself.
+
+Before it comes the state; after it whoever asks: the catalog, the command line, Spark.
+
+::
+
+    damage      what is missing of a snapshot
+    metadata    tables about the catalog itself
+    scan        a table as Arrow data, slice by slice
+    listing     pages of names below a prefix, with groups
+    snapshot    one cut, read as often as one likes
+    info        what a database is, how well it is kept, what needs doing
+    changes     events and differences between two cuts
+    database    a database as this process knows it: its log, and what has been read of it
+"""

@@ -1,1 +1,18 @@
-"""What the rows of a table are at a cut: facts of checkpoints and of the tail, folded slice by slice."""
+"""What a table's rows are at a cut: facts of checkpoints and of the tail, folded slice by slice.
+
+Before it comes the log, which says what there is; after it checkpoints, which write a state down, and queries, which show it.
+
+::
+
+    conditions    conditions as key ranges and masks
+    indexes       the blocks of a run in a range, by bisection, and the cache of indexes
+    plan          slices of keys and what can hold their rows; slices that travel
+    tail          the events that no checkpoint covers, as facts
+    fold          facts in, state out
+    conflicts     what events contradict each other in
+    overlay       a folded base and what lies over it as one
+    read          the state of a slice
+    contents      the tables of a cut, and the blocks and the tail that each is made from
+    sums          exact sums over live rows by group, and the blocks that keep them
+    orders        tombstones by when they ended: the blocks that keep the order, and plans narrowed by it
+"""

@@ -1,4 +1,26 @@
-"""Object stores: the seam, its backends, and how to open one. ``bucketcatalog.store.faults`` wraps any of them for tests."""
+"""Disks and networks behind one seam: the only package that talks to either.
+
+It moves bytes and knows nothing of what they mean: before it comes the model, which says what objects are called, after it the log.
+
+::
+
+    base               the seam: few methods, each with its guarantee
+    secrets            what a store was opened with and nobody may see
+    retry              tries again, with jitter, until a deadline
+    object_names       which strings can name an object, and their order over directories
+    filesystem         what a local file system's errors mean, which directories are on disk, what dead puts
+                       left
+    local              a directory, with real durability
+    memory             a store in this process
+    remote_failures    errors of fsspec's stores as ours, and what to say of a missing package
+    remote_files       files that fsspec reaches, with all that is told of them
+    remote             any other store of fsspec; writes where puts are atomic
+    wrappers           stores that pass calls on, and count them
+    faults             stores that misbehave, for tests
+    inventory          the seam to a bucket whose inventory is taken
+    open               the store, or the inventory, that a URL names
+    s3/                a package: S3 and what speaks like it
+"""
 
 from .base import ObjectInfo, Store
 from .local import LocalStore

@@ -1,1 +1,15 @@
-"""Rows in, one PUT out."""
+"""Rows in, one PUT out.
+
+Rows come from users and harvests; after it come maintainers, who commit by it what they do.
+
+::
+
+    staging        a transaction's events, held as facts or written as segments, and what they leave of a key
+    derived_ids    ids that are derived
+    targets        which version an update, delete or purge is about
+    references     data references as bytes, which tables share them, and who may name data again
+    draft          the events of a transaction, checked and numbered
+    tags           what has to be said of a tag, if anything
+    transaction    one transaction as its user fills it, and as it stands in the log
+    writer         commits, repeatable ones, checkpoints
+"""

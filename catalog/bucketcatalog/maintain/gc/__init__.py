@@ -1,1 +1,15 @@
-"""Collection: what has ended is forgotten, with its data, once nobody can need it; what a writer has left over is found."""
+"""Collection: what has ended is forgotten, with its data, once nobody can need it; what a writer has left over is found.
+
+``judge`` says which versions are candidates and which data is needed, ``collect`` does it in one process; the jobs on Spark do the same
+with the same functions.
+
+::
+
+    judge         which versions may be forgotten, whose data is needed, what tags pin
+    parents       parents that are live, have ended, or are somebody else's
+    candidates    candidates as rows, and the anti-join on their data
+    data          where data lies, who deletes it, and what came of it
+    collect       one run, in one process, by the boundary of an earlier one
+    reap          ends what parents have left behind
+    orphans       data that nothing names, and puts that nobody will finish
+"""

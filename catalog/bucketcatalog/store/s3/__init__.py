@@ -1,14 +1,15 @@
-"""S3 and what speaks like it: the backend that a catalog in production lives on.
+"""S3 and what speaks like it: the backend that a catalog in production lives on. Nothing else in the package imports boto3 or botocore.
 
 ::
 
-    options     what a user may say about a store, from storage options to values
-    client      one client a process and store, tuned; the only module that makes one
-    failures    what went wrong with a request, in this package's errors
-    calls       a request with its retries, and the store's time from every answer
-    uploads     large objects in parts, and parts that nobody completed
-    listing     pages of a bucket
-    store       the seam on top of these
-
-Nothing else in the package imports boto3 or botocore.
+    options        storage options as values
+    client         one boto3 client a process, tuned
+    failures       what boto3 raises as ours
+    credentials    credentials given as options, kept in their process
+    clocks         the store's time, from the dates of its answers
+    calls          a request with its retries and its errors
+    listing        pages of a bucket
+    uploads        large objects in parts
+    store          the seam on S3
+    inventory      versioning, pages, headers and tags of a bucket
 """
