@@ -15,9 +15,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from bucketcatalog import Catalog, InvalidOption, NotFound
+from bucketcatalog.state.shares import grouped, share_count
 from bucketcatalog.store import open_store
 from bucketcatalog.store.faults import Counting
-from pyspark_bucketcatalog.read.partitions import grouped, partition_count
 
 from .sample import HOSTILE_NAMES, OTHER, OWNER, PER_BUCKET, Sample, read, reader, rows
 
@@ -179,9 +179,9 @@ def test_tombstones_of_a_bucket_that_is_gone_can_be_read(sample: Sample) -> None
 
 
 def test_the_number_of_partitions_follows_the_rows_in_the_index() -> None:
-    assert [partition_count(rows, 1 << 20) for rows in (0, 1, 100_000)] == [1, 1, 1]
-    assert partition_count(10 << 20, 1 << 20) == 10
-    assert partition_count(1 << 17, 1 << 20) == 1
+    assert [share_count(rows, 1 << 20) for rows in (0, 1, 100_000)] == [1, 1, 1]
+    assert share_count(10 << 20, 1 << 20) == 10
+    assert share_count(1 << 17, 1 << 20) == 1
 
 
 @pytest.mark.parametrize(("weights", "count"), [([], 3), ([5], 3), ([1] * 10, 3), ([0, 0, 9, 0, 1], 2), ([7, 1, 1, 1, 7], 4)])

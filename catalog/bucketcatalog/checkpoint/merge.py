@@ -34,8 +34,9 @@ from ..model.tables import Table
 from ..state.contents import TableBase
 from ..state.fold import Mask
 from ..state.orders import KeptOrders
-from ..state.plan import SLICE_ROWS, PackedSlice, Part, grouped
+from ..state.plan import SLICE_ROWS, Part
 from ..state.read import read_slice
+from ..state.shares import PackedSlice, Share, grouped
 from ..state.sums import KeptSums
 from ..store.base import Store
 
@@ -89,11 +90,15 @@ _CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED, BlockClass
 
 @dataclass(frozen=True)
 class MergePart:
-    """Slices of one table, next to each other in key order. Of the ``lowest`` level sums and orders are kept beside the rows."""
+    """A share of one table. Of the ``lowest`` level sums and orders are kept beside the rows."""
 
-    table: Table
-    slices: tuple[PackedSlice, ...]
+    share: Share
     lowest: bool
+
+    @property
+    def table(self) -> Table:
+        """Whose rows they are."""
+        return self.share.table
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class MergeTask:
     @property
     def rows(self) -> int:
         """An upper bound of the rows that are read."""
-        return sum(piece.rows for part in self.parts for piece in part.slices)
+        return sum(part.share.rows for part in self.parts)
 
 
 Merged = tuple[SegmentReference, ...]
@@ -163,7 +168,8 @@ def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) 
     for group in grouped(weights, count):
         by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
         parts = [list(of_table) for _, of_table in by_table]
-        tasks.append(tuple(MergePart(part[0][0], tuple(piece for _, piece in part), part[0][0].name in lowest) for part in parts))
+        found = [Share(part[0][0], Part.EVERYTHING, tuple(piece for _, piece in part)) for part in parts]
+        tasks.append(tuple(MergePart(share, share.table.name in lowest) for share in found))
     return tasks
 
 
@@ -193,12 +199,12 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
     """The state that slices of a table make, as blocks; those of each class are in key order."""
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
     sums, orders = KeptSums(part.table), KeptOrders(part.table)
-    for piece in part.slices:
+    for piece in part.share.unpacked():
         if stopped():
             raise ClosedWriter(
                 "The writer was closed while it wrote a checkpoint.", next_step="Open it again, and write another."
             )
-        state = read_slice(blocks, part.table, piece.unpacked(part.table), Part.EVERYTHING)
+        state = read_slice(blocks, part.table, piece, Part.EVERYTHING)
         for kind, rows in _by_class(state, part.table):
             yield from _full_blocks(waiting[kind], rows, part.table, kind)
             if part.lowest and kind is BlockClass.LIVE:

@@ -6,7 +6,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
 
     damage      what is missing of a snapshot
     metadata    tables about the catalog itself
-    scan        a table as Arrow data, slice by slice
+    scan        a table as Arrow data, slice by slice or in tasks for other processes
     listing     pages of names below a prefix, with groups
     snapshot    one cut, read as often as one likes
     info        what a database is, how well it is kept, what needs doing

@@ -17,9 +17,10 @@ from ..errors import InvalidOption
 from ..format.transactions import Transaction
 from ..log.ancestry import between
 from ..log.entries import without_voided
+from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
-from ..model.cuts import Cut
+from ..model.cuts import Cut, Ref
 from ..model.facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, commit_times, concat
 from ..model.keys import KeyRange, encode_keys
 from ..model.render import output_schema, render, version_names
@@ -28,9 +29,11 @@ from ..state.contents import TableBase
 from ..state.fold import Mask
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
+from ..state.shares import grouped, share_count
 from ..state.tail import every_event
 from ..store.base import Store
 from .metadata import METADATA_TABLES
+from .scan import ReadTask
 from .snapshot import DELETED_PREFIX, Snapshot
 
 CHANGE_TYPE = "_change_type"
@@ -89,6 +92,46 @@ class Changes:
     def to_arrow(self) -> pa.Table:
         """All of them as one table."""
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def tasks(self, most_rows: int) -> list[ReadTask]:
+        """The read in parts of about so many events, for other processes: of the transactions that hold events of the table."""
+        concerned = [t for t in self.transactions if _concerns(t, self.table.name)]
+        weights = [max(t.events, 1) for t in concerned]
+        return [
+            EventsTask(
+                concerned[group[0]].database,
+                self.table,
+                tuple(concerned[at].ref for at in group),
+                sum(weights[at] for at in group),
+            )
+            for group in grouped(weights, share_count(sum(weights), most_rows))
+        ]
+
+
+@dataclass(frozen=True)
+class EventsTask:
+    """The events of a table in some transactions, which are read again by name."""
+
+    database: str
+    table: Table
+    refs: tuple[Ref, ...]
+    rows: int
+
+    def read(self, store: Store) -> Iterator[pa.Table]:
+        """The events in the order of their stamps."""
+        with telling_of_prunes(store):
+            transactions = LogFiles(store, self.database).fetched(self.refs)
+        for batch in Changes(store, self.table, transactions).to_batches():
+            yield pa.Table.from_batches([batch])
+
+
+def _concerns(transaction: Transaction, table: str) -> bool:
+    named = (
+        {action.table for action in transaction.actions}
+        | {place.header.table for place in transaction.blocks}
+        | {run.table for segment in transaction.segments for run in segment.runs}
+    )
+    return table in named
 
 
 def changes_between(start: Snapshot, end: Snapshot, name: str) -> Changes:

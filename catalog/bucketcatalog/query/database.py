@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from .. import limits
 from ..errors import CatalogNotFound, CatalogWarning, CorruptionError, DatabaseNotFound, ForkDetected, IncompatibleTable
@@ -135,6 +138,24 @@ class Database:
                 merge(seen.definitions[name], registered)
             known = self._found[name] = registered or seen.table(name)
         return known
+
+
+@dataclass(frozen=True)
+class MetadataTask:
+    """A table about the catalog, whole: what it is made from is read where the task is done."""
+
+    database: str
+    version: str
+    name: str
+    columns: tuple[str, ...]
+    ignore_corruption: bool = False
+    rows: int = 1
+
+    def read(self, store: Store) -> Iterator[pa.Table]:
+        """The whole table."""
+        opened = Database(store, self.database, {})
+        snapshot = opened.snapshot(None, self.version, strict=False, ignore_corruption=self.ignore_corruption)
+        yield snapshot.scan(self.name, columns=self.columns).to_arrow()
 
 
 def databases_in(store: Store) -> list[str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..format.losses import Losses
 from ..format.segments import BlockPlace
 from ..log.segments import Blocks
-from ..model.render import DELETED_AT, output_schema, render, storage_columns
+from ..model.render import output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
 from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
@@ -22,6 +23,8 @@ from ..state.contents import TableBase
 from ..state.orders import Narrowed, narrowed_to
 from ..state.plan import Part, Slice
 from ..state.read import places_read, read_pieces
+from ..state.shares import Share, shares
+from ..store.base import Store
 
 BATCH_ROWS = 65_536
 
@@ -55,6 +58,41 @@ class ScanTask:
         conditions = dict(self.where)
         tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
         return allowed_values(self.table, conditions, tested)
+
+
+class ReadTask(Protocol):
+    """A part of a read that one process does by itself, wherever it runs: picklable, without a store and without rows of other parts.
+
+    Scans, changes and tables about the catalog are read so. ``rows`` is an upper bound of the rows that are read.
+    """
+
+    @property
+    def rows(self) -> int:
+        """See the class."""
+        ...
+
+    def read(self, store: Store) -> Iterator[pa.Table]:
+        """The rows, as tables with at least the columns that were asked for; nothing else is read."""
+        ...
+
+
+@dataclass(frozen=True)
+class ShareTask:
+    """A share of a scan."""
+
+    scan: ScanTask
+    share: Share
+
+    @property
+    def rows(self) -> int:
+        """An upper bound."""
+        return self.share.rows
+
+    def read(self, store: Store) -> Iterator[pa.Table]:
+        """A table a block, or a slice where blocks have to be merged."""
+        blocks = Blocks(store, Losses() if self.scan.ignores_corruption else None)
+        for piece in self.share.unpacked():
+            yield from self.scan.read(blocks, piece)
 
 
 class Scan:
@@ -93,6 +131,10 @@ class Scan:
         plan = self._base.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
         narrowed = None if only_live else narrowed_to(self._base, plan, where, self._stored)
         return (plan if narrowed is None else narrowed.slices), narrowed
+
+    def tasks(self, most_rows: int) -> list[ReadTask]:
+        """The read in parts of at most about so many rows, for other processes; none where there is nothing to read."""
+        return [ShareTask(self.task, share) for share in shares(self.task.table, self.task.part, self.plan(), most_rows)]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
@@ -151,4 +193,3 @@ def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:
 
 
 _REQUESTABLE = ("_version", "_commit_timestamp", "_writer", "_revision")
-__all__ = ["BATCH_ROWS", "DELETED_AT", "Scan", "ScanTask"]

@@ -6,7 +6,8 @@ Before it comes the log, which says what there is; after it checkpoints, which w
 
     conditions    conditions as key ranges and masks
     indexes       the blocks of a run in a range, by bisection, and the cache of indexes
-    plan          slices of keys and what can hold their rows; slices that travel
+    plan          slices of keys and what can hold their rows
+    shares        slices that travel to who reads or merges them
     tail          the events that no checkpoint covers, as facts
     fold          facts in, state out
     conflicts     what events contradict each other in

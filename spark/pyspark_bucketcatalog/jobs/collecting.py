@@ -40,11 +40,12 @@ from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.plan import Part
+from bucketcatalog.state.shares import Share
 from bucketcatalog.write.references import by_space
 from bucketcatalog.write.writer import Writer
 
 from .checkpointing import Place
-from .executors import SliceTask, ended_tasks, frame, on_executors, packed_rows, slice_tasks
+from .executors import ended_shares, every_share, frame, on_executors, packed_rows, read_states
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _PROBLEM = "_live", "_owns", "_needed", "_state", "_gone", "_problem"
@@ -67,12 +68,12 @@ class OnExecutors:
         """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
         place = self.place  # a session cannot travel
 
-        def count(task: SliceTask) -> tuple[int, int]:
+        def count(task: Share) -> tuple[int, int]:
             limit = limits[task.table.name]
-            found = [waiting_in(facts, limit, boundary) for facts in task.states(place.open().store, ())]
+            found = [waiting_in(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
             return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
 
-        tasks = [task for name, limit in limits.items() for task in ended_tasks(snapshot.base(name), limit)]
+        tasks = [task for name, limit in limits.items() for task in ended_shares(snapshot.base(name), limit)]
         counts = on_executors(self.spark, count, tasks)
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
@@ -91,13 +92,13 @@ class OnExecutors:
         """For each table how many candidates it has, and how many tombstones a tag alone keeps."""
         place = self.place
 
-        def count(task: SliceTask) -> tuple[str, int, int]:
-            states = task.states(place.open().store, read_columns(task.table))
+        def count(task: Share) -> tuple[str, int, int]:
+            states = read_states(task, place.open().store, read_columns(task.table))
             found = [candidates_in(facts, task.table, rules) for facts in states]
             return task.table.name, sum(len(rows) for rows, _ in found), sum(tagged for _, tagged in found)
 
         counts = {table.name: (0, 0) for table in tables}
-        tasks = [task for table in tables for task in ended_tasks(snapshot.base(table.name), rules.limits[table.name])]
+        tasks = [task for table in tables for task in ended_shares(snapshot.base(table.name), rules.limits[table.name])]
         for name, found, tagged in on_executors(self.spark, count, tasks):
             counts[name] = (counts[name][0] + found, counts[name][1] + tagged)
         return counts
@@ -181,36 +182,36 @@ class _Space:
         place, rules = self.workers.place, self.rules
         live = rules.owners[table.name].live if table.name in rules.children else pa.array([], pa.binary())
 
-        def find(task: SliceTask) -> Iterator[pa.Table]:
-            for facts in task.states(place.open().store, read_columns(task.table)):
+        def find(task: Share) -> Iterator[pa.Table]:
+            for facts in read_states(task, place.open().store, read_columns(task.table)):
                 rows, _ = candidates_in(facts, task.table, rules)
                 yield rows.append_column(_LIVE, pc.is_in(rows[ID], value_set=live))
 
         schema = candidate_schema(table).append(pa.field(_LIVE, pa.bool_()))
-        tasks = ended_tasks(self.snapshot.base(table.name), rules.limits[table.name])
+        tasks = ended_shares(self.snapshot.base(table.name), rules.limits[table.name])
         return frame(self.workers.spark, find, tasks, schema)
 
     def _needed(self) -> DataFrame:
         """Every reference that some version in these tables needs, each once."""
         place, rules = self.workers.place, self.rules
 
-        def find(task: SliceTask) -> Iterator[pa.Table]:
-            for facts in task.states(place.open().store, needing_columns(task.table)):
+        def find(task: Share) -> Iterator[pa.Table]:
+            for facts in read_states(task, place.open().store, needing_columns(task.table)):
                 yield pa.table([needed_in(facts, task.table, rules)], schema=_REFERENCES)
 
-        tasks = [task for table in self.tables for task in slice_tasks(self.snapshot.base(table.name), Part.EVERYTHING)]
+        tasks = [task for table in self.tables for task in every_share(self.snapshot.base(table.name), Part.EVERYTHING)]
         return frame(self.workers.spark, find, tasks, _REFERENCES).distinct().withColumn(_NEEDED, lit(True))
 
     def _owned(self, table: Table) -> DataFrame:
         """The ids of the table's rows that own rows which are not purged."""
         place = self.workers.place
 
-        def find(task: SliceTask) -> Iterator[pa.Table]:
-            for facts in task.states(place.open().store, [owner_column(task.table)]):
+        def find(task: Share) -> Iterator[pa.Table]:
+            for facts in read_states(task, place.open().store, [owner_column(task.table)]):
                 yield pa.table([owned_in(facts, task.table)], schema=_IDS)
 
         children = self.rules.children[table.name]
-        tasks = [task for child in children for task in slice_tasks(self.snapshot.base(child.name), Part.EVERYTHING)]
+        tasks = [task for child in children for task in every_share(self.snapshot.base(child.name), Part.EVERYTHING)]
         return frame(self.workers.spark, find, tasks, _IDS).distinct().withColumn(_OWNS, lit(True))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -20,14 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from bucketcatalog.log.segments import Blocks
 from bucketcatalog.maintain.gc.judge import FACT_NAMES
 from bucketcatalog.model.facts import Facts
-from bucketcatalog.model.tables import Column, Table
+from bucketcatalog.model.tables import Column
 from bucketcatalog.state.contents import TableBase
 from bucketcatalog.state.orders import plan_ended
-from bucketcatalog.state.plan import PackedSlice, Part, Slice, grouped
+from bucketcatalog.state.plan import Part
 from bucketcatalog.state.read import read_pieces
+from bucketcatalog.state.shares import Share, shares
 from bucketcatalog.store import Store
 
-from ..read.partitions import partition_count
 from ..types import arrow_schema, conformed, spark_schema
 
 Item = TypeVar("Item")
@@ -54,37 +53,23 @@ MOST_ROWS = 1 << 20
 """Rows of a task."""
 
 
-@dataclass(frozen=True)
-class SliceTask:
-    """Slices of a table, next to each other in key order, and which rows of their state are wanted."""
-
-    table: Table
-    part: Part
-    slices: tuple[PackedSlice, ...]
-
-    def states(self, store: Store, columns: Iterable[Column]) -> Iterator[Facts]:
-        """The state, with these row columns, a few thousand rows at a time."""
-        blocks, wanted = Blocks(store), {*FACT_NAMES, *(column.field_name for column in columns)}
-        for packed in self.slices:
-            for facts in read_pieces(blocks, self.table, packed.unpacked(self.table), self.part, wanted):
-                if len(facts):
-                    yield facts
+def read_states(share: Share, store: Store, columns: Iterable[Column]) -> Iterator[Facts]:
+    """The state of a share, with these row columns, a few thousand rows at a time."""
+    blocks, wanted = Blocks(store), {*FACT_NAMES, *(column.field_name for column in columns)}
+    for piece in share.unpacked():
+        for facts in read_pieces(blocks, share.table, piece, share.part, wanted):
+            if len(facts):
+                yield facts
 
 
-def slice_tasks(base: TableBase, part: Part) -> list[SliceTask]:
-    """Tasks of about equal weight that read all of a table, planned from indexes alone."""
-    return _tasks(base, part, base.plan(only_live=part is Part.LIVE))
+def every_share(base: TableBase, part: Part) -> list[Share]:
+    """Shares of about equal weight that are all of a table, planned from indexes alone."""
+    return shares(base.table, part, base.plan(only_live=part is Part.LIVE), MOST_ROWS)
 
 
-def ended_tasks(base: TableBase, until: int) -> list[SliceTask]:
-    """Tasks that read tombstones of a table: at least all that ended at or before a commit time."""
-    return _tasks(base, Part.TOMBSTONES, plan_ended(base, until))
-
-
-def _tasks(base: TableBase, part: Part, slices: Sequence[Slice]) -> list[SliceTask]:
-    weights = [piece.rows for piece in slices]
-    groups = grouped(weights, partition_count(sum(weights), MOST_ROWS))
-    return [SliceTask(base.table, part, tuple(PackedSlice.of(slices[at], base.table, part) for at in group)) for group in groups]
+def ended_shares(base: TableBase, until: int) -> list[Share]:
+    """Shares with tombstones of a table: at least all that ended at or before a commit time."""
+    return shares(base.table, Part.TOMBSTONES, plan_ended(base, until), MOST_ROWS)
 
 
 def frame(spark: SparkSession, do: Callable[[Item], Iterable[pa.Table]], items: Sequence[Item], schema: pa.Schema) -> DataFrame:

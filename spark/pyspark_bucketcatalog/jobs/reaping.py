@@ -17,9 +17,10 @@ from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.plan import Part
+from bucketcatalog.state.shares import Share
 
 from .checkpointing import Place
-from .executors import SliceTask, frame, packed_rows, slice_tasks
+from .executors import every_share, frame, packed_rows, read_states
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Finding:
             return
         place = self.place  # a session cannot travel
 
-        def find(task: SliceTask) -> Iterator[pa.Table]:
-            for facts in task.states(place.open().store, [owner_column(table), *table.key_columns]):
+        def find(task: Share) -> Iterator[pa.Table]:
+            for facts in read_states(task, place.open().store, [owner_column(table), *table.key_columns]):
                 yield orphaned_in(facts, table, ended)
 
         schema = orphan_schema(table)
-        tasks = slice_tasks(snapshot.base(table.name), Part.LIVE)
+        tasks = every_share(snapshot.base(table.name), Part.LIVE)
         yield from packed_rows(frame(self.spark, find, tasks, schema), schema.names, BATCH)
 
 

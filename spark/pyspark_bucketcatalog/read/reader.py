@@ -7,15 +7,15 @@ query's for others too: ADR 0027.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bucketcatalog.query.scan import BATCH_ROWS
+from bucketcatalog.query.scan import BATCH_ROWS, ReadTask
 
 from ..types import arrow_schema, check_columns, conformed
-from .partitions import CatalogPartition
 from .relation import Relation
 
 _ENOUGH_ROWS = BATCH_ROWS // 16
@@ -28,6 +28,13 @@ def make_reader(relation: Relation, schema: StructType) -> DataSourceReader:
     return CatalogReader(relation, arrow_schema(schema))
 
 
+@dataclass
+class TaskPartition(InputPartition):
+    """What travels to one of Spark's tasks: a part of a read, and nothing else."""
+
+    task: ReadTask
+
+
 class CatalogReader(DataSourceReader):
     """Reads the columns of ``schema``, which is what Spark expects of each batch."""
 
@@ -37,12 +44,12 @@ class CatalogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """What the tasks read; for nothing to read, none."""
-        return self._relation.partitions(self._schema.names)
+        return [TaskPartition(task) for task in self._relation.tasks(self._schema.names)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition in batches of about 65,536."""
-        if isinstance(partition, CatalogPartition):  # Spark makes up a plain one where there are none
-            yield from batches(partition.tables(self._relation.catalog, self._schema.names), self._schema)
+        if isinstance(partition, TaskPartition):  # Spark makes up a plain one where there are none
+            yield from batches(partition.task.read(self._relation.catalog.store), self._schema)
 
 
 def batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

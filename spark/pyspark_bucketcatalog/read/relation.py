@@ -13,20 +13,19 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
 
 from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.render import REQUESTED
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
+from bucketcatalog.query.database import MetadataTask
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
-from bucketcatalog.query.scan import Scan
+from bucketcatalog.query.scan import ReadTask, Scan
 from bucketcatalog.query.snapshot import Snapshot
 
 from ..options import Moment, ReadOptions
 from .conditions import conditions, refuse_conditions
-from .partitions import MetadataPartition, change_partitions, slice_partitions
 
 Where = Mapping[str, Any]
 
@@ -98,8 +97,8 @@ class Relation(ABC):
         refuse_conditions(self.options)
 
     @abstractmethod
-    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
-        """What tasks read of these columns."""
+    def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
+        """What Spark's tasks read of these columns, each by itself."""
 
 
 class TableRelation(Relation):
@@ -115,10 +114,9 @@ class TableRelation(Relation):
         """What every table shows on request, too."""
         return self._scan([*self.shown.names, *REQUESTED], {}).schema
 
-    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+    def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Key ranges, planned from indexes."""
-        scan = self._scan(columns, self.where)
-        return slice_partitions(scan.task, scan.plan(), self.options.max_partition_rows)
+        return self._scan(columns, self.where).tasks(self.options.max_partition_rows)
 
     def check(self) -> None:
         """An error where there is no such table, or a condition does not fit it."""
@@ -138,10 +136,10 @@ class MetadataRelation(Relation):
         """The table's columns."""
         return metadata_schema(self.options.table)
 
-    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+    def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """One: these tables are small."""
         pinned, asked = self._pinned, self.options
-        return [MetadataPartition(pinned.database, pinned.version, asked.table, asked.ignore_corruption)]
+        return [MetadataTask(pinned.database, pinned.version, asked.table, tuple(columns), asked.ignore_corruption)]
 
 
 class ChangesRelation(Relation):
@@ -158,9 +156,9 @@ class ChangesRelation(Relation):
         """What tells of the event, then the table's columns."""
         return changes_schema(self.snapshot.table(self.options.table))
 
-    def partitions(self, columns: Sequence[str]) -> list[InputPartition]:
+    def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Groups of transactions."""
-        return change_partitions(self._changes, self._pinned.database, self.options.max_partition_rows)
+        return self._changes.tasks(self.options.max_partition_rows)
 
     @cached_property
     def _changes(self) -> Changes:

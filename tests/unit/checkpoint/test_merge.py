@@ -87,7 +87,7 @@ def contents(world: World) -> Contents:
 
 def ranges(task: MergeTask) -> Iterator[tuple[str, Slice]]:
     for part in task.parts:
-        for packed in part.slices:
+        for packed in part.share.slices:
             yield part.table.name, packed.piece
 
 
@@ -293,7 +293,7 @@ def test_a_put_of_a_segment_is_not_tried_again_once_its_writer_is_closed(world: 
         workers = Elsewhere(world.store)
         writer.checkpoint(workers=workers)
     away = Away(world.store)
-    answered = iter([False] * sum(len(part.slices) for part in workers.tasks[0].parts))
+    answered = iter([False] * sum(len(part.share.slices) for part in workers.tasks[0].parts))
     with pytest.raises(StoreError):
         run_task(away, workers.tasks[0], lambda: next(answered, True))
     assert away.tries == 1

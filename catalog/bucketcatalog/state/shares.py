@@ -1,0 +1,102 @@
+"""Shares: slices that travel to who reads or merges them, in this process or another, with what is needed for them and nothing else.
+
+What lies in blocks, of checkpoints or of events, travels as its places. The part of the tail that transactions carry row by row has been
+read where the slices were planned; a slice of it would drag the whole tail along when it is pickled, so it travels encoded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..format.blocks import BlockClass, decode_block, encode_blocks
+from ..model.facts import SortedFacts, concat
+from ..model.tables import Table
+from .plan import Part, Slice
+
+_FEWEST_ROWS = 1 << 17
+"""Rows below which a further share costs more than a further core saves."""
+
+
+@dataclass(frozen=True)
+class PackedSlice:
+    """A slice whose part of the tail is encoded: picklable, and small. ``tail_rows`` is how many rows of the tail it holds."""
+
+    piece: Slice
+    tail: tuple[bytes, ...]
+    tail_rows: int = 0
+
+    @classmethod
+    def of(cls, piece: Slice, table: Table, part: Part) -> PackedSlice:
+        """The slice with the blocks that reading ``part`` may need."""
+        if piece.settled and part is Part.LIVE:
+            return cls(replace(piece, rest=()), ())
+        if piece.settled and part is Part.TOMBSTONES:
+            return cls(replace(piece, live=()), ())
+        if piece.tail is None:
+            return cls(piece, ())
+        blocks = encode_blocks(piece.tail.facts, table, BlockClass.STUBS)
+        return cls(replace(piece, tail=None), tuple(block.data for block in blocks), len(piece.tail))
+
+    @property
+    def rows(self) -> int:
+        """An upper bound of the rows in the blocks and the tail."""
+        return self.piece.rows + self.tail_rows
+
+    def unpacked(self, table: Table) -> Slice:
+        """The slice as it was."""
+        if not self.tail:
+            return self.piece
+        facts = concat([decode_block(data, table, "the tail of a slice") for data in self.tail])
+        return replace(self.piece, tail=SortedFacts.of(facts, table))
+
+
+def grouped(weights: Iterable[int], count: int) -> list[range]:
+    """Positions of the weights in at most ``count`` groups of neighbours whose sums are about equal."""
+    weights = list(weights)
+    total = sum(weights)
+    starts, seen, group = [], 0, -1
+    for position, weight in enumerate(weights):
+        own = min((2 * seen + weight) * count // (2 * total), count - 1) if total else 0
+        if own != group:
+            starts.append(position)
+            group = own
+        seen += weight
+    stops = [*starts[1:], len(weights)][: len(starts)]
+    return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]
+
+
+def share_count(rows: int, most_rows: int) -> int:
+    """How many shares to make of so many rows.
+
+    As many as ``most_rows`` demands, and where rows are few as many as this machine has cores, unless they would get too small. How many
+    cores there are where they are read is not known where they are planned.
+    """
+    return max(-(-rows // most_rows), min(os.cpu_count() or 1, rows // _FEWEST_ROWS), 1)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Slices of one table, next to each other in key order, and what of their state is wanted: picklable."""
+
+    table: Table
+    part: Part
+    slices: tuple[PackedSlice, ...]
+
+    @property
+    def rows(self) -> int:
+        """An upper bound of the rows that are read."""
+        return sum(piece.rows for piece in self.slices)
+
+    def unpacked(self) -> Iterator[Slice]:
+        """The slices, one by one."""
+        return (piece.unpacked(self.table) for piece in self.slices)
+
+
+def shares(table: Table, part: Part, slices: Sequence[Slice], most_rows: int) -> list[Share]:
+    """Shares of about equal weight, known from the indexes alone; slices that hold nothing are in none."""
+    packed = [one for piece in slices if (one := PackedSlice.of(piece, table, part)).rows]
+    weights = [one.rows for one in packed]
+    groups = grouped(weights, share_count(sum(weights), most_rows))
+    return [Share(table, part, tuple(packed[at] for at in group)) for group in groups]
