@@ -22,7 +22,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.write.transaction import Committed
+from bucketcatalog.write.commit import Committed
 from bucketcatalog.write.writer import Writer
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"

@@ -24,7 +24,7 @@ import pytest
 from bucketcatalog import Catalog, CommitUnknown, DataCollected, InvalidVersion, OutcomeUnknown, StaleRead
 from bucketcatalog.limits import DEFAULT_LIMITS
 from bucketcatalog.log.entries import Boundaries
-from bucketcatalog.log.timeline import OwnTimeline
+from bucketcatalog.log.timeline import Timeline
 from bucketcatalog.maintain.gc.collect import InProcess, Known, collect
 from bucketcatalog.maintain.gc.data import Calling
 from bucketcatalog.maintain.gc.reap import reap
@@ -34,9 +34,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.faults import DelayedArrival
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.write.draft import Draft
-from bucketcatalog.write.staging import BulkEvents
-from bucketcatalog.write.transaction import Committed, WriteTransaction
+from bucketcatalog.write.commit import Commit, Committed
 from bucketcatalog.write.writer import Writer
 
 MINUTE = 60_000_000
@@ -230,10 +228,10 @@ class Pausing(Writer):
 
     pause: Callable[[], None]
 
-    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
-        if tx.operation != "drop tag":
+    def commit(self, commit: Commit) -> Committed | None:
+        if commit.operation != "drop tag":
             self.pause()
-        return super().commit(tx, draft)
+        return super().commit(commit)
 
 
 def restore_tagged(yard: Yard) -> None:
@@ -449,7 +447,7 @@ def ignore_boundaries(patch: pytest.MonkeyPatch) -> None:
 
 def commit_whenever(patch: pytest.MonkeyPatch) -> None:
     """Transactions land however long ago they looked."""
-    patch.setattr(OwnTimeline, "refuse_stale", lambda *_: None)
+    patch.setattr(Timeline, "refuse_stale", lambda *_: None)
 
 
 def wait_for_nobody(patch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from ..log.discovery import horizon_of, newest_own, newest_view
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
-from ..log.timeline import OwnTimeline
+from ..log.timeline import Timeline
 from ..log.view import View
 from ..model.cuts import Cut, Head
 from ..state.contents import Contents
@@ -138,7 +138,7 @@ class Prepared:
 
 def prepare(
     files: LogFiles,
-    timeline: OwnTimeline,
+    timeline: Timeline,
     note: Callable[[Cut], Head] | None,
     *,
     full: bool = False,

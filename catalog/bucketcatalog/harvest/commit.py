@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
-from ..write.transaction import Committed
+from ..write.commit import Committed
 from ..write.writer import Writer
 from .compare import Step
 from .mapping import OBJECTS, Bucket, deleted_keys, entry_rows, lost_keys, updated_rows

@@ -32,7 +32,7 @@ from .discovery import horizon_of
 from .files import LogFiles
 
 
-class OwnTimeline:
+class Timeline:
     """One writer's timeline, held open for commits.
 
     Invariants: ``parents`` are the heads that the next transaction follows, one but where it joins a predecessor's stray;

@@ -49,8 +49,8 @@ from ..query.database import Database, has_timeline
 from ..state.contents import Contents
 from ..store.base import Store
 from ..store.retry import for_seconds, put_persistently
+from ..write.commit import Commit
 from ..write.tags import given
-from ..write.transaction import WriteTransaction
 from ..write.writer import Writer
 
 
@@ -296,9 +296,8 @@ class _Clone:
         database.remember(self._view.cut)
         with Writer(database, self._place.maintainer, self._now, DEFAULT_LIMITS) as writer:
             metadata = {"source": self._files.store.url, "version": str(self._view.cut)}
-            tx = WriteTransaction(writer, CLONE, metadata, None)
-            tx.boundary = Boundary(horizon=self._view.cut, checkpoint=link, floors=floors)
-            writer.commit(tx, writer.draft())
+            boundary = Boundary(horizon=self._view.cut, checkpoint=link, floors=floors)
+            writer.commit(Commit(operation=CLONE, metadata=metadata, boundary=boundary))
 
     def _copy(self, files: LogFiles, ref: Ref) -> None:
         """The transaction byte for byte, once it was found to be whole."""

@@ -41,9 +41,9 @@ from ..model.times import Time, shown_time
 from ..query.changes import changed_table, live_sides
 from ..query.database import Database
 from ..query.snapshot import Snapshot
+from ..write.commit import Commit
 from ..write.references import known_versions
-from ..write.staging import BulkEvents
-from ..write.transaction import WriteTransaction
+from ..write.staging import StagedSegments
 from ..write.writer import Writer
 from .revert import Reverted, reverted
 
@@ -162,15 +162,15 @@ def restore(
             return restoring.result(None)
         # What comes after all that was read is live: a delete from the future would end it before it began.
         events.named_after = restoring.now.view.newest_commit_time
-        tx = WriteTransaction(writer, "restore", {"table": table, "version": restoring.then.version}, None)
-        tx.metrics.update(put=restoring.put, updated=restoring.updated, deleted=restoring.deleted)
-        committed = writer.commit(tx, events)
+        metadata = {"table": table, "version": restoring.then.version}
+        metrics = {"put": restoring.put, "updated": restoring.updated, "deleted": restoring.deleted}
+        committed = writer.commit(Commit(operation="restore", metadata=metadata, metrics=metrics, events=events))
     return restoring.result(None if committed is None else committed.version)
 
 
-def _staged(database: Database, writer: Writer, restoring: _Restoring, hold: Hold, *, skip_collected: bool) -> BulkEvents:
+def _staged(database: Database, writer: Writer, restoring: _Restoring, hold: Hold, *, skip_collected: bool) -> StagedSegments:
     """The events of a restore; nothing is put that can be refused."""
-    events = BulkEvents(database.files, writer.id, restoring.table, began=restoring.now.view.observed)
+    events = StagedSegments(database.files, writer.id, restoring.table, began=restoring.now.view.observed)
     for piece in restoring.pieces():
         restoring.refuse_ended_parents()
         if not skip_collected:

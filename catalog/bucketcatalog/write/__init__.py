@@ -10,6 +10,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     references     data references as bytes, which tables share them, and who may name data again
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything
-    transaction    one transaction as its user fills it, and as it stands in the log
+    commit         what one commit is to say, whoever wants it said, and the transaction that it becomes
+    transaction    one transaction as its user fills it
     writer         commits, repeatable ones, checkpoints
 """

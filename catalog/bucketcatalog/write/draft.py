@@ -26,7 +26,7 @@ from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from .derived_ids import Incarnations
 from .references import named_versions, refuse_collected, rows_as_columns
-from .staging import Encoded, OwnEvents
+from .staging import Encoded, StagedEvents
 from .targets import Targets, parse_versions
 
 Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
@@ -40,7 +40,7 @@ class Draft:
     look: Callable[[], Snapshot]
     tables: dict[str, Table] = field(default_factory=dict)
     named_after: int = 0
-    _own: OwnEvents = field(default_factory=OwnEvents)
+    _own: StagedEvents = field(default_factory=StagedEvents)
     _snapshot: Snapshot | None = None
     _incarnations: dict[str, Incarnations] = field(default_factory=dict)
 

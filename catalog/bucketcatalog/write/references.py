@@ -28,7 +28,7 @@ from ..model.tables import Column, DataType, Table
 from ..model.times import shown_time
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
-from .staging import OwnEvents
+from .staging import StagedEvents
 from .targets import VERSION_COLUMN, Targets, parse_versions
 
 Space: TypeAlias = tuple[tuple[str, DataType], ...]
@@ -102,7 +102,7 @@ def named_versions(table: Table, given: pa.Table | Sequence[Mapping[str, Any]], 
         keys = stored(rows.drop_columns([VERSION_COLUMN]))
         return one_chunk(encode_keys(table, keys)), version_names(*parse_versions(one_chunk(rows[VERSION_COLUMN])))
     found, versions = [], []
-    targets = Targets(table, EventKind.PURGE, _nowhere, OwnEvents())
+    targets = Targets(table, EventKind.PURGE, _nowhere, StagedEvents())
     for number, row in enumerate(given):
         named, rest = targets.split({name: row[name] for name in kept if name in row})
         found.append((named, storage_row(table, rest, key_only=True, number=number)))

@@ -53,7 +53,7 @@ class Left:
 
 
 @dataclass
-class OwnEvents:
+class StagedEvents:
     """Events one by one and as columns, numbered through."""
 
     count: int = 0
@@ -121,7 +121,7 @@ INLINE_BYTES = 8 << 20
 _LAST_SEQUENCE = (1 << 31) - 1
 
 
-class BulkEvents:
+class StagedSegments:
     """Events of one table, given in the order of their keys. ``began`` is the store's time before the work, and what it has read, began.
 
     ``add`` puts a segment whenever one is full, ``finish`` the last one; ``encoded`` is what the transaction carries then.

@@ -18,7 +18,7 @@ from ..model.keys import encode_key, encode_keys
 from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
-from .staging import Left, OwnEvents
+from .staging import Left, StagedEvents
 
 VERSION_COLUMN = "_version"
 _VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
@@ -29,7 +29,7 @@ Named = tuple[str, Any] | None
 class Targets:
     """Resolves what the rows of one call mean; looks at the catalog only where an id has to be found."""
 
-    def __init__(self, table: Table, kind: EventKind, look: Callable[[], Snapshot], own: OwnEvents) -> None:
+    def __init__(self, table: Table, kind: EventKind, look: Callable[[], Snapshot], own: StagedEvents) -> None:
         self._table = table
         self._kind = kind
         self._look = look

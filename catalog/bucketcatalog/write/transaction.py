@@ -1,44 +1,16 @@
-"""One transaction as its user fills it: events, what it is for, and what it says of the catalog itself."""
+"""One transaction as its user fills it: events, and what they are for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from .. import clock
-from ..errors import ClosedWriter, InvalidOption
-from ..format.records import Boundary, TagEntry, Void
-from ..format.segment_refs import SegmentReference
-from ..format.transactions import Application, Transaction
-from ..log.timeline import OwnTimeline
-from ..model.cuts import Cut, Stamp
+from ..errors import ClosedWriter
+from ..format.transactions import Application
 from ..model.events import EventKind
-from ..model.tables import Table
+from .commit import Commit, Committed
 from .draft import Draft, Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a commit made: ``version`` names the causal cut of it, ``writer@revision``."""
-
-    revision: int
-    uuid: str
-    commit_time: int
-    version: str
-
-
-class Committer(Protocol):
-    """Who publishes transactions."""
-
-    def draft(self) -> Draft:
-        """An empty draft of a transaction."""
-        ...
-
-    def commit(self, tx: WriteTransaction, draft: Draft) -> Committed | None:
-        """Publish a transaction; None where it had nothing to do."""
-        ...
 
 
 class WriteTransaction:
@@ -47,16 +19,22 @@ class WriteTransaction:
     ``committed`` is set by the commit; it stays None where an application's older version made the transaction do nothing.
     """
 
-    def __init__(self, writer: Committer, operation: str, metadata: Mapping[str, str], application: Application | None) -> None:
+    def __init__(
+        self,
+        commit: Callable[[Commit], Committed | None],
+        draft: Callable[[], Draft],
+        *,
+        operation: str,
+        metadata: Mapping[str, str],
+        application: Application | None,
+    ) -> None:
         self.committed: Committed | None = None
         self.operation = operation
         self.metadata = dict(metadata)
         self.metrics: dict[str, int] = {}
         self.application = application
-        self.tag: TagEntry | None = None
-        self.voids: tuple[Void, ...] = ()
-        self.boundary: Boundary | None = None
-        self._writer = writer
+        self._commit = commit
+        self._begin = draft
         self._draft: Draft | None = None
         self._begun = False
 
@@ -100,57 +78,18 @@ class WriteTransaction:
     def __enter__(self) -> Self:
         if self._begun:
             raise ClosedWriter("The transaction has begun already.", next_step="Begin another with writer.transaction().")
-        self._begun, self._draft = True, self._writer.draft()
+        self._begun, self._draft = True, self._begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         draft, self._draft = self._draft, None
         if kind is None and draft is not None:
-            self.committed = self._writer.commit(self, draft)
-
-
-def placed(
-    tx: WriteTransaction,
-    timeline: OwnTimeline,
-    commit_time: int,
-    *,
-    reads: Cut,
-    tables: Sequence[Table],
-    segments: tuple[SegmentReference, ...],
-) -> Transaction:
-    """The transaction as it stands in the log, at the next place of its writer's timeline."""
-    uuid = clock.uuid7(commit_time).bytes
-    stamp = Stamp(commit_time, timeline.writer, timeline.next_revision, uuid)
-    return Transaction(
-        writer=timeline.writer,
-        database=timeline.files.database,
-        revision=timeline.next_revision,
-        uuid=uuid,
-        commit_time=commit_time,
-        lateness_bound=timeline.limits.lateness_bound,
-        parents=timeline.parents,
-        operation=tx.operation,
-        metadata=tx.metadata,
-        metrics=tx.metrics,
-        application=tx.application,
-        reads=reads,
-        tables=tuple(tables),
-        segments=segments,
-        tags=() if tx.tag is None else (replace(tx.tag, created=tx.tag.created or commit_time, stamp=stamp),),
-        voids=tx.voids,
-        boundary=None if tx.boundary is None else replace(tx.boundary, stamp=stamp),
-    )
-
-
-def check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:
-    """``InvalidOption`` where an option cannot be written down: text has a UTF-8 form, numbers have 64 bits."""
-    if not isinstance(metadata, Mapping):
-        raise InvalidOption(f"metadata cannot be {metadata!r}.", next_step="Give a mapping of text to text.")
-    words = [("operation", operation), ("app_id", "" if app_id is None else app_id)]
-    words += [("metadata", word) for pair in metadata.items() for word in pair]
-    for name, word in words:
-        if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
-            raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")
-    is_number = isinstance(app_version, int) and not isinstance(app_version, bool) and -(1 << 63) <= app_version < 1 << 63
-    if app_version is not None and not is_number:
-        raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")
+            self.committed = self._commit(
+                Commit(
+                    operation=self.operation,
+                    metadata=self.metadata,
+                    metrics=self.metrics,
+                    events=draft,
+                    application=self.application,
+                )
+            )

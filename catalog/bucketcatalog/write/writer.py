@@ -22,7 +22,7 @@ from ..format.records import Boundary, Link, Void
 from ..format.transactions import Application, encode_transaction
 from ..limits import Limits
 from ..log.entries import latest_results
-from ..log.timeline import OwnTimeline
+from ..log.timeline import Timeline
 from ..log.versions import Version
 from ..model.cuts import Cut, Head, Stamp
 from ..model.names import MAINTAINER_PREFIX
@@ -30,10 +30,10 @@ from ..model.paths import uuid_bytes, uuid_text
 from ..model.times import Time
 from ..query.database import Database
 from ..store.retry import persistently
+from .commit import Commit, Committed, NoEvents, check_options
 from .draft import Draft
-from .staging import BulkEvents
 from .tags import Decided, Tag, given, taken_back
-from .transaction import Committed, WriteTransaction, check_options, placed
+from .transaction import WriteTransaction
 
 
 class Writer:
@@ -45,7 +45,7 @@ class Writer:
     def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
         self.id = writer
         self._database = database
-        self._timeline: OwnTimeline | None = OwnTimeline(database.files, writer, now, limits, joins=joins)
+        self._timeline: Timeline | None = Timeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
@@ -68,7 +68,7 @@ class Writer:
         application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
         metadata = {} if metadata is None else metadata
         check_options(operation, metadata, app_id, app_version)
-        return WriteTransaction(self, operation, metadata, application)
+        return WriteTransaction(self.commit, self.draft, operation=operation, metadata=metadata, application=application)
 
     @property
     def database(self) -> str:
@@ -79,19 +79,19 @@ class Writer:
         """An empty draft of a transaction."""
         return Draft(self._database.definition, self._database.look)
 
-    def commit(self, tx: WriteTransaction, draft: Draft | BulkEvents) -> Committed | None:
-        """Publish a transaction; see ``WriteTransaction``."""
+    def commit(self, commit: Commit) -> Committed | None:
+        """Publish a transaction; None where an application has committed a later version of its own already."""
         with self._turn:
             timeline = self._open_timeline()
             gives_up = timeline.patience()
             with self._ending_in_doubt(timeline):
-                done = persistently(lambda: self._already_done(timeline, tx, draft), gives_up)
+                done = persistently(lambda: self._already_done(timeline, commit), gives_up)
                 if done is None:
-                    return self._publish(timeline, tx, draft, gives_up)
-                is_repeated = tx.application is not None and tx.application.version == done.version
+                    return self._publish(timeline, commit, gives_up)
+                is_repeated = commit.application is not None and commit.application.version == done.version
                 return self._committed(done.link, done.commit_time) if is_repeated else None
 
-    def _already_done(self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents) -> ApplicationResult | None:
+    def _already_done(self, timeline: Timeline, commit: Commit) -> ApplicationResult | None:
         """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
 
         It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
@@ -99,18 +99,18 @@ class Writer:
         if timeline.is_ahead:  # which a maintainer may have voided, with what it says of applications
             self._database.look()
             self._applications = None
-        if tx.application is not None:
-            last = self._application_results().get(tx.application.id)
-            if last is not None and tx.application.version <= last.version:
+        if commit.application is not None:
+            last = self._application_results().get(commit.application.id)
+            if last is not None and commit.application.version <= last.version:
                 return last
-        if draft.named_after and not self._database.has_seen(draft.named_after):
+        if commit.events.named_after and not self._database.has_seen(commit.events.named_after):
             self._database.look()
         timeline.look()
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
 
     @contextmanager
-    def _ending_in_doubt(self, timeline: OwnTimeline) -> Iterator[None]:
+    def _ending_in_doubt(self, timeline: Timeline) -> Iterator[None]:
         """Ends the writer where the timeline has a foreign branch, or where nobody knows whether a put took place."""
         try:
             yield
@@ -120,27 +120,24 @@ class Writer:
                 self._end(why)
             raise
 
-    def _publish(
-        self, timeline: OwnTimeline, tx: WriteTransaction, draft: Draft | BulkEvents, gives_up: Callable[[], bool]
-    ) -> Committed:
+    def _publish(self, timeline: Timeline, commit: Commit, gives_up: Callable[[], bool]) -> Committed:
         seen = self._database.seen
-        events = draft.encoded()
-        undefined = [t for name, t in sorted(draft.tables.items()) if self._defined.get(name) != t.definition]
-        after = max(seen.newest_commit_time, draft.named_after)
+        events = commit.events.encoded()
+        undefined = [t for name, t in sorted(commit.events.tables.items()) if self._defined.get(name) != t.definition]
+        after = max(seen.newest_commit_time, commit.events.named_after)
         timeline.pardon(self._database.voids)
         commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
-        timeline.refuse_stale(commit_time, draft.read_at)
+        timeline.refuse_stale(commit_time, commit.events.read_at)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         reads = others.changed_since(self._read)
-        transaction = placed(tx, timeline, commit_time, reads=reads, tables=undefined, segments=events.segments)
+        transaction = commit.placed(timeline, commit_time, reads=reads, tables=undefined, segments=events.segments)
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
-        tx.tag = transaction.tags[0] if transaction.tags else None
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}
         link = timeline.parents[0]
-        if tx.application is not None:
-            result = ApplicationResult(self.id, tx.application.id, tx.application.version, link, commit_time)
-            self._application_results()[tx.application.id] = result
+        if commit.application is not None:
+            result = ApplicationResult(self.id, commit.application.id, commit.application.version, link, commit_time)
+            self._application_results()[commit.application.id] = result
         return self._committed(link, committed.commit_time)
 
     def _committed(self, link: Link, commit_time: int) -> Committed:
@@ -200,9 +197,8 @@ class Writer:
     def _note(self, reads: Cut) -> Head:
         """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
         self._database.remember(reads)
-        committed = self.commit(WriteTransaction(self, "checkpoint", {}, None), self.draft())
-        assert committed is not None
-        return Head(committed.revision, uuid_bytes(committed.uuid))
+        stamp = self._say(Commit(operation="checkpoint"))
+        return Head(stamp.revision, stamp.uuid)
 
     def tag(self, name: str, *, timestamp: Time | None = None, version: Version | None = None, replace: bool = False) -> Tag:
         """Give a name to the cut of now, of a time, or of a version. Nothing is committed where it names that cut already.
@@ -222,22 +218,28 @@ class Writer:
 
     def _say_of_tag(self, operation: str, decided: Decided) -> Tag:
         """Commit a transaction without events that carries the entry."""
-        tx, draft = WriteTransaction(self, operation, {"tag": decided.entry.name}, None), self.draft()
-        tx.tag = decided.entry
-        if decided.after > self._database.seen.newest_commit_time:  # in the future, which counts as seen only where it is named
-            draft.named_after = decided.after
-        self.commit(tx, draft)
-        return Tag.of(tx.tag)
+        # What lies in the future counts as seen only where it is named.
+        named_after = decided.after if decided.after > self._database.seen.newest_commit_time else 0
+        commit = Commit(
+            operation=operation, metadata={"tag": decided.entry.name}, tag=decided.entry, events=NoEvents(named_after=named_after)
+        )
+        carried = commit.stamped(self._say(commit)).tag
+        assert carried is not None
+        return Tag.of(carried)
 
-    def join(self) -> Committed:
+    def _say(self, commit: Commit) -> Stamp:
+        """Publish what no application numbers, so that it is committed; returns what its stamps begin with."""
+        committed = self.commit(commit)
+        assert committed is not None
+        return Stamp(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid))
+
+    def join(self) -> Stamp:
         """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
         with self._turn:
             self._open_timeline()
-            committed = self.commit(WriteTransaction(self, "join", {}, None), self.draft())
-            assert committed is not None
-            return committed
+            return self._say(Commit(operation="join"))
 
-    def void(self, transactions: Iterable[Void]) -> Committed:
+    def void(self, transactions: Iterable[Void]) -> Stamp:
         """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
         if not self.id.startswith(MAINTAINER_PREFIX):
             raise InvalidOption(
@@ -246,11 +248,7 @@ class Writer:
             )
         with self._turn:
             self._open_timeline()
-            tx = WriteTransaction(self, "void", {}, None)
-            tx.voids = tuple(transactions)
-            committed = self.commit(tx, self.draft())
-            assert committed is not None
-            return committed
+            return self._say(Commit(operation="void", voids=tuple(transactions)))
 
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
@@ -259,11 +257,7 @@ class Writer:
         """
         with self._turn:
             self._open_timeline()
-            tx, draft = WriteTransaction(self, operation, {}, None), self.draft()
-            tx.boundary = boundary
-            committed = self.commit(tx, draft)
-            assert committed is not None
-            return replace(boundary, stamp=Stamp(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid)))
+            return replace(boundary, stamp=self._say(Commit(operation=operation, boundary=boundary)))
 
     def close(self) -> None:
         """End the writer. What was committed stays; an open transaction commits nothing.
@@ -279,7 +273,7 @@ class Writer:
         self._timeline = None
         self._why_closed = why
 
-    def _open_timeline(self) -> OwnTimeline:
+    def _open_timeline(self) -> Timeline:
         if self._timeline is None:
             raise ClosedWriter(self._why_closed, next_step="Open it again with catalog.writer().")
         return self._timeline

@@ -24,7 +24,7 @@ from bucketcatalog.maintain.restore import restore
 from bucketcatalog.model import paths
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.write.writer import Committed
+from bucketcatalog.write.commit import Committed
 
 from ...kit.world import MINUTE, World, bucket, names, obj, rows
 

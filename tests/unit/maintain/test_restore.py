@@ -26,7 +26,7 @@ from bucketcatalog.maintain.restore import restore as restore_table
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.write.transaction import Committed
+from bucketcatalog.write.commit import Committed
 
 from ...kit.world import BUCKET, MINUTE, OWNER, SECOND, Clock, Intervening, World, bucket, names, obj, rows, version
 

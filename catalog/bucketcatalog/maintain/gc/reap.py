@@ -22,8 +22,8 @@ from ...model.tables import Table
 from ...query.snapshot import Snapshot
 from ...state.plan import Part
 from ...state.tail import every_event
+from ...write.commit import Commit
 from ...write.references import ids
-from ...write.transaction import WriteTransaction
 from ...write.writer import Writer
 from .candidates import VERSION, batches, owner_column
 from .collect import next_boundary
@@ -74,7 +74,7 @@ def _end(writer: Writer, seen: Snapshot, table: Table, rows: pa.Table) -> None:
         draft = writer.draft()
         draft.looks_in(seen)
         draft.add(EventKind.DELETE, table.name, rows.drop_columns([PARENT]))
-        writer.commit(WriteTransaction(writer, OPERATION, {}, None), draft)
+        writer.commit(Commit(operation=OPERATION, events=draft))
 
 
 @dataclass

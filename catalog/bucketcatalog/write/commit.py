@@ -1,0 +1,133 @@
+"""What one commit is to say, from whoever wants it said: the events of a user's transaction, or what a maintainer says of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from .. import clock
+from ..errors import InvalidOption
+from ..format.records import Boundary, TagEntry, Void
+from ..format.segment_refs import SegmentReference
+from ..format.transactions import Application, Transaction
+from ..log.timeline import Timeline
+from ..model.cuts import Cut, Stamp
+from ..model.tables import Table
+from .staging import Encoded
+
+
+class Staged(Protocol):
+    """The events of a commit, checked and numbered, and what they rest on.
+
+    ``tables`` are their tables' definitions. They come after the commit time ``named_after``, since they name versions up to there;
+    ``read_at`` is the store's time in microseconds at which they were looked up, None where nothing was.
+    """
+
+    @property
+    def tables(self) -> Mapping[str, Table]: ...
+
+    @property
+    def named_after(self) -> int: ...
+
+    @property
+    def read_at(self) -> int | None: ...
+
+    def encoded(self) -> Encoded:
+        """The events as the transaction carries them."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoEvents:
+    """Of a commit that says something of the catalog alone."""
+
+    named_after: int = 0
+    read_at: int | None = None
+    tables: Mapping[str, Table] = field(default_factory=dict)
+
+    def encoded(self) -> Encoded:
+        """Nothing."""
+        return Encoded()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit made: ``version`` names the causal cut of it, ``writer@revision``."""
+
+    revision: int
+    uuid: str
+    commit_time: int
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """One commit: its operation with metadata and metrics, its events, the application's own number of it, and what it says of the catalog.
+
+    A tag and a boundary have their stamps, and a tag its time, from the transaction that carries them.
+    """
+
+    operation: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    events: Staged = field(default_factory=NoEvents)
+    application: Application | None = None
+    tag: TagEntry | None = None
+    voids: tuple[Void, ...] = ()
+    boundary: Boundary | None = None
+
+    def stamped(self, stamp: Stamp) -> Commit:
+        """As the transaction with this stamp carries it."""
+        tag, boundary = self.tag, self.boundary
+        return replace(
+            self,
+            tag=None if tag is None else replace(tag, created=tag.created or stamp.commit_time, stamp=stamp),
+            boundary=None if boundary is None else replace(boundary, stamp=stamp),
+        )
+
+    def placed(
+        self,
+        timeline: Timeline,
+        commit_time: int,
+        *,
+        reads: Cut,
+        tables: Sequence[Table],
+        segments: tuple[SegmentReference, ...],
+    ) -> Transaction:
+        """The transaction as it stands in the log, at the next place of its writer's timeline."""
+        uuid = clock.uuid7(commit_time).bytes
+        said = self.stamped(Stamp(commit_time, timeline.writer, timeline.next_revision, uuid))
+        return Transaction(
+            writer=timeline.writer,
+            database=timeline.files.database,
+            revision=timeline.next_revision,
+            uuid=uuid,
+            commit_time=commit_time,
+            lateness_bound=timeline.limits.lateness_bound,
+            parents=timeline.parents,
+            operation=said.operation,
+            metadata=dict(said.metadata),
+            metrics=dict(said.metrics),
+            application=said.application,
+            reads=reads,
+            tables=tuple(tables),
+            segments=segments,
+            tags=() if said.tag is None else (said.tag,),
+            voids=said.voids,
+            boundary=said.boundary,
+        )
+
+
+def check_options(operation: object, metadata: object, app_id: object, app_version: object) -> None:
+    """``InvalidOption`` where an option cannot be written down: text has a UTF-8 form, numbers have 64 bits."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidOption(f"metadata cannot be {metadata!r}.", next_step="Give a mapping of text to text.")
+    words = [("operation", operation), ("app_id", "" if app_id is None else app_id)]
+    words += [("metadata", word) for pair in metadata.items() for word in pair]
+    for name, word in words:
+        if not isinstance(word, str) or word.encode(errors="replace").decode() != word:
+            raise InvalidOption(f"{name} cannot hold {word!r}.", next_step="Give text; metadata maps text to text.")
+    is_number = isinstance(app_version, int) and not isinstance(app_version, bool) and -(1 << 63) <= app_version < 1 << 63
+    if app_version is not None and not is_number:
+        raise InvalidOption(f"app_version cannot be {app_version!r}.", next_step="Give an integer of 64 bits.")
