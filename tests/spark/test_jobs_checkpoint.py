@@ -21,7 +21,8 @@ from bucketcatalog.checkpoint import merge
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.format.sealing import RUNS
 from minio.process import Server
-from pyspark_bucketcatalog.jobs.checkpointing import Executors, Place
+from pyspark_bucketcatalog.jobs.checkpointing import Executors
+from pyspark_bucketcatalog.jobs.place import CatalogPlace
 from pyspark_bucketcatalog.jobs.executors import on_executors
 
 from ..s3.roles import credentials
@@ -133,7 +134,7 @@ def test_a_task_that_runs_twice_counts_once(spark: SparkSession, copied: Sample,
             return on_executors(self.spark, do, tasks)
 
     with copied.catalog.writer("compactor-1", database="photos") as writer:
-        result = writer.checkpoint(scope="all", workers=Twice(spark, Place(path)))
+        result = writer.checkpoint(scope="all", workers=Twice(spark, CatalogPlace(path)))
     assert result is not None
     assert len(segments(path) - old) == 2 * result.segments
     assert len((segments(path) - old) & referred(path)) == result.segments
@@ -152,7 +153,7 @@ def test_a_task_that_dies_for_good_publishes_nothing(spark: SparkSession, copied
 
     with copied.catalog.writer("compactor-1", database="photos") as writer:
         with pytest.raises(PythonException, match="the disk is full"):
-            writer.checkpoint(scope="all", workers=Dying(spark, Place(copied.path)))
+            writer.checkpoint(scope="all", workers=Dying(spark, CatalogPlace(copied.path)))
         assert not list(Path(copied.path).glob("compactor-1/photos/newest/*"))
         assert answers(copied.path) == before
         assert writer.checkpoint(scope="all") is not None
@@ -222,7 +223,7 @@ def test_credentials_reach_the_tasks_and_are_shown_nowhere(
     assert Catalog(url, storage_options=own).snapshot().view.tail == ()
     wrong = {**compactor, "secret": "not-the-secret"}
     with pytest.raises(Exception, match="ACCESS_DENIED") as refused:
-        on_executors(spark, lambda place: place.open().databases(), [Place(url, wrong)])
-    shown = f"{Place(url, compactor)!r} {Executors(spark, Place(url, compactor))!r} {refused.value} {capfd.readouterr()}"
+        on_executors(spark, lambda place: place.open().databases(), [CatalogPlace(url, wrong)])
+    shown = f"{CatalogPlace(url, compactor)!r} {Executors(spark, CatalogPlace(url, compactor))!r} {refused.value} {capfd.readouterr()}"
     assert "not-the-secret" not in shown
     assert str(compactor["secret"]) not in shown

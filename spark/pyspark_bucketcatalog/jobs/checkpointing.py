@@ -9,46 +9,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import InvalidOption
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.checkpoint.publish import CheckpointResult
 from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
 
 from .executors import on_executors
+from .place import CatalogPlace
 
 MOST_TASKS = 256
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a catalog is, for whoever opens it elsewhere; it travels with what its store needs, and shows none of it."""
-
-    path: str
-    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Place:
-        """The place; executors run in other folders, so a path on disk is made whole."""
-        text = os.fspath(path)
-        return cls(text if "://" in text else str(Path(text).absolute()), dict(storage_options or {}))
-
-    def open(self) -> Catalog:
-        """The catalog, opened in this process."""
-        return Catalog(self.path, storage_options=self.storage or None)
-
-
-@dataclass(frozen=True)
 class Executors:
-    """Does the tasks of a merge on Spark's executors; see ``bucketcatalog.checkpoint.merge.Workers``."""
+    """Does the tasks of a merge on Spark's executors; see ``bucketcatalog.checkpoint.merge.MergeWorkers``."""
 
     spark: SparkSession
-    place: Place
+    place: CatalogPlace
     most: int = MOST_TASKS
 
     def run(self, tasks: Sequence[MergeTask]) -> Iterable[Merged]:
@@ -77,7 +59,7 @@ def checkpoint(
         raise InvalidOption("A checkpoint of one writer's timeline needs its name.", next_step="Give writer, or the scope all.")
     if max_tasks < 1:
         raise InvalidOption(f"max_tasks cannot be {max_tasks}.", next_step="Set it to a whole number above 0.")
-    place = Place.of(catalog, storage_options)
+    place = CatalogPlace.of(catalog, storage_options)
     opened = place.open()
     name = opened.snapshot(database=database).database
     with opened.writer(host_writer(COMPACTOR_PREFIX) if writer is None else writer, database=name) as held:

@@ -44,7 +44,7 @@ from bucketcatalog.state.shares import Share
 from bucketcatalog.write.references import by_space
 from bucketcatalog.write.writer import Writer
 
-from .checkpointing import Place
+from .place import CatalogPlace
 from .executors import ended_shares, every_share, frame, on_executors, packed_rows, read_states
 
 # No column of a table begins with an underscore.
@@ -61,7 +61,7 @@ class OnExecutors:
     """Does the work of a collection on Spark's executors; see ``bucketcatalog.maintain.gc.collect.Workers``."""
 
     spark: SparkSession
-    place: Place
+    place: CatalogPlace
     deleter: Deleter | None
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
@@ -272,7 +272,7 @@ def gc(
     ``deleter`` is pickled and called on the executors, with Arrow tables of references. The driver holds the ids of parents and, in
     batches, of what it purges.
     """
-    place = Place.of(catalog, storage_options)
+    place = CatalogPlace.of(catalog, storage_options)
     return place.open().collect(
         database=database,
         older_than=older_than,

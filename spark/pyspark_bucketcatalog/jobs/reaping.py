@@ -19,7 +19,7 @@ from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share
 
-from .checkpointing import Place
+from .place import CatalogPlace
 from .executors import every_share, frame, packed_rows, read_states
 
 
@@ -28,7 +28,7 @@ class Finding:
     """Finds rows by their parents on the executors; see ``bucketcatalog.maintain.gc.reap.Find``."""
 
     spark: SparkSession
-    place: Place
+    place: CatalogPlace
 
     def __call__(self, snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
         """The table's live rows whose parents have these ids, as ``orphan_schema`` has them."""
@@ -60,7 +60,7 @@ def reap(
 
     The driver holds the ids of the parents and, in batches, of what it ends.
     """
-    place = Place.of(catalog, storage_options)
+    place = CatalogPlace.of(catalog, storage_options)
     return place.open().reap(
         database=database, older_than=older_than, dry_run=dry_run, force=force, writer=writer, find=Finding(spark, place)
     )
