@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """Values by key, of at most ``most`` bytes together as ``size`` counts them, and always the last one put.
 
     Threads may share it; a pickle is empty, for what is needed elsewhere is read there.
@@ -24,7 +24,7 @@ class Recent(Generic[Key, Value]):
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Recent[Key, Value]], tuple[int, Callable[[Value], int]]]:
+    def __reduce__(self) -> tuple[type[LruCache[Key, Value]], tuple[int, Callable[[Value], int]]]:
         return type(self), (self._most, self._size)
 
     def get(self, key: Key) -> Value | None:

@@ -17,8 +17,8 @@ from .log.ancestry import version_view
 from .log.files import LogFiles
 from .log.versions import Version, without_naming_tags
 from .maintain.clone import Cloned, clone
-from .maintain.gc.collect import Collected, InProcess, Workers, check_grace, collect, dry_run_of
-from .maintain.gc.data import Callback, Deleter, Place, deleter_of
+from .maintain.gc.collect import Collected, GcWorkers, InProcess, check_grace, collect, dry_run_of
+from .maintain.gc.data import Callback, DataPlace, Deleter, deleter_of
 from .maintain.gc.orphans import Orphan, namer_of, orphans
 from .maintain.gc.reap import Find, Reaped, reap
 from .maintain.prune import PruneResult, Pruning
@@ -233,7 +233,7 @@ class Catalog:
         force: bool = False,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
-        workers: Callable[[Deleter | None], Workers] = InProcess,
+        workers: Callable[[Deleter | None], GcWorkers] = InProcess,
     ) -> Collected:
         """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
 
@@ -245,7 +245,7 @@ class Catalog:
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        place = Place.given_by(data_url, data_options, self.store)
+        place = DataPlace.given_by(data_url, data_options, self.store)
         given = deleter_of(deleter, place)
         opened = self._existing(database)
         by = maintainer_id(writer)
@@ -298,7 +298,7 @@ class Catalog:
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        place = Place.given_by(data_url, data_options, self.store)
+        place = DataPlace.given_by(data_url, data_options, self.store)
         if place is not None:
             place.require()
         by = maintainer_id(writer)

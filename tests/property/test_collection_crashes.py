@@ -16,7 +16,7 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.maintain.gc.collect import InProcess, collect
-from bucketcatalog.maintain.gc.data import Deleting, Place, Template
+from bucketcatalog.maintain.gc.data import DataPlace, Deleting, Template
 from bucketcatalog.maintain.gc.orphans import namer_of, orphans
 from bucketcatalog.maintain.gc.reap import reap
 from bucketcatalog.store import Store
@@ -65,7 +65,7 @@ class Yard:
             collect(
                 catalog.database("default").look,
                 writer,
-                InProcess(Deleting(Place(TEMPLATE, store.url, given=data))),
+                InProcess(Deleting(DataPlace(TEMPLATE, store.url, given=data))),
                 24 * HOUR,
                 force=False,
             )
@@ -77,7 +77,7 @@ class Yard:
 
     def orphans(self, store: Store, data: Store) -> None:
         look = self.catalog(store).database("default").look
-        namer = namer_of(Place(TEMPLATE, store.url, given=data), self.catalog(store).database("default").files, look())
+        namer = namer_of(DataPlace(TEMPLATE, store.url, given=data), self.catalog(store).database("default").files, look())
         list(orphans(look, namer, 24 * HOUR, "maintainer-1"))
 
     def names(self, table: str = "objects") -> list[str]:
@@ -177,7 +177,7 @@ def test_collections_at_once_do_the_same_work_twice_and_no_other() -> None:
         try:
             catalog = yard.catalog()
             with catalog.writer(f"maintainer-{number}", clock=yard.clock) as writer:
-                deleter = Together(Place(TEMPLATE, yard.store.url, given=yard.data))
+                deleter = Together(DataPlace(TEMPLATE, yard.store.url, given=yard.data))
                 done = collect(catalog.database("default").look, writer, InProcess(deleter), 24 * HOUR, force=False)
             assert (done.purged, done.deleted, done.shared) == (4, 3, 1)
         except BaseException as error:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.state.contents import TableBase
+from bucketcatalog.state.contents import TableState
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
 
@@ -50,7 +50,7 @@ def key(name: str, bucket: str = BUCKET) -> dict[str, Any]:
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices and tasks of a few rows, as larger catalogs have larger ones."""
-    monkeypatch.setitem(TableBase.plan.__kwdefaults__, "target", 16)
+    monkeypatch.setitem(TableState.plan.__kwdefaults__, "target", 16)
     monkeypatch.setattr("pyspark_bucketcatalog.jobs.executors.MOST_ROWS", 16)
 
 

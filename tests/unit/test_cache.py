@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 
-from bucketcatalog.cache import Recent
+from bucketcatalog.cache import LruCache
 
 
 def test_what_was_used_longest_ago_goes_first() -> None:
-    kept: Recent[str, bytes] = Recent(10, len)
+    kept: LruCache[str, bytes] = LruCache(10, len)
     kept.put("a", b"aaaa")
     kept.put("b", b"bbbb")
     assert kept.get("a") == b"aaaa"
@@ -17,7 +17,7 @@ def test_what_was_used_longest_ago_goes_first() -> None:
 
 
 def test_a_value_in_the_place_of_another_counts_alone() -> None:
-    kept: Recent[str, bytes] = Recent(10, len)
+    kept: LruCache[str, bytes] = LruCache(10, len)
     for _ in range(5):
         kept.put("a", b"aaaa")
     kept.put("b", b"bbbbbb")
@@ -25,7 +25,7 @@ def test_a_value_in_the_place_of_another_counts_alone() -> None:
 
 
 def test_the_last_one_is_kept_however_large_it_is() -> None:
-    kept: Recent[str, bytes] = Recent(10, len)
+    kept: LruCache[str, bytes] = LruCache(10, len)
     kept.put("a", b"aaaa")
     kept.put("b", b"b" * 100)
     assert (kept.get("a"), kept.get("b")) == (None, b"b" * 100)
@@ -34,7 +34,7 @@ def test_the_last_one_is_kept_however_large_it_is() -> None:
 
 
 def test_a_pickle_is_empty_and_keeps_as_much() -> None:
-    kept: Recent[str, bytes] = Recent(10, len)
+    kept: LruCache[str, bytes] = LruCache(10, len)
     kept.put("a", b"aaaa")
     again = pickle.loads(pickle.dumps(kept))
     assert again.get("a") is None

@@ -31,7 +31,7 @@ from ..model.cuts import Cut
 from ..model.facts import Facts, Kind, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import Table
-from ..state.contents import TableBase
+from ..state.contents import TableState
 from ..state.fold import Mask
 from ..state.orders import KeptOrders
 from ..state.plan import SLICE_ROWS, Part
@@ -47,7 +47,7 @@ _ROOMY = 4
 _SAMPLED_BLOCKS = 32
 
 
-def merge_ranges(base: TableBase, target: int) -> list[KeyRange]:
+def merge_ranges(base: TableState, target: int) -> list[KeyRange]:
     """Ranges that cover all keys, each of a few ``target`` rows where blocks lie in a heap; else one, for the indexes to tell."""
     places = {place for level in base.blocks_by_level() for place in level} | {event.place for event in base.events}
     if deepest(places) <= _HEAP * target:
@@ -71,7 +71,7 @@ def deepest(places: Collection[BlockPlace]) -> int:
     return most
 
 
-def _sampled(base: TableBase, places: Collection[BlockPlace]) -> pa.Array:
+def _sampled(base: TableState, places: Collection[BlockPlace]) -> pa.Array:
     """The sorted keys of a few blocks that stand at even distances among all by their first keys."""
     ordered = sorted(places, key=lambda place: (place.header.first_key, place.name, place.offset))
     chosen = ordered[:: -(-len(ordered) // _SAMPLED_BLOCKS)]
@@ -126,7 +126,7 @@ Merged = tuple[SegmentReference, ...]
 """What a task wrote."""
 
 
-class Workers(Protocol):
+class MergeWorkers(Protocol):
     """Who does the tasks of a merge. ``most`` is how many tasks it is worth making."""
 
     @property
@@ -152,7 +152,7 @@ class Alone:
         return (run_task(self.store, task, self.stopped) for task in tasks)
 
 
-def merge_parts(bases: Iterable[TableBase], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
+def merge_parts(bases: Iterable[TableState], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
     """The parts of at most ``most`` tasks of about equal weight that merge all of these; few rows are one task's, whatever their tables.
 
     ``lowest`` are the tables below which nothing lies.

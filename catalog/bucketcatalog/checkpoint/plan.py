@@ -28,7 +28,7 @@ from ..format.sealing import RUNS
 from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
 from ..log.ancestry import version_view, without_ancestors
-from ..log.coverage import Covered, goes
+from ..log.coverage import Covered, may_be_deleted
 from ..log.discovery import horizon_of, newest_own, newest_view
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
@@ -214,10 +214,10 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
         is_enough = all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer))
     else:
         is_enough = own is not None and reaching.reaches(own)
-    if is_enough and not (own is not None and goes(own, horizon)):
+    if is_enough and not (own is not None and may_be_deleted(own, horizon)):
         return own
     others = newest_own(files, writer, limit, alone=False)
-    if others is not None and reaching.reaches(others) and not goes(others, horizon):
+    if others is not None and reaching.reaches(others) and not may_be_deleted(others, horizon):
         return others
     try:
         return horizon.checkpoint

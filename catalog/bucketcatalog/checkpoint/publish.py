@@ -15,11 +15,11 @@ from ..errors import CheckpointTooLate
 from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Totals, encode_checkpoint
 from ..format.segment_refs import SegmentReference
-from ..log.coverage import goes
+from ..log.coverage import may_be_deleted
 from ..log.discovery import horizon_of
 from ..log.files import LogFiles
 from ..model import paths
-from ..store.retry import for_seconds, put_persistently
+from ..store.retry import for_seconds, put_retrying
 from .merge import Merged
 from .plan import Prepared
 
@@ -84,7 +84,12 @@ def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
 
 def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
     """One that is kept for a tag is made of what goes, by who deletes it afterwards, or by others who find this one or make their own."""
-    if prepared.marked and prepared.parent is not None and prepared.draft.segments and goes(prepared.parent, horizon_of(files)):
+    if (
+        prepared.marked
+        and prepared.parent is not None
+        and prepared.draft.segments
+        and may_be_deleted(prepared.parent, horizon_of(files))
+    ):
         raise CheckpointTooLate(
             f"{name} was not published: a horizon was published meanwhile that lets go what it refers to.",
             next_step="Write another, which starts from the horizon.",
@@ -93,7 +98,7 @@ def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
 
 def _put(files: LogFiles, name: str, data: bytes) -> None:
     """Put a file of a checkpoint; a lost response is met with the same bytes again."""
-    put_persistently(files.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
+    put_retrying(files.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
 
 
 def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:

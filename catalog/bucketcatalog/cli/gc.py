@@ -13,7 +13,7 @@ from ..console.options import CatalogArgument, Database, Json, Maintainer, Stora
 from ..console.output import Row, finish, number, print_facts, print_rows, progress_line, write
 from ..errors import StoreError
 from ..maintain.gc.collect import Collected, check_grace
-from ..maintain.gc.data import Place
+from ..maintain.gc.data import DataPlace
 from ..maintain.gc.orphans import abandoned
 from ..model.names import maintainer_id
 from ..model.paths import transactions_prefix
@@ -56,7 +56,7 @@ def gc(
     opened = open_catalog(catalog, storage_option)
     opened.require()
     place: dict[str, Any] = {"data_url": data_url, "data_options": parse_options(data_option, "data") or None}
-    found = Place.given_by(data_url, place["data_options"], opened.store)
+    found = DataPlace.given_by(data_url, place["data_options"], opened.store)
     if found is not None and orphans:
         found.require()
     data = data or (data_url is not None and not orphans)

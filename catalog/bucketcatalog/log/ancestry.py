@@ -144,7 +144,7 @@ def _with_what_was_read(gathering: Gathering, cut: Cut, missing: Sequence[Ref]) 
         cut = cut.joined(Cut.of(pending))
         read = {
             ref
-            for reads in gathering.files.several(_reads_of, pending)
+            for reads in gathering.files.map(_reads_of, pending)
             for ref in reads.refs()
             if ref.head.revision > cut.newest_revision(ref.writer)
         }
@@ -227,7 +227,7 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
         ) from None
 
 
-def between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
+def transactions_between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
     """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
     tail = {t.ref for t in start.tail}
     covered = Covered(files, start.checkpoints, start.horizon)

@@ -179,7 +179,7 @@ class Covered:
         return set(self.files.at_revision(writer, revision))
 
 
-def goes(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
+def may_be_deleted(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
     """Whether a checkpoint may be deleted, with its segments: all of its cut lies within the horizon, and it is not the horizon's own."""
     if horizon is None or any(checkpoint.cut.newest_revision(w) > horizon.cut.newest_revision(w) for w in checkpoint.cut.heads):
         return False

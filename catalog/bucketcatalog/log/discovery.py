@@ -36,7 +36,7 @@ class Markers:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LastLook:
     """What a look found and the next one need not ask for: markers, what no checkpoint covers, and each timeline's last revision.
 
     Checkpoints in ``avoided`` cover what is voided and do not know it.
@@ -53,7 +53,7 @@ Timelines = dict[str, tuple[int, list[LogFile]]]
 """For each writer the revision that its timeline was listed from, and its files from there."""
 
 
-def look(files: LogFiles, known: Known) -> tuple[View, Known]:
+def look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
     """The view of now, and what the next look may start from.
 
     A checkpoint appears in the listing of its timeline before its marker is there: it is a reason to ask for the markers again, and
@@ -62,10 +62,10 @@ def look(files: LogFiles, known: Known) -> tuple[View, Known]:
     try:
         return _look(files, known)
     except MissingObject:
-        return _look(files, Known())
+        return _look(files, LastLook())
 
 
-def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
+def _look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
     observed = files.store.now_us()
     writers = files.writers()
     markers = {writer: known.markers[writer] for writer in writers if writer in known.markers}
@@ -79,7 +79,7 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
         listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
 
     while True:
-        markers |= zip(hinted, files.several(newest, hinted), strict=True)
+        markers |= zip(hinted, files.map(newest, hinted), strict=True)
         asked |= set(hinted)
         more(Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None)))
         hinted = [w for w in writers if w not in asked and _tells_of_more(w, listed[w][1], markers[w])]
@@ -98,10 +98,10 @@ def _look(files: LogFiles, known: Known) -> tuple[View, Known]:
     gathering.complete()
     if unaware := {checkpoint.uuid for checkpoint in gathering.unaware()}:
         others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.uuid not in unaware}
-        return _look(files, Known(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon))
+        return _look(files, LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon))
     view = view_of(files, gathering, observed)
     revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
-    return view, Known(markers, known.avoided, gathering.found, revisions, view.horizon)
+    return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon)
 
 
 def _with_horizon(
@@ -140,17 +140,17 @@ def newest_horizon(
 
 def horizon_of(files: LogFiles) -> Horizon | None:
     """The horizon of now. Only maintainers publish one: a database without them has none, which one request tells."""
-    return look(files, Known())[0].horizon if any(map(is_maintainer, files.writers())) else None
+    return look(files, LastLook())[0].horizon if any(map(is_maintainer, files.writers())) else None
 
 
-def _first(covered: Covered, known: Known, writer: str) -> int:
+def _first(covered: Covered, known: LastLook, writer: str) -> int:
     """Where to list a timeline from: not behind what was known of it, since a new checkpoint may lie beside its last transaction."""
     first = covered.list_from(writer)
     return min(first, known.newest.get(writer, first))
 
 
 def _timelines(files: LogFiles, firsts: Mapping[str, int]) -> Timelines:
-    listed = files.several(lambda files, item: list(files.timeline(*item)), [*firsts.items()])
+    listed = files.map(lambda files, item: list(files.timeline(*item)), [*firsts.items()])
     return {writer: (first, found) for (writer, first), found in zip(firsts.items(), listed, strict=True)}
 
 
@@ -217,7 +217,7 @@ def _gathered(
     candidates = [*using]
     if not using and only is None:
         newest = partial(_newest_markers, limit=limit, usable=lambda checkpoint: checkpoint.uuid not in avoided)
-        found = files.several(newest, writers)
+        found = files.map(newest, writers)
         candidates = [markers.checkpoint for markers in found if markers.checkpoint is not None]
     listed: Timelines = {}
 

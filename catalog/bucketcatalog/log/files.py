@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, TypeVar
 
-from ..cache import Recent
+from ..cache import LruCache
 from ..clock import uuid7_time
 from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
 from ..format.checkpoints import Checkpoint, decode_checkpoint
@@ -46,7 +46,7 @@ class LogFiles:
     def __init__(self, store: Store, database: str) -> None:
         self.store = store
         self.database = database
-        self._kept: Recent[str, Transaction | Checkpoint] = Recent(_KEPT_BYTES, lambda file: file.size)
+        self._kept: LruCache[str, Transaction | Checkpoint] = LruCache(_KEPT_BYTES, lambda file: file.size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LogFiles, (self.store, self.database)
@@ -110,13 +110,13 @@ class LogFiles:
         """How many files it pays to ask for at once."""
         return self.store.concurrency
 
-    def several(self, ask: Callable[[LogFiles, Item], Result], items: Sequence[Item]) -> list[Result]:
+    def map(self, ask: Callable[[LogFiles, Item], Result], items: Sequence[Item]) -> list[Result]:
         """What ``ask`` gives for each item, asked at once for as many as pay for the store."""
         return list(in_order(lambda item: ask(self, item), items, threads=self.concurrency))
 
     def fetched(self, refs: Sequence[Ref]) -> list[Transaction]:
         """The transactions, several at once; ``MissingObject`` or ``CorruptionError`` as for one."""
-        return self.several(lambda files, ref: files.transaction(*ref), refs)
+        return self.map(lambda files, ref: files.transaction(*ref), refs)
 
     def read_ahead(self, refs: Sequence[Ref]) -> None:
         """Read transactions that will be asked for one after the other where that would take long; they are kept for a while.
@@ -150,7 +150,7 @@ class LogFiles:
 
     def unreadable_segment(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
         """Why the index of one of the checkpoint's segments cannot be read, or None; one request a segment, several at once."""
-        return next((error for error in self.several(_index_error, checkpoint.segments) if error is not None), None)
+        return next((error for error in self.map(_index_error, checkpoint.segments) if error is not None), None)
 
     def refuse(self, transaction: Transaction, why: str) -> Transaction:
         """``CorruptionError`` for a transaction that is not the one that others refer to."""

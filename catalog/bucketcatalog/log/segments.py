@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from .. import clock, limits
-from ..cache import Recent
+from ..cache import LruCache
 from ..errors import MissingObject, ObjectNotFound
 from ..format.blocks import BlockClass, EncodedBlock, decode_block
 from ..format.losses import Losses
@@ -32,7 +32,7 @@ from ..model.keys import EVERYTHING, KeyRange
 from ..model.paths import segment as segment_path
 from ..model.tables import Table
 from ..store.base import Store
-from ..store.retry import for_seconds, put_persistently
+from ..store.retry import for_seconds, put_retrying
 
 Filters = dict[tuple[str, BlockClass], KeyFilter]
 _KEPT_BYTES = 64 << 20
@@ -82,8 +82,8 @@ class Blocks:
     def __init__(self, store: Store, losses: Losses | None = None) -> None:
         self.store = store
         self.losses = losses
-        self._kept: Recent[tuple[str, int, frozenset[str] | None], SortedFacts] = Recent(_KEPT_BYTES, _size)
-        self._sealed: Recent[tuple[str, int], bytes] = Recent(_KEPT_SEALED_BYTES, len)
+        self._kept: LruCache[tuple[str, int, frozenset[str] | None], SortedFacts] = LruCache(_KEPT_BYTES, _size)
+        self._sealed: LruCache[tuple[str, int], bytes] = LruCache(_KEPT_SEALED_BYTES, len)
 
     def __reduce__(self) -> tuple[type[Blocks], tuple[Store, Losses | None]]:
         return Blocks, (self.store, self.losses)
@@ -185,6 +185,6 @@ class SegmentWriter:
             )
             is_over = for_seconds(limits.PATIENCE_SECONDS)
             name = paths.segment(self._writer, self._database, uuid)
-            put_persistently(self._store, name, data, lambda: self._stopped() or is_over())
+            put_retrying(self._store, name, data, lambda: self._stopped() or is_over())
             self.written.append(reference)
         self._builder, self._tables = SegmentBuilder(), {}

@@ -27,7 +27,7 @@ from ..limits import Limits
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..model.names import COMPACTOR_PREFIX
-from ..store.retry import for_seconds, put_persistently
+from ..store.retry import for_seconds, put_retrying
 from .discovery import horizon_of
 from .files import LogFiles
 
@@ -237,7 +237,7 @@ class Timeline:
         why = "no time was left to try"
         if self._now() <= deadline:
             try:
-                put_persistently(self.files.store, name, data, lambda: self.closed or self._now() > deadline)
+                put_retrying(self.files.store, name, data, lambda: self.closed or self._now() > deadline)
             except OutcomeUnknown as error:
                 why = error.message
             except StoreError:

@@ -48,7 +48,7 @@ from ..model.times import Time
 from ..query.database import Database, has_timeline
 from ..state.contents import Contents
 from ..store.base import Store
-from ..store.retry import for_seconds, put_persistently
+from ..store.retry import for_seconds, put_retrying
 from ..write.commit import Commit
 from ..write.tags import given
 from ..write.writer import Writer
@@ -138,7 +138,7 @@ def _lost_segments(files: LogFiles, view: View) -> dict[bytes, str]:
     """
     heads, tail = list(view.cut.refs()), {t.ref for t in view.tail}
     try:
-        found = files.several(lambda files, ref: _unread_of(files, ref, is_covered=ref not in tail), heads)
+        found = files.map(lambda files, ref: _unread_of(files, ref, is_covered=ref not in tail), heads)
     except MissingObject:
         if view.horizon is None or all(head.revision >= view.horizon.floor(writer) for writer, head in heads):
             raise
@@ -221,7 +221,7 @@ class _Target:
 
     def put(self, name: str, data: bytes) -> None:
         """Put a file; a lost response is met with the same bytes again."""
-        put_persistently(self.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
+        put_retrying(self.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
 
     def mark(self, link: CheckpointLink) -> None:
         """Put the marker of the checkpoint, which makes opening the clone cheap."""
@@ -250,7 +250,7 @@ class _Clone:
         for segment in named:
             self._copy_segment(segment)
         self._publish(link, floors_of(checkpoint, {}))
-        self._files.several(self._copy, heads)
+        self._files.map(self._copy, heads)
         self._place.put(paths.checkpoint(link.writer, self._files.database, link.head), data)
         self._place.mark(link)
         return replace(

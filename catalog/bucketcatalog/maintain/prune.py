@@ -28,15 +28,15 @@ from ..log.view import View
 from ..model.cuts import Cut
 from ..model.names import is_data_writer
 from ..query.database import Database
-from ..store.retry import for_seconds, persistently
+from ..store.retry import for_seconds, retry
 from ..write.writer import Writer
 from .retention import (
     Keeper,
-    Kind,
     Prunable,
     Retention,
     Staying,
-    Stored,
+    StoredFiles,
+    StoredKind,
     Verdict,
     all_staying,
     chosen_horizon,
@@ -130,7 +130,7 @@ class Pruning:
             return told  # by this one nothing goes any more, and the next one needs it for nothing
         is_due = self._is_due(horizon)  # asked first: what others have published until then, made of what goes, is listed
         kept = self._keep_tags(view, horizon.checkpoint) if is_due else ()
-        stored = Stored.listed(self._files)
+        stored = StoredFiles.listed(self._files)
         verdict = self._judged(stored, view, horizon.checkpoint)
         told = replace(told, kept=verdict.staying)
         if not is_due:
@@ -141,11 +141,11 @@ class Pruning:
 
     def _advance(self, result: PruneResult) -> PruneResult:
         """Publish the next horizon that the policy allows, if there is one; with no grace period also delete."""
-        stored, view = Stored.listed(self._files), self._database.view()
+        stored, view = StoredFiles.listed(self._files), self._database.view()
         choice = self._choose(stored, view)
         result = replace(result, needs_checkpoint=choice.needs_checkpoint)
         if choice.needs_checkpoint and self._writer is not None and self._writer.checkpoint(scope="all") is not None:
-            stored, view = Stored.listed(self._files), self._database.view()
+            stored, view = StoredFiles.listed(self._files), self._database.view()
             choice = self._choose(stored, view)
         chosen = choice.horizon
         if chosen is None:
@@ -166,7 +166,7 @@ class Pruning:
         assert view.horizon is not None
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
 
-    def _choose(self, stored: Stored, view: View) -> _Choice:
+    def _choose(self, stored: StoredFiles, view: View) -> _Choice:
         """The next horizon, if there is one. None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its
         segments are damaged.
         """
@@ -186,7 +186,7 @@ class Pruning:
         keeper = Keeper.AGE if any(may_go) else Keeper.KEEP if any(later) else Keeper.CHECKPOINT
         return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
 
-    def _judged(self, stored: Stored, view: View, horizon: Checkpoint) -> Verdict:
+    def _judged(self, stored: StoredFiles, view: View, horizon: Checkpoint) -> Verdict:
         return judged(stored, view, horizon, now=self._now(), grace=self._policy.grace)
 
     def _is_due(self, horizon: Horizon) -> bool:
@@ -234,21 +234,21 @@ class Pruning:
         """Delete the files, those of one kind before those of the next; of each timeline one transaction after the other."""
         if self._writer is None:
             return
-        for kind in Kind:
+        for kind in StoredKind:
             of_kind = [file for file in going if file.kind is kind]
             batches = [[file for file in of_kind if file.writer == w] for w in dict.fromkeys(file.writer for file in of_kind)]
-            if kind is not Kind.TRANSACTION:
+            if kind is not StoredKind.TRANSACTION:
                 batches = [[file] for file in of_kind]
-            self._files.several(self._delete_in_turn, batches)
+            self._files.map(self._delete_in_turn, batches)
 
     def _delete_in_turn(self, files: LogFiles, batch: list[Prunable]) -> None:
         for file in batch:
-            persistently(partial(files.store.delete, file.name), for_seconds(limits.PATIENCE_SECONDS))
+            retry(partial(files.store.delete, file.name), for_seconds(limits.PATIENCE_SECONDS))
             self._deleted += 1
             self._tell(self._deleted)
 
 
-def _by_policy(kept: tuple[Staying, ...], keeper: Keeper, stored: Stored, horizon: Horizon | None) -> tuple[Staying, ...]:
+def _by_policy(kept: tuple[Staying, ...], keeper: Keeper, stored: StoredFiles, horizon: Horizon | None) -> tuple[Staying, ...]:
     """What keeps the files where nothing later can be the horizon: what is newer is kept by that."""
     if horizon is None:
         return all_staying(stored, keeper)
@@ -262,18 +262,18 @@ def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:
     return by_writers or any(t.events for t in view.tail)
 
 
-def _in_turn(going: tuple[Prunable, ...], stored: Stored, horizon: Horizon) -> Iterator[Prunable]:
+def _in_turn(going: tuple[Prunable, ...], stored: StoredFiles, horizon: Horizon) -> Iterator[Prunable]:
     """Those that may go now. That deletion has begun is told by the first transactions: where they would stay, all of the timeline does."""
     there = {(writer, head) for writer in stored.timelines for head, _ in stored.transactions(writer)}
     gone = {(file.writer, file.head) for file in going}
     first = set(horizon.boundary.first.refs())
     staying = {writer for writer, head in (first & there) - gone} - {writer for writer, head in first - there}
-    return (file for file in going if file.kind is not Kind.TRANSACTION or file.writer not in staying)
+    return (file for file in going if file.kind is not StoredKind.TRANSACTION or file.writer not in staying)
 
 
 def _first(going: tuple[Prunable, ...]) -> Cut:
     """For each timeline the transactions with the lowest revision that go."""
-    heads = [(file.writer, file.head) for file in going if file.kind is Kind.TRANSACTION and file.head is not None]
+    heads = [(file.writer, file.head) for file in going if file.kind is StoredKind.TRANSACTION and file.head is not None]
     lowest: dict[str, int] = {}
     for writer, head in heads:
         lowest[writer] = min(head.revision, lowest.get(writer, head.revision))

@@ -76,7 +76,7 @@ def _time(checkpoint: Checkpoint) -> int:
 _NEVER = 1 << 62
 
 
-class Kind(Enum):
+class StoredKind(Enum):
     """The kinds of files, in the order in which they go: each before what it leads to or is made from."""
 
     MARKER = "marker"
@@ -124,7 +124,7 @@ class Prunable:
     """A file that goes: its name, its size, and why. ``writer`` and ``head`` are those of a file on a timeline."""
 
     name: str
-    kind: Kind
+    kind: StoredKind
     bytes: int
     why: str
     writer: str = ""
@@ -152,7 +152,7 @@ _Fate = Prunable | Staying
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFiles:
     """What a database has in the store, listed once, timelines from their beginning."""
 
     files: LogFiles
@@ -161,11 +161,11 @@ class Stored:
     markers: dict[str, dict[Head, ObjectInfo]] = field(default_factory=dict)
 
     @classmethod
-    def listed(cls, files: LogFiles) -> Stored:
+    def listed(cls, files: LogFiles) -> StoredFiles:
         """What is there now."""
         writers = files.writers()
         found = cls(files)
-        every = zip(writers, files.several(_list_writer, writers), strict=True)
+        every = zip(writers, files.map(_list_writer, writers), strict=True)
         for writer, (timeline, segments, markers) in every:
             found.timelines[writer], found.segments[writer], found.markers[writer] = timeline, segments, markers
         return found
@@ -186,7 +186,7 @@ class Stored:
             for file, info in timeline
             if not file.is_transaction
         ]
-        read = self.files.several(lambda files, place: self._read(files, place[0], place[1]), places)
+        read = self.files.map(lambda files, place: self._read(files, place[0], place[1]), places)
         found = zip(places, read, strict=True)
         return {Ref(writer, head): (checkpoint, info) for (writer, head, info), checkpoint in found if checkpoint is not None}
 
@@ -215,7 +215,7 @@ def _list_writer(
     return timeline, segments, {file.head: info for file, info in found if file is not None}
 
 
-def judged(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
+def judged(stored: StoredFiles, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
     """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
     before = now - max(grace, limits.UNFINISHED_PUT_AGE)
     covered = Covered(stored.files, [horizon], view.horizon)
@@ -228,7 +228,7 @@ def judged(stored: Stored, view: View, horizon: Checkpoint, *, now: int, grace: 
     return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
 
 
-def all_staying(stored: Stored, keeper: Keeper) -> tuple[Staying, ...]:
+def all_staying(stored: StoredFiles, keeper: Keeper) -> tuple[Staying, ...]:
     """What is said where one keeper keeps every file, for nothing can be the horizon."""
     timelines = [info for files in stored.timelines.values() for _, info in files]
     segments = [info for files in stored.segments.values() for _, info in files]
@@ -250,7 +250,7 @@ _Keepers = Mapping[Ref, Keeper | None]
 """What keeps each checkpoint; None where it goes."""
 
 
-def _keeper(stored: Stored, view: View, covered: Covered, key: Ref, before: int) -> Keeper | None:
+def _keeper(stored: StoredFiles, view: View, covered: Covered, key: Ref, before: int) -> Keeper | None:
     """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
     checkpoint, info = stored.checkpoints[key]
     if checkpoint.uuid == covered.checkpoints[0].uuid:
@@ -267,17 +267,17 @@ def _keeper(stored: Stored, view: View, covered: Covered, key: Ref, before: int)
     return Keeper.GRACE if max(placed, free) > before else None
 
 
-def _checkpoints(stored: Stored, keepers: _Keepers) -> Iterator[_Fate]:
+def _checkpoints(stored: StoredFiles, keepers: _Keepers) -> Iterator[_Fate]:
     """Markers, and the checkpoints that they lead to."""
     for writer, markers in stored.markers.items():
         for head, info in markers.items():
             keeper = keepers.get(Ref(writer, head), Keeper.UNREADABLE)
             why = "leads to a checkpoint that goes"
-            yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.MARKER, info.size, why)
+            yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.MARKER, info.size, why)
     for key, (_, info) in stored.checkpoints.items():
         keeper = keepers[key]
         why = "no tag names its version any more" if stored.is_kept(*key) else "older than the horizon"
-        yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, Kind.CHECKPOINT, info.size, why)
+        yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.CHECKPOINT, info.size, why)
 
 
 def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
@@ -291,7 +291,7 @@ def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
     return since
 
 
-def _transactions(stored: Stored, view: View, covered: Covered) -> Iterator[_Fate]:
+def _transactions(stored: StoredFiles, view: View, covered: Covered) -> Iterator[_Fate]:
     """The covered transactions before the floors, in order of revision; heads stay, for they tell the next revision and what it follows."""
     horizon = covered.checkpoints[0]
     floors = floors_of(horizon, view.horizon.boundary.floors if view.horizon is not None else {})
@@ -303,12 +303,12 @@ def _transactions(stored: Stored, view: View, covered: Covered) -> Iterator[_Fat
                 keeper = Keeper.NEWER
             if head.revision < floor and head not in heads and covered.holds(writer, head):
                 why = "covered by the checkpoint of the horizon"
-                yield Prunable(info.name, Kind.TRANSACTION, info.size, why, writer, head)
+                yield Prunable(info.name, StoredKind.TRANSACTION, info.size, why, writer, head)
             else:
                 yield Staying(keeper, 1, info.size)
 
 
-def _segments(stored: Stored, keepers: _Keepers, going: Collection[str], before: int) -> Iterator[_Fate]:
+def _segments(stored: StoredFiles, keepers: _Keepers, going: Collection[str], before: int) -> Iterator[_Fate]:
     """The segments that nothing refers to: those of checkpoints that go, and those that were left behind long ago."""
     kept_by: dict[bytes, Keeper] = {}
     freed: set[bytes] = set()
@@ -324,7 +324,7 @@ def _segments(stored: Stored, keepers: _Keepers, going: Collection[str], before:
             if uuid in kept_by:
                 yield Staying(kept_by[uuid], 1, info.size)
             elif uuid in freed:
-                yield Prunable(info.name, Kind.SEGMENT, info.size, "no remaining checkpoint refers to it")
+                yield Prunable(info.name, StoredKind.SEGMENT, info.size, "no remaining checkpoint refers to it")
             elif info.modified_us >= before:
                 yield Staying(Keeper.GRACE, 1, info.size)
             else:
@@ -338,10 +338,10 @@ def _segments(stored: Stored, keepers: _Keepers, going: Collection[str], before:
                 if is_events and named and uuid in named:
                     yield Staying(Keeper.NEWER, 1, info.size)
                 else:
-                    yield Prunable(info.name, Kind.SEGMENT, info.size, "nothing refers to it")
+                    yield Prunable(info.name, StoredKind.SEGMENT, info.size, "nothing refers to it")
 
 
-def _named_by_transactions(stored: Stored, writer: str, going: Collection[str]) -> set[bytes]:
+def _named_by_transactions(stored: StoredFiles, writer: str, going: Collection[str]) -> set[bytes]:
     """The segments whose rows are events of the writer's transactions that stay."""
     refs = [Ref(writer, head) for head, info in stored.transactions(writer) if info.name not in going]
     found: set[bytes] = set()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOption
 from ..format.transactions import Transaction
-from ..log.ancestry import between
+from ..log.ancestry import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
@@ -25,7 +25,7 @@ from ..model.facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind,
 from ..model.keys import KeyRange, encode_keys
 from ..model.render import output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
-from ..state.contents import TableBase
+from ..state.contents import TableState
 from ..state.fold import Mask
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
@@ -136,7 +136,7 @@ def _concerns(transaction: Transaction, table: str) -> bool:
 
 def changes_between(start: Snapshot, end: Snapshot, name: str) -> Changes:
     """Every event of a table in the cut of ``end`` and not in that of ``start``; ``InvalidOption`` where the end is the earlier one."""
-    transactions = without_voided(between(end.files, start.view, end.cut), end.view.voids)
+    transactions = without_voided(transactions_between(end.files, start.view, end.cut), end.view.voids)
     found = Changes(end.files.store, changed_table(end, name), list(transactions))
     _refuse_reversed(found, start.cut, end.cut)
     return found
@@ -277,7 +277,7 @@ def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
     return {(p.name, p.offset) for piece in plan for p in (*piece.live, *piece.rest, *piece.over, *events)}
 
 
-def _live(base: TableBase, plan: Sequence[Slice]) -> Facts:
+def _live(base: TableState, plan: Sequence[Slice]) -> Facts:
     pieces = [read_slice(base.blocks, base.table, piece, Part.LIVE) for piece in plan]
     return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
 

@@ -19,7 +19,7 @@ from ..errors import CatalogNotFound, CatalogWarning, CorruptionError, DatabaseN
 from ..format.definitions import core_tables, tables_of
 from ..format.evolution import merge
 from ..format.records import Void
-from ..log.discovery import Known, look
+from ..log.discovery import LastLook, look
 from ..log.files import LogFiles
 from ..log.salvage import salvaged
 from ..log.versions import Version, find_view
@@ -43,7 +43,7 @@ class Database:
         self.seen = Cut()
         self.voids: dict[Ref, Void] = {}
         self._registered = registered
-        self._known = Known()
+        self._known = LastLook()
         self._looks = self._newest_look = self._reads = self._observed = 0
         self._found: dict[str, Table] = {}
         self._adding = threading.Lock()
@@ -64,7 +64,7 @@ class Database:
             files, view = salvaged(
                 files.store,
                 self.name,
-                lambda files: find_view(files, lambda: look(files, Known())[0], timestamp, version),
+                lambda files: find_view(files, lambda: look(files, LastLook())[0], timestamp, version),
             )
             self.remember(view.cut)
         elif timestamp is None and version is None:

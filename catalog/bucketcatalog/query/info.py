@@ -167,7 +167,7 @@ def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:
         except (CorruptionError, UnsupportedFormat):
             return None
 
-    found = snapshot.files.several(read, KeptCheckpoints.listed(snapshot.files).refs)
+    found = snapshot.files.map(read, KeptCheckpoints.listed(snapshot.files).refs)
     return [checkpoint for checkpoint in found if checkpoint is not None]
 
 

@@ -21,7 +21,7 @@ from ..model.keys import KeyRange, after_prefix, lower_bound, prefix_range
 from ..model.render import output_schema, render
 from ..model.tables import DataType
 from ..state.conditions import raw_text, stored_condition
-from ..state.contents import TableBase
+from ..state.contents import TableState
 from ..state.plan import Part
 from ..state.read import read_slice
 
@@ -41,7 +41,7 @@ class Page:
 
 
 def list_page(
-    base: TableBase, leading: Mapping[str, Any], prefix: str, delimiter: str | None, marker: str | bytes | None, limit: int
+    base: TableState, leading: Mapping[str, Any], prefix: str, delimiter: str | None, marker: str | bytes | None, limit: int
 ) -> Page:
     """One page; see ``Snapshot.list``."""
     table = base.table
@@ -136,7 +136,7 @@ class _Collector:
         return self.full and self.last is not None
 
 
-def _collect(base: TableBase, keys: KeyRange, start: bytes, collector: _Collector) -> Iterator[pa.Table]:
+def _collect(base: TableState, keys: KeyRange, start: bytes, collector: _Collector) -> Iterator[pa.Table]:
     """The rows of the page from the slices of a range, until it is full; what lies in a group that was taken is passed over."""
     table = base.table
     after = b""

@@ -261,7 +261,7 @@ def _checkpoints(contents: Contents) -> pa.Table:
 def _segments(contents: Contents) -> pa.Table:
     stored = list(stored_checkpoints(contents))
     references = list({segment.uuid: segment for c in stored for segment in c.segments}.values())
-    lengths = {s.uuid: found for s, found in zip(references, contents.files.several(_lengths, references), strict=True)}
+    lengths = {s.uuid: found for s, found in zip(references, contents.files.map(_lengths, references), strict=True)}
     rows = [
         {
             "checkpoint": paths.uuid_text(c.uuid),

@@ -19,7 +19,7 @@ from ..model.render import output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
 from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
-from ..state.contents import TableBase
+from ..state.contents import TableState
 from ..state.orders import Narrowed, narrowed_to
 from ..state.plan import Part, Slice
 from ..state.read import places_read, read_pieces
@@ -98,7 +98,7 @@ class ShareTask:
 class Scan:
     """A read of one table at a snapshot's cut. Nothing is read before a ``to_`` method is called."""
 
-    def __init__(self, base: TableBase, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
+    def __init__(self, base: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
         self._base = base
         everything = output_schema(base.table, tombstones=tombstones, columns=None)
         columns_there = output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *_REQUESTABLE])

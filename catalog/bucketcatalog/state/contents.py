@@ -38,7 +38,7 @@ Stored = tuple[SegmentReference, Run]
 """A part of a run, and the segment that it lies in."""
 
 
-class TableBase:
+class TableState:
     """The blocks and the tail of one table; ``runs`` are those of each checkpoint, of rows and beside them."""
 
     def __init__(
@@ -58,10 +58,10 @@ class TableBase:
         self._indexes = indexes
         self._tail = tail
 
-    def above(self, level: int) -> TableBase:
+    def above(self, level: int) -> TableState:
         """The same without the runs below a level: what is new over them."""
         runs = [[stored for stored in each if stored[1].level >= level] for each in self._runs]
-        return TableBase(self.blocks, self.table, runs, self._indexes, self._tail, self.events)
+        return TableState(self.blocks, self.table, runs, self._indexes, self._tail, self.events)
 
     @cached_property
     def tail(self) -> SortedFacts | None:
@@ -188,7 +188,7 @@ class Contents:
         self._definitions = definitions
         self._blocks = Blocks(files.store, files.losses)
         self._indexes = IndexCache(files.store, files.database, files.losses)
-        self._bases: dict[str, TableBase] = {}
+        self._bases: dict[str, TableState] = {}
 
     @property
     def database(self) -> str:
@@ -228,14 +228,14 @@ class Contents:
             next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
         )
 
-    def base(self, name: str) -> TableBase:
+    def base(self, name: str) -> TableState:
         """The blocks and the tail of a table."""
         if name not in self._bases:
             table = self.table(name)
             tail = inline_facts(self._actions.get(name, []), table, self.files.losses)
             events = self._events.get(name, ())
             stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
-            self._bases[name] = TableBase(self._blocks, table, stored, self._indexes, tail, events)
+            self._bases[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
         return self._bases[name]
 
     @cached_property

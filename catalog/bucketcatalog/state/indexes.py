@@ -12,7 +12,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..cache import Recent
+from ..cache import LruCache
 from ..errors import CorruptionError, UnsupportedFormat
 from ..format.blocks import BlockClass
 from ..format.losses import Losses
@@ -39,7 +39,7 @@ class IndexCache:
         self._store = store
         self._database = database
         self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
-        self._filters: Recent[bytes, Filters] = Recent(_KEPT_FILTER_BYTES, _size)
+        self._filters: LruCache[bytes, Filters] = LruCache(_KEPT_FILTER_BYTES, _size)
 
     def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
         """The blocks of a table and class in a segment."""

@@ -28,7 +28,7 @@ from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table
 from ..parallel import in_order
 from .conditions import Between, Stored, Where, key_ranges
-from .contents import TableBase
+from .contents import TableState
 from .indexes import StoredRun, holds_one
 from .plan import Part, Slice, for_keys
 from .read import ending_keys, places_read
@@ -141,7 +141,7 @@ class Narrowed:
     worth: bool
 
 
-def narrowed_to(base: TableBase, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
+def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
     """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
     What is read to know it are the blocks of the order that can hold such tombstones, and those that lie over the lowest level.
@@ -175,7 +175,7 @@ class _Question:
     of: dict[BlockPlace, None]
 
 
-def _question(base: TableBase, order: SecondaryOrder, where: Where, stored: Stored) -> _Question | None:
+def _question(base: TableState, order: SecondaryOrder, where: Where, stored: Stored) -> _Question | None:
     """What to read of an order; None where it is not kept, not of all tombstones, or does not begin with what is asked."""
     if not can_be_kept(base.table, order):
         return None
@@ -188,21 +188,21 @@ def _question(base: TableBase, order: SecondaryOrder, where: Where, stored: Stor
     return _Question(order, spanning, places, _distinct(place for run in runs for place in run.places))
 
 
-def kept(base: TableBase, order: SecondaryOrder) -> list[StoredRun] | None:
+def kept(base: TableState, order: SecondaryOrder) -> list[StoredRun] | None:
     """The sorted runs of an order; None where it is not kept, or not of all tombstones of the lowest level."""
     runs = base.beside(Purpose.ORDER, run_name(base.table, order))
     usable = base.blocks.losses is None and base.checkpoints == 1
     return runs if usable and sum(_rows(run.places) for run in runs) == base.lowest_rows(TOMBSTONES) else None
 
 
-def plan_ended(base: TableBase, until: int) -> list[Slice]:
+def plan_ended(base: TableState, until: int) -> list[Slice]:
     """The slices in which versions can have ended at or before a commit time."""
     plan, condition = base.plan(), {END_TIME.name: Between(high=until)}
     found = narrowed_to(base, plan, condition, condition)
     return plan if found is None else found.slices
 
 
-def differs(base: TableBase, order: SecondaryOrder) -> bool:
+def differs(base: TableState, order: SecondaryOrder) -> bool:
     """Whether what is kept of an order is not what the tombstones of the lowest level make; reads both, a block after the other."""
     runs = base.beside(Purpose.ORDER, run_name(base.table, order))
     if not runs:
@@ -222,7 +222,7 @@ def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
     return rows, total % (1 << 64)
 
 
-def _narrowed(base: TableBase, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
+def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
     """The plan for the keys that the order and what lies over the lowest level give."""
     shape = shape_of(base.table, asked.order)
     over = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
@@ -249,7 +249,7 @@ def _narrowed(base: TableBase, plan: list[Slice], asked: _Question, before: int 
     )
 
 
-def _keys_of(base: TableBase, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
+def _keys_of(base: TableState, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
     """The keys of tombstones that a block of an order names within a range."""
     return one_chunk(encode_keys(base.table, read_block(base.blocks.store, place, shape, keys=within).rows))
 

@@ -25,7 +25,7 @@ _FEW = 64
 
 
 @dataclass(frozen=True)
-class Over:
+class Overlay:
     """What lies over a base, told apart: ``keys`` are those of all of it, sorted, as the table ``by`` gives them.
 
     ``told`` are the rows of keys that need no base to be known, ``rest`` the facts that have to be folded with the base's of their keys.
@@ -37,20 +37,20 @@ class Over:
     rest: SortedFacts
 
 
-def told_apart(over: SortedFacts, by: Table, part: Part, newest: int) -> Over:
+def split(over: SortedFacts, by: Table, part: Part, newest: int) -> Overlay:
     """What lies over a base of which no stamp has a commit time later than ``newest``; its keys are those that ``by`` gives.
 
     Where only PUTs and blind DELETEs lie over a key, all later than the base, the last of them tells what is live.
     """
     if part is not Part.LIVE or not len(over):
-        return Over(by, over.keys, over.filter(np.zeros(len(over), dtype=bool)), over)
+        return Overlay(by, over.keys, over.filter(np.zeros(len(over), dtype=bool)), over)
     first = np.ones(len(over), dtype=bool)
     first[1:] = np.asarray(pc.not_equal(over.keys[1:], over.keys[:-1]))
     later, last = _later(over.facts, newest), first
     if not first.all():
         last, sure = _last(over.facts, first)
         later = np.logical_and.reduceat(later, np.flatnonzero(first))[np.cumsum(first) - 1] & sure
-    return Over(by, over.keys, over.filter(later & last & _mask(over.facts, part)), over.filter(~later))
+    return Overlay(by, over.keys, over.filter(later & last & _mask(over.facts, part)), over.filter(~later))
 
 
 def _last(facts: Facts, first: Mask) -> tuple[Mask, Mask]:
@@ -78,7 +78,7 @@ def _later(facts: Facts, newest: int) -> Mask:
     return stamped & later
 
 
-def merged(base: Facts, over: Over | None, table: Table, part: Part) -> Facts:
+def apply(base: Facts, over: Overlay | None, table: Table, part: Part) -> Facts:
     """The rows of ``part`` of the base, which is folded and in order, and of what lies over it."""
     if over is None:
         return _pick(base, part)
@@ -106,7 +106,7 @@ def _replaced(base: Facts, joined: Facts, touched: Mask, table: Table) -> Facts:
     return Facts(joined.transactions, pa.table(rows))
 
 
-def _folded(base: Facts, keys: pa.Array, touched: Mask, over: Over, table: Table, part: Part) -> SortedFacts:
+def _folded(base: Facts, keys: pa.Array, touched: Mask, over: Overlay, table: Table, part: Part) -> SortedFacts:
     """The rows of ``part`` of the keys that something lies over."""
     if not len(over.rest):
         return over.told

@@ -27,7 +27,7 @@ from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from ..model.tables import Table
-from .overlay import Over, merged, told_apart
+from .overlay import Overlay, apply, split
 from .plan import Part, Slice, narrowed
 from .tail import read_events
 
@@ -92,15 +92,15 @@ def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Col
         apart = replace(apart, told=_selected(apart.told, plain))
         needed = plain  # what is not folded needs no stamps
     base = _in_order(list(_read(blocks, table, piece, places, needed)), places, table)
-    yield merged(base, apart, table, part)
+    yield apply(base, apart, table, part)
 
 
-def _apart(over: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Over:
+def _apart(over: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
     """What lies over these blocks, by as much of the key as tells their rows apart: often a slice is of one owner and bucket."""
     first = min([over.keys[0].as_py(), *(place.header.first_key for place in places)])
     last = max([over.keys[-1].as_py(), *(place.header.last_key for place in places)])
     by = without_leading(table, shared_columns(table, first, last))
-    return told_apart(over.keyed(by), by, part, max((place.header.newest for place in places), default=-1))
+    return split(over.keyed(by), by, part, max((place.header.newest for place in places), default=-1))
 
 
 def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFacts:

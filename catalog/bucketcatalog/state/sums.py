@@ -29,7 +29,7 @@ from ..model.facts import NO_TRANSACTIONS, Facts
 from ..model.keys import encode_keys
 from ..model.render import surface_array
 from ..model.tables import Column, DataType, Sum, Table
-from .contents import TableBase
+from .contents import TableState
 from .plan import Part, Slice, for_keys
 from .read import read_slice, touched_keys
 
@@ -48,7 +48,7 @@ _VALUE = Column(536_870_911, "value", DataType.INT64)
 _REGROUPED = 1 << 18
 
 
-def sums_of(base: TableBase) -> pa.Table:
+def sums_of(base: TableState) -> pa.Table:
     """The table's declared sums over its live rows, with the columns of ``SUMS``: a row for each group that has any, in order."""
     kept = _from_kept(base)
     found = {total: kept.get(total) or _Summing(base.table, total) for total in base.table.sums}
@@ -60,12 +60,12 @@ def sums_of(base: TableBase) -> pa.Table:
     return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
 
 
-def kept_totals(base: TableBase) -> dict[str | None, int]:
+def kept_totals(base: TableState) -> dict[str | None, int]:
     """What the declared sums that are kept beside the rows add up to, by the column that they sum; None has how many rows there are."""
     return {total.column: exact_sum(each.sums()[_VALUE.field_name]) for total, each in _from_kept(base).items()}
 
 
-def _from_kept(base: TableBase) -> dict[Sum, _Summing]:
+def _from_kept(base: TableState) -> dict[Sum, _Summing]:
     """Of the declared sums those that are kept beside the lowest level, with what lies over that."""
     kept = {total: rows for total in base.table.sums if (rows := _kept(base, total)) is not None}
     found = {total: _Summing(base.table, total) for total in kept}
@@ -148,7 +148,7 @@ def shape_of_blocks(table: Table, block_table: str) -> Table | None:
     return next((shape for shape in shapes if shape.name == block_table), None)
 
 
-def _kept(base: TableBase, total: Sum) -> pa.Table | None:
+def _kept(base: TableState, total: Sum) -> pa.Table | None:
     """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows.
 
     Who reads on past damage sums up the rows that can be read.
@@ -163,7 +163,7 @@ def _kept(base: TableBase, total: Sum) -> pa.Table | None:
     return pa.concat_tables([_whole(rows) for rows in parts])
 
 
-def differs(base: TableBase, total: Sum) -> bool:
+def differs(base: TableState, total: Sum) -> bool:
     """Whether what is kept of a sum is not what the live rows of the lowest level make; reads both, a block after the other."""
     if not can_be_kept(base.table, total) or not base.beside(Purpose.SUMS, run_name(base.table, total)):
         return False
@@ -178,7 +178,7 @@ def differs(base: TableBase, total: Sum) -> bool:
     return kept is None or not said.sums().sort_by(ordered).equals(made.sums().sort_by(ordered))
 
 
-def _differences(base: TableBase, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
+def _differences(base: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
     """What lies over the base makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
     columns = _columns(base.table, totals)
     for piece in (piece for piece in plan if not piece.settled):

@@ -26,7 +26,7 @@ _MOMENT = 2.0
 _log = logging.getLogger("bucketcatalog")
 
 
-def persistently(attempt: Callable[[], Result], gives_up: Callable[[], bool]) -> Result:
+def retry(attempt: Callable[[], Result], gives_up: Callable[[], bool]) -> Result:
     """The result of ``attempt``, tried again after each transient error until ``gives_up`` says so; none is begun after that.
 
     Raises the last error.
@@ -76,7 +76,7 @@ def for_seconds(seconds: float) -> Callable[[], bool]:
     return lambda: clock.monotonic() >= end
 
 
-def put_persistently(store: Store, name: str, data: bytes, gives_up: Callable[[], bool]) -> None:
+def put_retrying(store: Store, name: str, data: bytes, gives_up: Callable[[], bool]) -> None:
     """Put until it is certain that the object is there.
 
     Raises ``OutcomeUnknown`` where any of the puts may have been carried out, else what the last one met.
@@ -92,7 +92,7 @@ def put_persistently(store: Store, name: str, data: bytes, gives_up: Callable[[]
             raise
 
     try:
-        persistently(attempt, gives_up)
+        retry(attempt, gives_up)
     except StoreError:
         if doubtful is None:
             raise

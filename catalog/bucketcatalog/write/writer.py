@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self
 
-from ..checkpoint.merge import Alone, Workers
+from ..checkpoint.merge import Alone, MergeWorkers
 from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
 from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
@@ -29,7 +29,7 @@ from ..model.names import MAINTAINER_PREFIX
 from ..model.paths import uuid_bytes, uuid_text
 from ..model.times import Time
 from ..query.database import Database
-from ..store.retry import persistently
+from ..store.retry import retry
 from .commit import Commit, Committed, NoEvents, check_options
 from .draft import Draft
 from .tags import Decided, Tag, given, taken_back
@@ -85,7 +85,7 @@ class Writer:
             timeline = self._open_timeline()
             gives_up = timeline.patience()
             with self._ending_in_doubt(timeline):
-                done = persistently(lambda: self._already_done(timeline, commit), gives_up)
+                done = retry(lambda: self._already_done(timeline, commit), gives_up)
                 if done is None:
                     return self._publish(timeline, commit, gives_up)
                 is_repeated = commit.application is not None and commit.application.version == done.version
@@ -126,7 +126,7 @@ class Writer:
         undefined = [t for name, t in sorted(commit.events.tables.items()) if self._defined.get(name) != t.definition]
         after = max(seen.newest_commit_time, commit.events.named_after)
         timeline.pardon(self._database.voids)
-        commit_time = persistently(lambda: timeline.commit_time(after), gives_up)
+        commit_time = retry(lambda: timeline.commit_time(after), gives_up)
         timeline.refuse_stale(commit_time, commit.events.read_at)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         reads = others.changed_since(self._read)
@@ -156,7 +156,7 @@ class Writer:
         *,
         scope: Literal["own", "all"] = "own",
         full: bool = False,
-        workers: Workers | None = None,
+        workers: MergeWorkers | None = None,
         instead: Sequence[Checkpoint] = (),
     ) -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.

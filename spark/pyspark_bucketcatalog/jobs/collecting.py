@@ -44,8 +44,8 @@ from bucketcatalog.state.shares import Share
 from bucketcatalog.write.references import by_space
 from bucketcatalog.write.writer import Writer
 
-from .place import CatalogPlace
 from .executors import ended_shares, every_share, frame, on_executors, packed_rows, read_states
+from .place import CatalogPlace
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _PROBLEM = "_live", "_owns", "_needed", "_state", "_gone", "_problem"
@@ -58,7 +58,7 @@ _MOST_TASKS = 4_096
 
 @dataclass(frozen=True)
 class OnExecutors:
-    """Does the work of a collection on Spark's executors; see ``bucketcatalog.maintain.gc.collect.Workers``."""
+    """Does the work of a collection on Spark's executors; see ``bucketcatalog.maintain.gc.collect.GcWorkers``."""
 
     spark: SparkSession
     place: CatalogPlace

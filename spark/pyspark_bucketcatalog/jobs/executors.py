@@ -20,7 +20,7 @@ from bucketcatalog.log.segments import Blocks
 from bucketcatalog.maintain.gc.judge import FACT_NAMES
 from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.tables import Column
-from bucketcatalog.state.contents import TableBase
+from bucketcatalog.state.contents import TableState
 from bucketcatalog.state.orders import plan_ended
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.read import read_pieces
@@ -62,12 +62,12 @@ def read_states(share: Share, store: Store, columns: Iterable[Column]) -> Iterat
                 yield facts
 
 
-def every_share(base: TableBase, part: Part) -> list[Share]:
+def every_share(base: TableState, part: Part) -> list[Share]:
     """Shares of about equal weight that are all of a table, planned from indexes alone."""
     return shares(base.table, part, base.plan(only_live=part is Part.LIVE), MOST_ROWS)
 
 
-def ended_shares(base: TableBase, until: int) -> list[Share]:
+def ended_shares(base: TableState, until: int) -> list[Share]:
     """Shares with tombstones of a table: at least all that ended at or before a commit time."""
     return shares(base.table, Part.TOMBSTONES, plan_ended(base, until), MOST_ROWS)
 

@@ -14,7 +14,7 @@ from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOpti
 from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.maintain.gc.collect import Collected
 from bucketcatalog.maintain.gc.judge import Pins
-from bucketcatalog.state.contents import TableBase
+from bucketcatalog.state.contents import TableState
 from bucketcatalog.write.writer import Writer
 
 from ...kit.world import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows, version
@@ -413,7 +413,7 @@ def test_several_tombstones_of_one_datum_are_one_deletion(yard: Yard) -> None:
 def test_more_candidates_than_are_held_are_collected_in_parts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bucketcatalog.maintain.gc.collect.HELD", 10)
     monkeypatch.setattr("bucketcatalog.maintain.gc.collect.BATCH", 4)
-    monkeypatch.setitem(TableBase.plan.__kwdefaults__, "target", 16)
+    monkeypatch.setitem(TableState.plan.__kwdefaults__, "target", 16)
     dead(yard, *(f"{number:03}" for number in range(50)))
     assert yard.collected().deleted == 50 and not yard.data
     assert max(map(len, yard.asked)) <= 4

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, StoreUnavailable
-from bucketcatalog.maintain.gc.data import Deleting, Place, Template
+from bucketcatalog.maintain.gc.data import DataPlace, Deleting, Template
 from bucketcatalog.maintain.gc.orphans import Orphan
 from bucketcatalog.store.faults import Failing
 from bucketcatalog.store.memory import MemoryStore
@@ -63,7 +63,7 @@ def test_data_at_a_url_is_deleted_and_what_is_not_there_is_gone(tmp_path: Path) 
 
 def test_what_a_store_does_not_delete_is_left_for_the_next_run() -> None:
     store = Failing(MemoryStore(), at=1, error=StoreUnavailable("The store is away."), methods=("delete",))
-    place = Place(Template.parse(f"/x/{URL}"), "memory://elsewhere", given=store)
+    place = DataPlace(Template.parse(f"/x/{URL}"), "memory://elsewhere", given=store)
     batch = pa.table({"owner": ["o", "o", "o"], "bucket_id": ["b"] * 3, "id": ["1", "2", "3"]})
     told = Deleting(place).delete(batch)
     assert told.gone.tolist() == [True, False, True] and told.problems == ("The store is away.",)
@@ -75,19 +75,19 @@ def test_no_template_reaches_the_log_of_the_catalog(tmp_path: Path) -> None:
         tx.put("objects", obj("a"))
     logged = [str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.txn")]
     for root, names in ((tmp_path, logged), (tmp_path / "lake", [name.removeprefix("lake/") for name in logged])):
-        place = Place.open(f"{root}/{{path}}", None, catalog.store)
+        place = DataPlace.open(f"{root}/{{path}}", None, catalog.store)
         told = Deleting(place).delete(pa.table({"path": [*names, "lake/../lake/x", "", "other/x"]}))
         assert told.gone.tolist() == [False] * (len(names) + 2) + [root == tmp_path]
     assert len(list(tmp_path.rglob("*.txn"))) == 1
-    inside = Place.open(f"{tmp_path}/lake/w/default/data/{{path}}", None, catalog.store)
+    inside = DataPlace.open(f"{tmp_path}/lake/w/default/data/{{path}}", None, catalog.store)
     assert Deleting(inside).delete(pa.table({"path": ["p/x"]})).gone.all()
 
 
 def test_a_place_pickles_as_what_it_was_opened_with_and_shows_no_secret(tmp_path: Path) -> None:
-    place = Place.open(f"{tmp_path}/{URL}", None, MemoryStore())
+    place = DataPlace.open(f"{tmp_path}/{URL}", None, MemoryStore())
     assert place.store.url == str(tmp_path)
     assert pickle.loads(pickle.dumps(place)) == place
-    secret = Place.open(f"s3://data/{URL}", {"key": "a-key", "secret": "the-secret"}, MemoryStore())
+    secret = DataPlace.open(f"s3://data/{URL}", {"key": "a-key", "secret": "the-secret"}, MemoryStore())
     assert "the-secret" not in repr(Deleting(secret)) and pickle.loads(pickle.dumps(secret)).options["secret"] == "the-secret"
     assert secret.store.url == pickle.loads(pickle.dumps(secret)).store.url == "s3://data"
 

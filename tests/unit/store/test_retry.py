@@ -9,7 +9,7 @@ import pytest
 from bucketcatalog import clock
 from bucketcatalog.cli import run
 from bucketcatalog.errors import StoreUnreachable
-from bucketcatalog.store.retry import for_seconds, persistently
+from bucketcatalog.store.retry import for_seconds, retry
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ class Failing:
 
 
 def test_whoever_waits_longer_than_a_moment_is_told_so_once(caplog: pytest.LogCaptureFixture, time: list[float]) -> None:
-    assert persistently(Failing(time, 60.0), for_seconds(100.0)) == "there"
+    assert retry(Failing(time, 60.0), for_seconds(100.0)) == "there"
     assert [(r.name, r.levelno, r.getMessage()) for r in caplog.records] == [
         ("bucketcatalog", logging.WARNING, "Cannot read 'a': refused. Trying again.")
     ]
@@ -49,14 +49,14 @@ def test_whoever_waits_longer_than_a_moment_is_told_so_once(caplog: pytest.LogCa
 
 def test_a_short_wait_is_not_worth_a_word(caplog: pytest.LogCaptureFixture, time: list[float]) -> None:
     failing = Failing(time, 0.3)
-    assert persistently(failing, for_seconds(100.0)) == "there"
+    assert retry(failing, for_seconds(100.0)) == "there"
     assert failing.tries > 1 and not caplog.records
 
 
 def test_the_last_error_is_raised_once_the_time_is_over(time: list[float]) -> None:
     failing = Failing(time, 1e9)
     with pytest.raises(StoreUnreachable):
-        persistently(failing, for_seconds(20.0))
+        retry(failing, for_seconds(20.0))
     assert failing.tries > 3 and 20.0 <= time[0] < 27.0
 
 

@@ -16,7 +16,7 @@ from ...log.view import View
 from ...model.facts import Facts, Kind
 from ...model.render import output_schema, render
 from ...model.tables import Column, Table
-from ...state.contents import Contents, TableBase
+from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
 from ...write.references import ids, references, stored_column
@@ -58,7 +58,7 @@ class Rules:
         return owners.owns(facts, table) if owners is not None else np.zeros(len(facts), dtype=bool)
 
 
-def ended_states(base: TableBase, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
+def ended_states(base: TableState, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
     """Tombstones of a table, with these row columns: at least all that ended at or before a commit time."""
     yield from states(base, Part.TOMBSTONES, columns, plan_ended(base, until))
 

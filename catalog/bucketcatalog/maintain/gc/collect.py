@@ -50,7 +50,7 @@ from .judge import Mask
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DataBoundary:
     """The latest boundary that a look has shown: how far it reaches, and when it was published. Both 0 where there is none."""
 
     data: int = 0
@@ -134,10 +134,10 @@ Rows: TypeAlias = list[tuple[Table, pa.Table]]
 """Candidates of several tables of one space."""
 
 
-def known_boundary(view: View) -> Known:
+def known_boundary(view: View) -> DataBoundary:
     """The boundary that collection goes by: of all that the view knows the one that reaches farthest."""
     boundary = boundaries_of(view).data
-    return Known() if boundary is None else Known(boundary.data, boundary.stamp.commit_time)
+    return DataBoundary() if boundary is None else DataBoundary(boundary.data, boundary.stamp.commit_time)
 
 
 def limits_of(snapshot: Snapshot, grace: int, boundary: int) -> dict[str, int]:
@@ -152,7 +152,7 @@ def reach(snapshot: Snapshot, grace: int) -> int:
     return next_boundary(snapshot.view, shortest)
 
 
-class Workers(Protocol):
+class GcWorkers(Protocol):
     """Does the work of a run that grows with the tables: in this process, or on executors."""
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
@@ -164,7 +164,7 @@ class Workers(Protocol):
         ...
 
 
-def dry_run_of(snapshot: Snapshot, workers: Workers, grace: int) -> Collected:
+def dry_run_of(snapshot: Snapshot, workers: GcWorkers, grace: int) -> Collected:
     """What collection would do by the boundary that could be published now. No deleter is asked; what there is is taken to succeed."""
     known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
     rules = Rules.of(snapshot, limits_of(snapshot, grace, boundary))
@@ -172,7 +172,7 @@ def dry_run_of(snapshot: Snapshot, workers: Workers, grace: int) -> Collected:
     return workers.collect(snapshot, rules, None, begun)
 
 
-def collect(look: Callable[[], Snapshot], writer: Writer, workers: Workers, grace: int, *, force: bool) -> Collected:
+def collect(look: Callable[[], Snapshot], writer: Writer, workers: GcWorkers, grace: int, *, force: bool) -> Collected:
     """One run; see ``Collected``. ``force`` publishes a boundary and does not wait: for where nobody else reads or writes."""
     snapshot = look()
     known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
@@ -194,10 +194,10 @@ def collect(look: Callable[[], Snapshot], writer: Writer, workers: Workers, grac
     return done if force else replace(done, usable_from=known.usable_from if known.data else 0)
 
 
-def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> Known:
+def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> DataBoundary:
     """Publish how far collection will reach."""
     published = writer.bound(OPERATION, Boundary(data=boundary, settled=settled(snapshot.view)))
-    return Known(boundary, published.stamp.commit_time)
+    return DataBoundary(boundary, published.stamp.commit_time)
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,13 @@ class InProcess:
     deleter: Deleter | None = None
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
-        """See ``Workers``."""
+        """See ``GcWorkers``."""
         bases = [(snapshot.base(name), limit) for name, limit in limits.items()]
         counts = [waiting_in(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
-        """See ``Workers``."""
+        """See ``GcWorkers``."""
         deleter = self.deleter if writer is not None or self.deleter is None else Pretending(self.deleter)
         return _Run(snapshot, rules, writer, deleter, done).all()
 

@@ -89,7 +89,7 @@ def _encoded(text: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Place:
+class DataPlace:
     """A store with data in it, and how it is named there. No object of a catalog's log is ever data, wherever the place is.
 
     It pickles as what it was opened with, and shows none of that. ``given`` is the store itself, where nobody has to open it.
@@ -101,7 +101,7 @@ class Place:
     given: Store | None = None
 
     @classmethod
-    def given_by(cls, text: str | None, options: Mapping[str, Any] | None, catalog: Store) -> Place | None:
+    def given_by(cls, text: str | None, options: Mapping[str, Any] | None, catalog: Store) -> DataPlace | None:
         """The place that a template names, None without one; ``InvalidOption`` where it is none, or options are all that is given."""
         if text is None and options:
             raise InvalidOption(
@@ -111,7 +111,7 @@ class Place:
         return None if text is None else cls.open(text, options, catalog)
 
     @classmethod
-    def open(cls, text: str, options: Mapping[str, Any] | None, catalog: Store) -> Place:
+    def open(cls, text: str, options: Mapping[str, Any] | None, catalog: Store) -> DataPlace:
         """The place that a template names; ``InvalidOption`` where it is none."""
         template = Template.parse(text)
         open_store(template.root, options)  # an error says at once what is wrong
@@ -200,7 +200,7 @@ class Calling:
 class Deleting:
     """Deletes objects of a place, one request each."""
 
-    place: Place
+    place: DataPlace
 
     def delete(self, batch: pa.Table) -> Deletions:
         """Gone is what the store has deleted or has not."""
@@ -239,7 +239,7 @@ def deleter_for(deleter: Deleter | None, columns: Sequence[str]) -> Deleter | No
     return deleter
 
 
-def deleter_of(given: Callback | None, place: Place | None) -> Deleter | None:
+def deleter_of(given: Callback | None, place: DataPlace | None) -> Deleter | None:
     """The deleter that a user gave, as a callable or as a place; ``InvalidOption`` where it is both, or no callable."""
     if given is not None and place is not None:
         raise InvalidOption("Data is deleted by a deleter or at a URL, not by both.", next_step="Give one of them.")

@@ -32,7 +32,7 @@ from ...query.snapshot import Snapshot
 from ...state.plan import Part
 from ...store.base import ObjectInfo, Store, UnfinishedPut
 from .collect import known_boundary
-from .data import Place, Template
+from .data import DataPlace, Template
 from .judge import Mask, Pins
 from .parents import states
 
@@ -103,7 +103,7 @@ class Namer:
         return {table.name: self.template for table in tables if sorted(table.data_reference) == sorted(self.template.columns)}
 
 
-def namer_of(place: Place | None, files: LogFiles, snapshot: Snapshot) -> Namer:
+def namer_of(place: DataPlace | None, files: LogFiles, snapshot: Snapshot) -> Namer:
     """How data is named at a place, or below the writers' own folders; ``InvalidOption`` where no table could name anything there."""
     if place is None:
         prefixes = tuple(data_prefix(writer, files.database) for writer in files.writers())

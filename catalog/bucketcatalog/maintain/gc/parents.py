@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ...model.facts import Facts, Kind
 from ...model.tables import Column, DataType, Shape, Table
 from ...parallel import in_order
-from ...state.contents import Contents, TableBase
+from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
 from ...state.read import read_pieces
 from ...write.references import ids, stored_column
@@ -50,7 +50,7 @@ def external_column(table: Table) -> Column | None:
     return column if column is not None and column.type is DataType.BOOL and column.shape is Shape.ONE else None
 
 
-def states(base: TableBase, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
+def states(base: TableState, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
     """The state of a table, a slice after the other, with these row columns; what is held does not grow with the table.
 
     With a ``plan`` it is that of its slices alone.

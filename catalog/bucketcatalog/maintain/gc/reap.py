@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.ancestry import between
+from ...log.ancestry import transactions_between
 from ...model.events import EventKind
 from ...model.facts import Facts
 from ...model.render import output_schema, render
@@ -100,7 +100,7 @@ class _Ended:
         if self.seen.view.voids.keys() != before.view.voids.keys():
             self.ids = {name: parent_ids(self.seen, name, self.limit).ended for name in self.ids}
             return
-        new = between(self.seen.files, before.view, self.seen.cut)
+        new = transactions_between(self.seen.files, before.view, self.seen.cut)
         for name, known in self.ids.items():
             table = self.seen.table(name) if len(known) and new else None
             facts = every_event(self.seen.files.store, new, table) if table is not None else None

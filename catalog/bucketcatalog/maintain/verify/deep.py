@@ -35,7 +35,7 @@ from ...model.keys import KeyRange, encode_keys
 from ...model.tables import Table
 from ...parallel import in_order
 from ...state import orders, sums
-from ...state.contents import Contents, TableBase
+from ...state.contents import Contents, TableState
 from ...state.plan import Part
 from ...state.read import empty_rows, read_slice
 from .findings import Finding
@@ -158,7 +158,7 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
             yield Finding("DIFFERENT_STATE", name, f"Its {what} differ from what its transactions say.")
 
 
-def _beside(base: TableBase, name: str) -> Iterator[Finding]:
+def _beside(base: TableState, name: str) -> Iterator[Finding]:
     """What is kept beside the lowest level of a table and is not what its rows make."""
     table = base.table.name
     kept = [f"sum {total.name!r}" for total in base.table.sums if sums.differs(base, total)]
@@ -167,7 +167,7 @@ def _beside(base: TableBase, name: str) -> Iterator[Finding]:
         yield Finding("DIFFERENT_STATE", name, f"Its {what} of table {table} is not what the rows of its lowest level make.")
 
 
-def _differing(one: TableBase, other: TableBase) -> pa.Array:
+def _differing(one: TableState, other: TableState) -> pa.Array:
     """The keys of which two bases of a table say different things, range by range."""
     starts = sorted({b"", *(piece.keys.start for base in (one, other) for piece in base.plan())})
     ranges = [KeyRange(start, stop) for start, stop in zip(starts, [*starts[1:], None], strict=True)]
@@ -175,11 +175,11 @@ def _differing(one: TableBase, other: TableBase) -> pa.Array:
     return pa.concat_arrays(found)
 
 
-def _differing_within(one: TableBase, other: TableBase, keys: KeyRange) -> pa.Array:
+def _differing_within(one: TableState, other: TableState, keys: KeyRange) -> pa.Array:
     return differing_keys(_state(one, keys), _state(other, keys), one.table)
 
 
-def _state(base: TableBase, keys: KeyRange) -> Facts:
+def _state(base: TableState, keys: KeyRange) -> Facts:
     plan = base.plan([keys], target=sys.maxsize)
     pieces = [read_slice(base.blocks, base.table, piece, Part.EVERYTHING) for piece in plan]
     return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))

@@ -54,7 +54,7 @@ class Walk:
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong or worth knowing."""
         self._tell("names")
-        listed = self.files.several(inventory, self.files.writers())
+        listed = self.files.map(inventory, self.files.writers())
         self.found = {below.writer: below for below in listed}
         for below in listed:
             for name in below.strange:

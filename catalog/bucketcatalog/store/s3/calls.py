@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from ...errors import BucketCatalogError, OutcomeUnknown, StoreUnreachable
-from ..retry import for_seconds, persistently
+from ..retry import for_seconds, retry
 from ..secrets import Secrets
 from .client import Connection, connect
 from .clocks import StoreClock
@@ -71,7 +71,7 @@ class Calls:
 
     def repeated(self, doing: str, name: str, request: Request[Result]) -> Result:
         """What ``request`` gives, tried again for ``retry_timeout`` seconds where that may help; it must be one that can be repeated."""
-        return persistently(lambda: self.once(doing, name, request), for_seconds(self.options.retry_timeout))
+        return retry(lambda: self.once(doing, name, request), for_seconds(self.options.retry_timeout))
 
     def listed(self, doing: str, prefix: str, request: Request[dict[str, Any]], *next_by: str) -> dict[str, Any]:
         """A page of a listing, tried again as ``repeated`` does. One that is truncated has at least one of ``next_by``.

@@ -15,7 +15,7 @@ from ... import clock
 from ...errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
 from ..base import ObjectInfo, UnfinishedPut
 from ..object_names import check_name, check_prefix, check_range
-from ..retry import for_seconds, persistently
+from ..retry import for_seconds, retry
 from . import uploads
 from .calls import Calls
 from .credentials import redeemed, ticket_for
@@ -156,7 +156,7 @@ class S3Store:
     def now_us(self, below: str | None = None) -> int:
         """The store's time, from the ``Date`` of an answer at most 30 s old; a request for it where there is none. Nothing is put."""
         if not self._calls.clock.known and not self._asks_time() and below is not None:
-            persistently(self._learn_time, for_seconds(self._calls.options.retry_timeout))
+            retry(self._learn_time, for_seconds(self._calls.options.retry_timeout))
         return self._calls.clock.now_us()
 
     def _asks_time(self) -> bool:
