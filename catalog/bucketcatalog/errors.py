@@ -301,3 +301,7 @@ class UnsupportedFormat(BucketCatalogError):
 
 class CatalogWarning(UserWarning):
     """Something about a catalog that does not stop a reader but that somebody should know."""
+
+
+UNREADABLE = (CorruptionError, UnsupportedFormat)
+"""What is raised for a file that is gone, is not what was written, or needs a newer release: what reading past damage goes on after."""

@@ -1,5 +1,7 @@
 """What a file or a part of one holds, for whoever has to be told that it is lost; and what a reader that reads on has lost so far.
 
+Reading past damage is a policy that files, indexes and blocks are opened with: whoever reads asks nothing, and says what it could not read.
+
 Where a block cannot be read, nothing is known of its keys: another level or the tail may hold a row of them that it ended. So whoever
 reads on leaves out all rows of its key range, and says so.
 """
@@ -10,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import NoReturn, Protocol
 
 from ..errors import BucketCatalogError, CatalogWarning
 from ..model.keys import KeyRange, shown_key
@@ -79,8 +82,59 @@ class Loss:
         return f"{self.message}{held}"
 
 
+class OnDamage(Protocol):
+    """What becomes of what cannot be read: ``STRICT`` makes it an error, ``Losses`` notes it and the reader reads on."""
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether answers may lack what was lost."""
+        ...
+
+    @property
+    def found(self) -> tuple[Loss, ...]:
+        """What was met so far."""
+        ...
+
+    def add(self, file: str, error: BucketCatalogError, held: Iterable[Held] = ()) -> Loss | None:
+        """Note that a file, or the part of it that held this, could not be read; None where it was noted before. Or raise the error."""
+        ...
+
+    def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
+        """Note that the index of a segment could not be read: the key ranges of its runs are in no answer. Or raise the error."""
+        ...
+
+    def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
+        """The parts of the ranges that answers about a table can be given for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Strict:
+    """What cannot be read is an error."""
+
+    reads_on: bool = field(default=False, init=False)
+    found: tuple[Loss, ...] = field(default=(), init=False)
+
+    def add(self, file: str, error: BucketCatalogError, held: Iterable[Held] = ()) -> NoReturn:
+        """Raise it."""
+        raise error
+
+    def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> NoReturn:
+        """Raise it."""
+        raise error
+
+    def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
+        """All of them."""
+        return list(ranges)
+
+
+STRICT = Strict()
+
+
 class Losses:
     """What a reader that reads on has met, each once. Threads may share it; a pickle is empty, since what is read there is met there."""
+
+    reads_on = True
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, tuple[Held, ...]], Loss] = {}

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 
-from ..errors import CorruptionError, InvalidVersion, MissingObject, UnsupportedFormat
+from ..errors import UNREADABLE, InvalidVersion, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
@@ -117,7 +117,7 @@ def _gathered(
     while True:
         try:
             covered = Covered(files, choose(newest.values(), horizon), horizon)
-        except (CorruptionError, UnsupportedFormat):  # of the horizon's own
+        except UNREADABLE:  # of the horizon's own
             if horizon is None or all(horizon.cut.newest_revision(w) <= cut.newest_revision(w) for w in horizon.cut.heads):
                 raise
             return Gathering(files, Covered(files, ())), False
@@ -156,7 +156,7 @@ def _reads_of(files: LogFiles, ref: Ref) -> Cut:
     """What a transaction names as read, as far as it can be read itself."""
     try:
         return files.transaction(*ref).reads
-    except (CorruptionError, UnsupportedFormat):
+    except UNREADABLE:
         return Cut()
 
 

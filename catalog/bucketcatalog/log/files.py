@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from ..cache import LruCache
 from ..clock import uuid7_time
-from ..errors import BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound, UnsupportedFormat
+from ..errors import UNREADABLE, BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
 from ..format.checkpoints import Checkpoint, decode_checkpoint
-from ..format.losses import Losses
+from ..format.losses import STRICT, OnDamage
 from ..format.segment_refs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
@@ -35,12 +35,12 @@ _RESTORE = "Restore the file from a copy of the store."
 
 
 class LogFiles:
-    """The log of one database in a store. ``losses`` is where a reader that reads on notes what it could not read; None if it stops.
+    """The log of one database in a store. ``on_damage`` says what becomes of what cannot be read.
 
     Without ``heeds_horizon`` nothing is known to have been pruned.
     """
 
-    losses: Losses | None = None
+    on_damage: OnDamage = STRICT
     heeds_horizon = True
 
     def __init__(self, store: Store, database: str) -> None:
@@ -200,7 +200,7 @@ class LogFiles:
 def _index_error(files: LogFiles, reference: SegmentReference) -> BucketCatalogError | None:
     try:
         read_index(files.store, files.database, reference)
-    except (CorruptionError, UnsupportedFormat) as error:
+    except UNREADABLE as error:
         return error
     return None
 

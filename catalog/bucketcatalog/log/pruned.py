@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..clock import uuid7_time
-from ..errors import BucketCatalogError, CorruptionError, HistoryPruned, MissingObject, UnsupportedFormat
+from ..errors import UNREADABLE, BucketCatalogError, HistoryPruned, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.records import TagEntry
 from ..model import paths
@@ -98,7 +98,7 @@ class KeptCheckpoints:
                 is_alone = sum(head.commit_time == ref.head.commit_time for _, head in refs) == 1
                 is_taken = found.cut != cut or (is_alone and self._is_gone(cut))
                 yield found if is_taken else self.files.unreadable_segment(found) or found
-            except (CorruptionError, UnsupportedFormat) as error:
+            except UNREADABLE as error:
                 yield error
 
     def _is_gone(self, cut: Cut) -> bool:

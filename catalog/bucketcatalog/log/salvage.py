@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from .. import limits
-from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, MissingObject, UnsupportedFormat
+from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning, CorruptionError, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.losses import Losses, revision
 from ..format.records import Link
@@ -25,22 +25,18 @@ from ..store.base import Store
 from .files import LogFiles
 from .view import View
 
-_DAMAGE = (CorruptionError, UnsupportedFormat)
-
 
 class SalvagingFiles(LogFiles):
-    """The log of a database as far as it can be read; ``losses`` are what is missing. Checkpoints in ``avoided`` are passed over.
+    """The log of a database as far as it can be read; ``on_damage`` has what is missing. Checkpoints in ``avoided`` are passed over.
 
     Not to ``heed_horizon`` is for where nothing can be read that reaches it: then what was pruned is missing like anything else.
     """
-
-    losses: Losses
 
     def __init__(
         self, store: Store, database: str, avoided: frozenset[bytes] = frozenset(), *, heed_horizon: bool = True
     ) -> None:
         super().__init__(store, database)
-        self.losses = Losses()
+        self.on_damage = Losses()
         self.heeds_horizon = heed_horizon
         self.avoided = avoided
         self.passed_over: dict[str, BucketCatalogError] = {}
@@ -58,7 +54,7 @@ class SalvagingFiles(LogFiles):
         """The transaction, or what stands in for it."""
         try:
             return super().transaction(writer, head)
-        except _DAMAGE as error:
+        except UNREADABLE as error:
             return self._stand_in(writer, head, error)
 
     def refuse(self, transaction: Transaction, why: str) -> Transaction:
@@ -74,7 +70,7 @@ class SalvagingFiles(LogFiles):
             return None
         try:
             return self.checkpoint(writer, head)
-        except _DAMAGE as error:
+        except UNREADABLE as error:
             self.passed_over[paths.checkpoint(writer, self.database, head)] = error
             return None
 
@@ -84,7 +80,7 @@ class SalvagingFiles(LogFiles):
         last = max((other.revision for other in before), default=-1)
         name = paths.transaction(writer, self.database, head)
         first = last + 1 if isinstance(error, MissingObject) else head.revision
-        self.losses.add(name, error, [revision(writer, head.revision, first)])
+        self.on_damage.add(name, error, [revision(writer, head.revision, first)])
         return Transaction(
             writer=writer,
             database=self.database,
@@ -113,7 +109,7 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> t
     files = SalvagingFiles(store, database)
     try:
         view = find(files)
-    except _DAMAGE as damage:  # of the horizon's own checkpoint: all else has a stand-in
+    except UNREADABLE as damage:  # of the horizon's own checkpoint: all else has a stand-in
         warnings.warn(f"What was pruned is left out: {damage.message}", CatalogWarning, stacklevel=4)
         files = SalvagingFiles(store, database, heed_horizon=False)
         view = find(files)
@@ -134,7 +130,7 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> t
         files, view = others, again
     for name, error in files.passed_over.items():
         warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=4)
-    for loss in files.losses.found:
+    for loss in files.on_damage.found:
         warnings.warn(str(loss), CatalogWarning, stacklevel=4)
     return files, view
 

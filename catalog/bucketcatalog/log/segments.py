@@ -9,7 +9,7 @@ from .. import clock, limits
 from ..cache import LruCache
 from ..errors import MissingObject, ObjectNotFound
 from ..format.blocks import BlockClass, EncodedBlock, decode_block
-from ..format.losses import Losses
+from ..format.losses import STRICT, OnDamage
 from ..format.segment_refs import SegmentReference, held_by_segment
 from ..format.segments import (
     BlockPlace,
@@ -75,18 +75,18 @@ def read_block(
 class Blocks:
     """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
 
-    With ``losses`` a block that cannot be read is noted there, and who reads its slice leaves its keys out. Threads may share it; a pickle
-    is of the store and of whether losses are noted.
+    ``on_damage`` says what becomes of a block that cannot be read: where it is noted, who reads its slice leaves its keys out. Threads may
+    share it; a pickle is of the store and of that.
     """
 
-    def __init__(self, store: Store, losses: Losses | None = None) -> None:
+    def __init__(self, store: Store, on_damage: OnDamage = STRICT) -> None:
         self.store = store
-        self.losses = losses
+        self.on_damage = on_damage
         self._kept: LruCache[tuple[str, int, frozenset[str] | None], SortedFacts] = LruCache(_KEPT_BYTES, _size)
         self._sealed: LruCache[tuple[str, int], bytes] = LruCache(_KEPT_SEALED_BYTES, len)
 
-    def __reduce__(self) -> tuple[type[Blocks], tuple[Store, Losses | None]]:
-        return Blocks, (self.store, self.losses)
+    def __reduce__(self) -> tuple[type[Blocks], tuple[Store, OnDamage]]:
+        return Blocks, (self.store, self.on_damage)
 
     def shared(
         self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange, *, again: bool = False

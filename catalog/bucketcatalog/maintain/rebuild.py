@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from .. import limits
 from ..clock import uuid7_time
-from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
+from ..errors import UNREADABLE, IncompatibleTable
 from ..format.checkpoints import Checkpoint, Coverage, Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
@@ -25,7 +25,7 @@ from ..model.cuts import Cut, Head, Ref
 from .verify.checkpoints import check_block
 from .verify.walk import Walk
 
-_DAMAGE = (CorruptionError, UnsupportedFormat, IncompatibleTable)
+_UNUSABLE = (*UNREADABLE, IncompatibleTable)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _readable(files: LogFiles, walk: Walk) -> Iterator[tuple[bytes, SegmentFile]
         for uuid, info in below.segments.items():
             try:
                 segment = read_segment_file(files.store, info.name, info.size)
-            except _DAMAGE:
+            except _UNUSABLE:
                 continue
             reference = segment.reference
             if (reference.writer, segment.database, reference.uuid) == (writer, files.database, uuid):
@@ -161,6 +161,6 @@ def _suffices(files: LogFiles, made: Rebuilt) -> bool:
     """Whether a reader that has it misses nothing."""
     try:
         newest_view(files, everything=True, using=made.parts)
-    except _DAMAGE:
+    except _UNUSABLE:
         return False
     return True

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from .. import limits
-from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..errors import UNREADABLE, CorruptionError, InvalidOption
 from ..format.checkpoints import Checkpoint
 from ..format.records import Link, Void
 from ..limits import Limits
@@ -235,7 +235,7 @@ def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tupl
     """The newest view without the broken checkpoints, and if it does not hold all that they covered why not."""
     try:
         view = newest_view(files, everything=True)
-    except (CorruptionError, UnsupportedFormat) as error:
+    except UNREADABLE as error:
         return None, f"What it covers is not all there without it: {error.message}"
     for checkpoint in walk.checkpoints:
         if checkpoint.ref in broken:
@@ -252,7 +252,7 @@ def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -
         return
     try:
         version_view(files, walk.horizon.cut, Horizon(walk.horizon.boundary, files))
-    except (CorruptionError, UnsupportedFormat):
+    except UNREADABLE:
         text = f"{dropped[link.ref]} Versions between the horizon and a later checkpoint are lost with it."
         yield Finding("UNREADABLE_HISTORY", _name(walk, link.ref), text)
 

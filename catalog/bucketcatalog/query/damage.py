@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import CorruptionError, UnsupportedFormat
+from ..errors import UNREADABLE
 from ..format.losses import Held, Loss, Losses, held_in_block, held_in_segment
 from ..format.segment_refs import SegmentReference
 from ..format.segments import BlockPlace
@@ -29,7 +29,6 @@ DAMAGE = pa.schema(
         pa.field("last_revision", pa.int64()),
     ]
 )
-_DAMAGE = (CorruptionError, UnsupportedFormat)
 
 
 def damage(contents: Contents) -> pa.Table:
@@ -37,8 +36,7 @@ def damage(contents: Contents) -> pa.Table:
     losses = Losses()
     for _ in in_order(lambda place: _read(contents, place, losses), list(_places(contents, losses))):
         pass
-    known = contents.files.losses.found if contents.files.losses is not None else ()
-    found = {(loss.file, loss.held): loss for loss in (*known, *losses.found)}
+    found = {(loss.file, loss.held): loss for loss in (*contents.files.on_damage.found, *losses.found)}
     rows = [_row(loss, held) for loss in found.values() for held in loss.held or (None,)]
     return pa.Table.from_pylist(rows, schema=DAMAGE)
 
@@ -59,7 +57,7 @@ def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
     for reference in references.values():
         try:
             places = read_index(contents.files.store, contents.database, reference)
-        except _DAMAGE as error:
+        except UNREADABLE as error:
             name = paths.segment(reference.writer, contents.database, reference.uuid)
             losses.add(name, error, held_in_segment(reference))
             continue
@@ -72,7 +70,7 @@ def _read(contents: Contents, place: BlockPlace, losses: Losses) -> None:
     table = contents.table(place.header.table)
     try:
         read_block(contents.files.store, place, table)
-    except _DAMAGE as error:
+    except UNREADABLE as error:
         losses.add(place.name, error, [held_in_block(place, table)])
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from ..errors import CorruptionError, UnsupportedFormat
+from ..errors import UNREADABLE
 from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Checkpoint
 from ..log.entries import boundaries_of, tags_of
@@ -164,7 +164,7 @@ def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:
     def read(files: LogFiles, ref: Ref) -> Checkpoint | None:
         try:
             return files.checkpoint(*ref)
-        except (CorruptionError, UnsupportedFormat):
+        except UNREADABLE:
             return None
 
     found = snapshot.files.map(read, KeptCheckpoints.listed(snapshot.files).refs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import CorruptionError, InvalidOption, UnsupportedFormat
+from ..errors import UNREADABLE, InvalidOption
 from ..format.blocks import BlockClass
 from ..format.checkpoints import Checkpoint
 from ..format.segment_refs import SegmentReference
@@ -287,8 +287,8 @@ def _lengths(files: LogFiles, reference: SegmentReference) -> Mapping[tuple[str,
     try:
         with telling_of_prunes(files.store):
             places = read_index(files.store, files.database, reference)
-    except (CorruptionError, UnsupportedFormat):
-        if files.losses is None:
+    except UNREADABLE:
+        if not files.on_damage.reads_on:
             raise
         return {}
     lengths: Counter[tuple[str, BlockClass]] = Counter()

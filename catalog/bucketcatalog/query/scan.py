@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..format.losses import Losses
+from ..format.losses import STRICT, Losses
 from ..format.segments import BlockPlace
 from ..log.segments import Blocks
 from ..model.render import output_schema, render, storage_columns
@@ -90,7 +90,7 @@ class ShareTask:
 
     def read(self, store: Store) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged."""
-        blocks = Blocks(store, Losses() if self.scan.ignores_corruption else None)
+        blocks = Blocks(store, Losses() if self.scan.ignores_corruption else STRICT)
         for piece in self.share.unpacked():
             yield from self.scan.read(blocks, piece)
 
@@ -108,7 +108,7 @@ class Scan:
             part=Part.TOMBSTONES if tombstones else Part.LIVE,
             schema=output_schema(base.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
-            ignores_corruption=base.blocks.losses is not None,
+            ignores_corruption=base.blocks.on_damage.reads_on,
             by_key=names_keys(base.table, self._stored),
         )
 

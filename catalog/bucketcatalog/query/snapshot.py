@@ -46,7 +46,7 @@ class Snapshot(Contents):
     @property
     def missing(self) -> tuple[Loss, ...]:
         """With ``ignore_corruption`` what could not be read so far and is in no answer; the table ``damage`` looks for all there is."""
-        return self.files.losses.found if self.files.losses is not None else ()
+        return self.files.on_damage.found
 
     @property
     def tables(self) -> list[str]:

@@ -103,7 +103,7 @@ class TableState:
 
         There are none to use of several checkpoints, whose rows overlap, or where rows may be left out for damage.
         """
-        if self._indexes.losses is not None:
+        if self._indexes.on_damage.reads_on:
             return []
         found = [stored for each in self._runs for stored in each if not stored[1].level]
         return [
@@ -137,9 +137,8 @@ class TableState:
         """The slices that cover the ranges, or of these the ``wanted`` keys, in key order; see ``plan_slices``."""
         ranges = list(ranges)
         levels = self.levels(ranges, wanted)
-        if self._indexes.losses is not None:
-            ranges = self._indexes.losses.without_withheld(self.table.name, ranges)
-        return plan_slices(levels, self.events, self.tail, ranges, only_live=only_live, target=target)
+        left = self._indexes.on_damage.without_withheld(self.table.name, ranges)
+        return plan_slices(levels, self.events, self.tail, left, only_live=only_live, target=target)
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
@@ -155,7 +154,7 @@ class TableState:
         what is lost decides what can be answered, and uses no filters: every question is answered from the same rows.
         """
         ranges = list(ranges)
-        if self._indexes.losses is not None:
+        if self._indexes.on_damage.reads_on:
             wanted = None
             for reference, run in (s for each in self._stored for s in each if _overlaps(s, ranges)):
                 self._indexes.run(reference, self.table.name, run.block_class)
@@ -186,8 +185,8 @@ class Contents:
         self.files = files
         self.view = view
         self._definitions = definitions
-        self._blocks = Blocks(files.store, files.losses)
-        self._indexes = IndexCache(files.store, files.database, files.losses)
+        self._blocks = Blocks(files.store, files.on_damage)
+        self._indexes = IndexCache(files.store, files.database, files.on_damage)
         self._bases: dict[str, TableState] = {}
 
     @property
@@ -232,7 +231,7 @@ class Contents:
         """The blocks and the tail of a table."""
         if name not in self._bases:
             table = self.table(name)
-            tail = inline_facts(self._actions.get(name, []), table, self.files.losses)
+            tail = inline_facts(self._actions.get(name, []), table, self.files.on_damage)
             events = self._events.get(name, ())
             stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
             self._bases[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
@@ -244,7 +243,7 @@ class Contents:
 
     @cached_property
     def _events(self) -> Mapping[str, Sequence[EventBlock]]:
-        return event_blocks(self.files.store, self.view.tail, self.files.losses)
+        return event_blocks(self.files.store, self.view.tail, self.files.on_damage)
 
     def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
         """The state rows of ``part`` under these encoded keys."""

@@ -13,9 +13,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from ..cache import LruCache
-from ..errors import CorruptionError, UnsupportedFormat
+from ..errors import UNREADABLE, CorruptionError
 from ..format.blocks import BlockClass
-from ..format.losses import Losses
+from ..format.losses import STRICT, OnDamage
 from ..format.segment_refs import SegmentReference, held_by_segment
 from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
@@ -31,11 +31,11 @@ _KEPT_FILTER_BYTES = 128 << 20
 class IndexCache:
     """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows.
 
-    With ``losses`` an index that cannot be read is noted there and has no blocks.
+    Where ``on_damage`` notes an index that cannot be read, it has no blocks.
     """
 
-    def __init__(self, store: Store, database: str, losses: Losses | None = None) -> None:
-        self.losses = losses
+    def __init__(self, store: Store, database: str, on_damage: OnDamage = STRICT) -> None:
+        self.on_damage = on_damage
         self._store = store
         self._database = database
         self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
@@ -45,10 +45,8 @@ class IndexCache:
         """The blocks of a table and class in a segment."""
         try:
             return self._strict(reference, table, block_class)
-        except (CorruptionError, UnsupportedFormat) as error:
-            if self.losses is None:
-                raise
-            self.losses.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
+        except UNREADABLE as error:
+            self.on_damage.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
             return BlockRun(block_class, ())
 
     def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
@@ -70,8 +68,8 @@ class IndexCache:
             try:
                 with telling_of_prunes(self._store):
                     places, filters = read_index_and_filters(self._store, self._database, reference)
-            except (CorruptionError, UnsupportedFormat):
-                if self.losses is None:
+            except UNREADABLE:
+                if not self.on_damage.reads_on:
                     raise
                 return self.run(reference, table, block_class).holding(wanted.keys)
             self._runs[reference.uuid] = runs_by_table(places)

@@ -191,7 +191,7 @@ def _question(base: TableState, order: SecondaryOrder, where: Where, stored: Sto
 def kept(base: TableState, order: SecondaryOrder) -> list[StoredRun] | None:
     """The sorted runs of an order; None where it is not kept, or not of all tombstones of the lowest level."""
     runs = base.beside(Purpose.ORDER, run_name(base.table, order))
-    usable = base.blocks.losses is None and base.checkpoints == 1
+    usable = not base.blocks.on_damage.reads_on and base.checkpoints == 1
     return runs if usable and sum(_rows(run.places) for run in runs) == base.lowest_rows(TOMBSTONES) else None
 
 

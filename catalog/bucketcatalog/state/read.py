@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BucketCatalogError, CatalogWarning, CorruptionError, UnsupportedFormat
+from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
 from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.losses import Held, held_in_block
 from ..format.segments import BlockPlace
@@ -43,16 +43,16 @@ def read_pieces(
 ) -> Iterator[Facts]:
     """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
 
-    ``columns`` are storage names; without them every column is read. Raises ``CorruptionError`` for a damaged block, or with
-    ``blocks.losses`` notes it there and leaves out all rows of its key range.
+    ``columns`` are storage names; without them every column is read. A damaged block is an error, or where
+    ``blocks.on_damage`` notes it all rows of its key range are left out.
     """
-    if blocks.losses is None:
+    if not blocks.on_damage.reads_on:
         with telling_of_prunes(blocks.store):
             yield from _pieces(blocks, table, piece, part, columns)
         return
     try:
         yield from list(_pieces(blocks, table, piece, part, columns))
-    except (CorruptionError, UnsupportedFormat):
+    except UNREADABLE:
         parts = [piece]
         for lost in _unreadable(blocks, table, piece):
             parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
@@ -66,14 +66,14 @@ def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
     for place in (*piece.live, *piece.rest, *piece.over, *(event.place for event in piece.events)):
         try:
             read_block(blocks.store, place, table)
-        except (CorruptionError, UnsupportedFormat) as error:
+        except UNREADABLE as error:
             found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
             _lose(blocks, held_in_block(place, table), place.name, error)
     return found
 
 
 def _lose(blocks: Blocks, held: Held, name: str, error: BucketCatalogError) -> None:
-    loss = blocks.losses.add(name, error, [held]) if blocks.losses is not None else None
+    loss = blocks.on_damage.add(name, error, [held])
     if loss is not None:
         warnings.warn(str(loss), CatalogWarning, stacklevel=2)
 

@@ -153,7 +153,7 @@ def _kept(base: TableState, total: Sum) -> pa.Table | None:
 
     Who reads on past damage sums up the rows that can be read.
     """
-    if base.blocks.losses is not None:
+    if base.blocks.on_damage.reads_on:
         return None
     shape = _shape(base.table, total)
     runs = base.beside(Purpose.SUMS, run_name(base.table, total))

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import CorruptionError, UnsupportedFormat
+from ..errors import UNREADABLE
 from ..format.blocks import facts_of_blocks
-from ..format.losses import Losses, revision
+from ..format.losses import STRICT, OnDamage, revision
 from ..format.segments import BlockPlace
 from ..format.transactions import Transaction, event_of
 from ..log.segments import Blocks, read_index
@@ -38,10 +38,10 @@ def inline_actions(transactions: Iterable[Transaction]) -> dict[str, list[Action
     return found
 
 
-def inline_facts(actions: Sequence[Action], table: Table, losses: Losses | None = None) -> Facts | None:
-    """The facts of events of one table, in no particular order; None where there are none. With ``losses`` what cannot be read is noted."""
-    if losses is not None:
-        actions = [action for action in actions if _is_readable(action, table, losses)]
+def inline_facts(actions: Sequence[Action], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:
+    """The facts of events of one table, in no particular order; None where there are none."""
+    if on_damage.reads_on:
+        actions = [action for action in actions if _is_readable(action, table, on_damage)]
     if not actions:
         return None
     stamps = transaction_table({transaction.stamp for transaction, _, _ in actions})
@@ -54,13 +54,13 @@ def inline_facts(actions: Sequence[Action], table: Table, losses: Losses | None 
     return facts_of_events(table, placed, stamps)
 
 
-def _is_readable(action: Action, table: Table, losses: Losses) -> bool:
+def _is_readable(action: Action, table: Table, on_damage: OnDamage) -> bool:
     """Whether an event can be decoded; if not, it is noted as lost."""
     transaction, _, message = action
     try:
         event_of(message, table, _file_name(transaction))
-    except (CorruptionError, UnsupportedFormat) as error:
-        losses.add(_file_name(transaction), error, [revision(transaction.writer, transaction.revision)])
+    except UNREADABLE as error:
+        on_damage.add(_file_name(transaction), error, [revision(transaction.writer, transaction.revision)])
         return False
     return True
 
@@ -69,24 +69,22 @@ def _file_name(transaction: Transaction) -> str:
     return transaction_path(transaction.writer, transaction.database, transaction.head)
 
 
-def event_blocks(store: Store, transactions: Iterable[Transaction], losses: Losses | None = None) -> dict[str, list[EventBlock]]:
-    """The blocks of events that the transactions hold or refer to, by table. With ``losses`` what cannot be read is noted there."""
+def event_blocks(store: Store, transactions: Iterable[Transaction], on_damage: OnDamage = STRICT) -> dict[str, list[EventBlock]]:
+    """The blocks of events that the transactions hold or refer to, by table."""
     found: dict[str, list[EventBlock]] = {}
     for transaction in transactions:
-        for place in _places(store, transaction, losses):
+        for place in _places(store, transaction, on_damage):
             found.setdefault(place.header.table, []).append(EventBlock(place, transaction.stamp))
     return found
 
 
-def _places(store: Store, transaction: Transaction, losses: Losses | None) -> Iterator[BlockPlace]:
+def _places(store: Store, transaction: Transaction, on_damage: OnDamage) -> Iterator[BlockPlace]:
     yield from transaction.blocks
     for segment in transaction.segments:
         try:
             yield from read_index(store, transaction.database, segment)
-        except (CorruptionError, UnsupportedFormat) as error:
-            if losses is None:
-                raise
-            losses.lose_segment(segment_path(segment.writer, transaction.database, segment.uuid), error, segment)
+        except UNREADABLE as error:
+            on_damage.lose_segment(segment_path(segment.writer, transaction.database, segment.uuid), error, segment)
 
 
 def read_events(

@@ -278,7 +278,7 @@ def test_what_travels_to_another_process_reads_on_there_too() -> None:
     one, name = damaged("segment of events", "flipped")
     snapshot = one.read(ignore_corruption=True)[1]
     files = pickle.loads(pickle.dumps(snapshot.files))
-    assert isinstance(files, SalvagingFiles) and files.losses.found == ()
+    assert isinstance(files, SalvagingFiles) and files.on_damage.found == ()
     other = Snapshot(files, snapshot.view)
     assert names(other) == [row for row in EVERYTHING if row not in OF_SEGMENT]
     assert {loss.file for loss in other.missing} == {name}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import BucketCatalogError, CorruptionError, UnsupportedFormat
+from ...errors import UNREADABLE, BucketCatalogError
 from ...format.blocks import BlockClass, block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.evolution import Definitions
@@ -52,7 +52,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
     try:
         facts = read_block(store, place, table)
         problems = list(_problems_of_block(facts, place, table, stamped=not is_beside))
-    except (CorruptionError, UnsupportedFormat) as error:
+    except UNREADABLE as error:
         yield unreadable(error, "BLOCK", place.name, held)
         return
     except (BucketCatalogError, pa.ArrowException, ValueError, IndexError) as error:
@@ -119,7 +119,7 @@ def read_checkpoints(files: LogFiles, refs: Sequence[Ref]) -> Iterator[Checkpoin
     def read(ref: Ref) -> Checkpoint | Finding:
         try:
             return files.checkpoint(*ref)
-        except (CorruptionError, UnsupportedFormat) as error:
+        except UNREADABLE as error:
             name = paths.checkpoint(ref.writer, files.database, ref.head)
             return unreadable(error, "CHECKPOINT", name, Held(writer=ref.writer, last_revision=ref.head.revision))
 
@@ -196,7 +196,7 @@ def check_segment(
     try:
         places, _ = read_index_and_filters(files.store, files.database, reference)
         runs_by_table(places)
-    except (CorruptionError, UnsupportedFormat) as error:
+    except UNREADABLE as error:
         return [], [unreadable(error, "SEGMENT", name, *held)]
     wrong = [f for by, d in zip(references.by, references.described, strict=True) for f in _against(by, d, places, name)]
     if info.size != reference.size:

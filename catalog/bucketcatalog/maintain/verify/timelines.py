@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from ... import limits
-from ...errors import BucketCatalogError, CorruptionError, UnsupportedFormat
+from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import Definition
 from ...format.losses import revision
 from ...format.records import Boundary, Link, TagEntry, Void
@@ -74,7 +74,7 @@ def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen
     def read(ref: Ref) -> Seen | Finding:
         try:
             return seen(files.transaction(*ref))
-        except (CorruptionError, UnsupportedFormat) as error:
+        except UNREADABLE as error:
             return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref.writer, ref.head.revision))
         except BucketCatalogError as error:  # of a definition that it carries: the rest may be whole
             return Finding("DAMAGED_TRANSACTION", _name(files, ref), error.message, (revision(ref.writer, ref.head.revision),))

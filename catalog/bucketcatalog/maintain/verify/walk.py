@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from ...errors import CorruptionError, UnsupportedFormat
+from ...errors import UNREADABLE
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
@@ -157,7 +157,7 @@ class Walk:
         is_needed = is_marked or not is_reached(self.horizon, self.checkpoints)
         try:
             own = self.horizon.checkpoint
-        except (CorruptionError, UnsupportedFormat) as error:
+        except UNREADABLE as error:
             if is_needed:
                 yield unreadable(error, "CHECKPOINT", name, *(revision(w, h.revision, 0) for w, h in self.horizon.cut.refs()))
             else:
@@ -246,7 +246,7 @@ def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[F
     name, held = paths.transaction(writer, files.database, head), (revision(writer, head.revision),)
     try:
         transaction = files.transaction(writer, head)
-    except (CorruptionError, UnsupportedFormat) as error:  # since it was read before
+    except UNREADABLE as error:  # since it was read before
         return [unreadable(error, "TRANSACTION", name, *held)]
     found = [finding for place in transaction.blocks for finding in check_block(files.store, place, definitions)]
     for table, actions in inline_actions([transaction]).items():
@@ -256,7 +256,7 @@ def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[F
             try:
                 for _, _, action in actions:
                     event_of(action, definitions[table], name)
-            except (CorruptionError, UnsupportedFormat) as error:
+            except UNREADABLE as error:
                 found.append(unreadable(error, "EVENTS", name, *held))
     return found
 
