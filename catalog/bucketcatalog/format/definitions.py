@@ -59,6 +59,7 @@ _DEFAULTS = {
     options_pb2.COLUMN_DEFAULT_INCARNATION: Default.INCARNATION,
 }
 _OPTION_FILES = frozenset({"bucketcatalog/v1/options.proto", "google/protobuf/descriptor.proto"})
+_EXTERNAL = "external"
 _Types = dict[str, Any]
 
 
@@ -185,9 +186,23 @@ def _column(field: Any, types: _Types, options: Any, within: tuple[str, ...]) ->
         sensitive=column.sensitive,
         max_bytes=column.max_bytes,
         minimum=column.minimum if column.HasField("minimum") else None,
+        external=is_external(field) if len(within) == 1 else column.external,
         children=children,
         symbols=tuple((value.number, value.name) for value in message.value) if field.type == _Field.TYPE_ENUM else (),
     )
+
+
+def is_external(field: Any) -> bool:
+    """Whether a field of a row message says that the data of the row's children is somebody else's.
+
+    Definitions that are older than the option said so by the field's name. Unset it still goes by that, so that nothing is deleted that
+    was not before.
+    """
+    column = field.options.Extensions[options_pb2.column]
+    if column.HasField("external"):
+        return bool(column.external)
+    is_bool: bool = field.type == _Field.TYPE_BOOL and field.label != _Field.LABEL_REPEATED
+    return is_bool and field.name == _EXTERNAL
 
 
 def _default(number: Any, table: str) -> Default:

@@ -6,7 +6,8 @@ kept. What cannot be read together is an error that names the table, never a sil
 One table definition from two: every field that either declares, so that one message class reads and writes the rows of both.
 
 Fields are matched by number. Where both declare one, the newer names it and the wider type carries it; what only the older declares is
-added to the newer's message, with the types that it needs. Whether the two can be read together at all is for ``schema`` to say.
+added to the newer's message, with the types that it needs. A field that either says to mark somebody else's data does so. Whether the
+two can be read together at all is for ``merge`` to say.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from google.protobuf import descriptor_pb2
 
 from ..errors import IncompatibleTable
 from ..model.tables import Column, DataType, Table
-from ..v1 import log_pb2
+from ..v1 import log_pb2, options_pb2
 from .checkpoints import Definition
-from .definitions import parse_definition, walk_types
+from .definitions import is_external, parse_definition, walk_types
 
 _Field = descriptor_pb2.FieldDescriptorProto
 WIDER: dict[int, int] = {
@@ -38,6 +39,7 @@ def union(older: bytes, newer: bytes) -> bytes:
     known = log_pb2.TableDefinition.FromString(older)
     merging = _Union(known, definition)
     merging.messages(known.message, definition.message)
+    merging.keep_external(known.message, definition.message)
     merging.sort_files()
     return definition.SerializeToString(deterministic=True)
 
@@ -70,6 +72,13 @@ class _Union:
                     self.messages(field.type_name.lstrip("."), same.type_name.lstrip("."))
             else:
                 self._add_field(field, file, new, names)
+
+    def keep_external(self, old_name: str, new_name: str) -> None:
+        """What the older definition says to mark somebody else's data stays that, whatever the newer calls it or says of it."""
+        merged = {field.number: field for field in self._new[new_name][1].field}
+        for field in self._old[old_name][1].field:
+            if is_external(field) and not is_external(merged[field.number]):
+                merged[field.number].options.Extensions[options_pb2.column].external = True
 
     def _add_field(self, field: Any, file: Any, message: Any, names: set[str]) -> None:
         added = message.field.add()

@@ -87,7 +87,8 @@ class Column:
 
     ``number`` is the protobuf field number, which is what columns are matched by. ``implicit`` is a field without presence: unset, it
     reads as its type's zero. ``wire_type`` is the protobuf type's number: what the bytes of a row mean.
-    ``max_bytes`` and ``minimum`` bind writers alone.
+    ``max_bytes`` and ``minimum`` bind writers alone. Where a column that is ``external`` is true the data of the row's children is
+    somebody else's.
     ``children`` are the fields of a message, or key and value of a map; ``symbols`` are an enumeration's names by number.
     """
 
@@ -101,6 +102,7 @@ class Column:
     sensitive: bool = False
     max_bytes: int = 0
     minimum: int | None = None
+    external: bool = False
     children: tuple[Column, ...] = ()
     symbols: tuple[tuple[int, str], ...] = ()
 
@@ -212,6 +214,11 @@ class Table:
         return frozenset(self.by_name[name].field_name for name in names)
 
     @cached_property
+    def external_columns(self) -> tuple[Column, ...]:
+        """The columns of which any that is true says that the data of a row's children is somebody else's."""
+        return tuple(column for column in self.columns if column.external)
+
+    @cached_property
     def storage_schema(self) -> pa.Schema:
         """The row columns as blocks hold them, named by field number."""
         return pa.schema([pa.field(column.field_name, column.storage_type) for column in self.columns])
@@ -306,6 +313,10 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"the default of its field {column.name!r} is for a {wanted.value}"
     if wanted is not None and column.implicit:
         yield f"its field {column.name!r} has a default, and cannot tell unset from zero: make it optional"
+    if column.external and (column.type is not DataType.BOOL or column.shape is not Shape.ONE):
+        yield f"its field {column.name!r} is external and no single bool"
+    if any(child.external for child in column.children):
+        yield f"a field within {column.name!r} is external, and only a row's own can be"
     yield from _of_minimum(column)
 
 

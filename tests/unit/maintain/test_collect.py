@@ -297,6 +297,68 @@ def test_the_data_of_external_buckets_is_never_touched_and_nobody_forgets_that_t
     assert names(yard.world.snapshot(), "deleted_buckets") == ["theirs"]
 
 
+HOLDERS = """
+message Holder {{
+  option (table) = {{ name: "own.holder" key: "name" id: "name" }};
+  string name = 1;
+  {columns}
+}}
+message File {{
+  option (table) = {{
+    name: "own.file" key: "name" data_reference: "path" parent: {{ table: "own.holder" field: "holder" }}
+  }};
+  string name = 1;
+  optional string path = 2;
+  optional string holder = 3;
+}}"""
+NAMED, RENAMED = "optional bool external = 2;", "optional bool foreign = 2;"
+DECLARED = "optional bool foreign = 2 [(column) = {external: true}];"
+OTHERWISE = "optional bool external = 2 [(column) = {external: false}];"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "stays"),
+    [
+        (NAMED, NAMED, True),
+        (DECLARED, DECLARED, True),
+        (OTHERWISE, OTHERWISE, False),
+        (RENAMED, RENAMED, False),
+        (NAMED, RENAMED, True),
+        (NAMED, "optional bool external = 2 [(column) = {external: true}];", True),
+        ("optional bool external = 2 [(column) = {external: true}];", NAMED, True),
+        (NAMED, OTHERWISE, True),
+        (DECLARED, RENAMED, True),
+        (RENAMED, DECLARED, True),
+        (NAMED, "optional bool foreign = 3 [(column) = {external: true}];", True),
+        (NAMED, "", True),
+        (DECLARED, "optional string foreign = 4;", True),
+    ],
+)
+def test_a_row_that_any_definition_makes_external_keeps_the_data_of_its_children(
+    yard: Yard, then: str, now: str, stays: bool
+) -> None:
+    for name, columns, row in (("u", then, "theirs"), ("v", now, "ours")):
+        catalog = yard.world.catalog()
+        declared = messages(proto(HOLDERS.format(columns=columns)))
+        catalog.register([declared["Holder"], declared["File"]])
+        says = {"external" if "external =" in then else "foreign": True} if name == "u" else {}
+        with yard.world.writer(name, catalog=catalog) as writer:
+            yard.world.commit(writer, ("put", "own.holder", {"name": row, **says}))
+            yard.world.commit(writer, ("put", "own.file", {"name": row, "path": row, "holder": row}))
+            yard.world.commit(writer, ("delete", "own.file", {"name": row}), ("delete", "own.holder", {"name": row}))
+    yard.world.clock.tick(25 * HOUR)
+    asked: list[str] = []
+
+    def deleter(batch: pa.Table) -> list[bool]:
+        asked.extend(batch["path"].to_pylist())
+        return [True] * len(batch)
+
+    done = yard.collected(deleter=deleter)
+    assert sorted(asked) == (["ours"] if stays else ["ours", "theirs"]) and done.external == stays
+    yard.collected(deleter=deleter)
+    assert [row["name"] for row in rows(yard.world.snapshot(), "deleted_own.holder")] == (["theirs"] if stays else [])
+
+
 def test_data_of_ours_that_an_external_bucket_names_too_stays(yard: Yard) -> None:
     declared = proto(
         """message File {

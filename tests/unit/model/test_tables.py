@@ -44,6 +44,8 @@ class TestOptions:
         assert objects.by_name["encryption_key"].sensitive
         assert objects.by_name["name"].max_bytes == 1024
         assert not core["harvest_errors"].keeps_tombstones
+        assert [column.name for table in core.values() for column in table.external_columns] == ["external"]
+        assert buckets.by_name["external"].external
 
     def test_options_of_another_file_become_a_table(self) -> None:
         part = table_of(odd()["Part"])
@@ -69,6 +71,23 @@ class TestOptions:
         assert thing.by_name["acls"].shape is Shape.LIST and thing.by_name["by_name"].shape is Shape.MAP
         assert not thing.keeps_tombstones
         assert not thing.surface_schema.field("blob").nullable and thing.surface_schema.field("text").nullable
+
+    @pytest.mark.parametrize(
+        ("field", "external"),
+        [
+            ("bool external = 2", ["external"]),
+            ("optional bool external = 2", ["external"]),
+            ("bool external = 2 [(column) = {external: false}]", []),
+            ("bool theirs = 2 [(column) = {external: true}]", ["theirs"]),
+            ("bool theirs = 2 [(column) = {external: true}]; bool external = 3", ["theirs", "external"]),
+            ("string external = 2", []),
+            ("repeated bool external = 2", []),
+            ("message M { bool external = 1; } M m = 2", []),
+        ],
+    )
+    def test_a_bool_is_external_that_says_so_or_says_nothing_and_is_called_so(self, field: str, external: list[str]) -> None:
+        table = only(f'message Row {{ option (table) = {{ name: "x.y" key: "k" }}; string k = 1; {field}; }}')
+        assert [column.name for column in table.external_columns] == external
 
     def test_presence_is_that_of_the_field(self) -> None:
         thing = table_of(odd()["Thing"])
@@ -164,6 +183,12 @@ REFUSED = {
         optional int32 v = 2 [(column) = {minimum: 2147483648}]; }""",
     "minimum below a message": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
         message M { optional double x = 1 [(column) = {minimum: 0}]; } repeated M v = 2; }""",
+    "external text": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        optional string v = 2 [(column) = {external: true}]; }""",
+    "external bools": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        repeated bool v = 2 [(column) = {external: true}]; }""",
+    "external within a message": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        message M { bool x = 1 [(column) = {external: true}]; } M v = 2; }""",
     "number of what stands beside a table": """message Row { option (table) = { name: "x.y" key: "k" sums: {name: "s" group: "n"} };
         string k = 1; string n = 536870900; }""",
     "underscored column": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; string _version = 2; }',

@@ -19,9 +19,9 @@ from ...model.tables import Column, Table
 from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
-from ...write.references import ids, references, stored_column
+from ...write.references import ids, references
 from .judge import Mask, Pins, judge, masked
-from .parents import Distinct, ParentIds, external_column, parent_ids, states
+from .parents import Distinct, ParentIds, parent_ids, says_external, states
 
 VERSION = "_version"
 REFERENCE = "_reference"
@@ -71,8 +71,8 @@ def read_columns(table: Table) -> list[Column]:
         *([table.id] if table.id else []),
         *([table.parent.column] if table.parent else []),
     }
-    says = external_column(table)
-    return [table.by_name[name] for name in sorted(names)] + ([says] if says is not None else [])
+    names |= {column.name for column in table.external_columns}
+    return [table.by_name[name] for name in sorted(names)]
 
 
 def candidate_schema(table: Table) -> pa.Schema:
@@ -88,9 +88,9 @@ def candidates_in(facts: Facts, table: Table, rules: Rules) -> tuple[pa.Table, i
     A row that says that its children's data is somebody else's is none: nobody is to forget that.
     """
     judged = judge(facts, limit=rules.limits[table.name], pins=rules.pins, external=np.zeros(len(facts), dtype=bool))
-    chosen, says = judged.candidates, external_column(table)
-    if says is not None and table.name in rules.children:
-        chosen = chosen & ~np.asarray(pc.fill_null(stored_column(facts, says), False))
+    chosen = judged.candidates
+    if table.name in rules.children:
+        chosen = chosen & ~says_external(facts, table)
     found = facts.filter(pa.array(chosen))
     schema = candidate_schema(table)
     shown = render(found, table, output_schema(table, columns=schema.names[:-3]))

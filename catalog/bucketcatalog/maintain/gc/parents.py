@@ -1,7 +1,7 @@
 """Parents: which rows that own others are live, which have ended, and whose data is somebody else's.
 
 A parent has ended when versions carry its id and none of them is live. An id that no version ever carried belongs to no parent: rows that
-name it are nobody's children. A parent's data is *external* where a column ``external`` of its table says so, or where its own parent is
+name it are nobody's children. A parent's data is *external* where a column that its table declares to be is true, or where its own parent is
 external.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...model.facts import Facts, Kind
-from ...model.tables import Column, DataType, Shape, Table
+from ...model.tables import Column, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
@@ -23,7 +23,6 @@ from ...state.read import read_pieces
 from ...write.references import ids, stored_column
 from .judge import FACT_NAMES, Mask, masked
 
-EXTERNAL = "external"
 _NO_IDS = pa.array([], pa.binary())
 _AT_ONCE = 1 << 16
 """So many values are joined at least."""
@@ -44,10 +43,12 @@ class ParentIds:
         return np.asarray(pc.is_in(ids(facts, table.by_name[table.parent.column]), value_set=self.external))
 
 
-def external_column(table: Table) -> Column | None:
-    """The column that says whether the data of a row's children is somebody else's."""
-    column = table.by_name.get(EXTERNAL)
-    return column if column is not None and column.type is DataType.BOOL and column.shape is Shape.ONE else None
+def says_external(facts: Facts, table: Table) -> Mask:
+    """Which rows say themselves that the data of their children is somebody else's."""
+    found = np.zeros(len(facts), dtype=bool)
+    for column in table.external_columns:
+        found |= np.asarray(pc.fill_null(stored_column(facts, column), False))
+    return found
 
 
 def states(base: TableState, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
@@ -73,16 +74,14 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
         return ParentIds()
     table = contents.table(name)
     assert table.id is not None
-    own, says = table.by_name[table.id], external_column(table)
+    own = table.by_name[table.id]
     above = parent_ids(contents, table.parent.table, limit, below=(*below, name)) if table.parent is not None else ParentIds()
-    columns = [own, *([says] if says else []), *([table.by_name[table.parent.column]] if table.parent else [])]
+    columns = [own, *table.external_columns, *([table.by_name[table.parent.column]] if table.parent else [])]
     live, ended, late, external = Distinct(), Distinct(), Distinct(), Distinct()
     for facts in states(contents.base(name), Part.EVERYTHING, columns):
         versions: Mask = facts.numbers("_kind") == Kind.VERSION
         has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
-        is_external = above.owns(facts, table)
-        if says is not None:
-            is_external = is_external | np.asarray(pc.fill_null(stored_column(facts, says), False))
+        is_external = above.owns(facts, table) | says_external(facts, table)
         values = ids(facts, own)
         live.add(masked(values, versions & ~has_ended))
         ended.add(masked(values, versions & has_ended))
