@@ -9,7 +9,10 @@ from .. import clock
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from ..console.output import finish, number, print_facts, progress_line, size, visible, write
 from ..model.times import iso
-from ..query.info import Information, LevelInformation, TableInformation
+from ..query.info import Advice, Information, LevelInformation, TableInformation, chosen
+
+_OBJECTS, _BYTES, _ERRORS = "objects", "bytes", "harvest_errors"
+"""Tables of the core, and a sum over one of them, that have words of their own here; of others what they declare is shown."""
 
 
 def info(
@@ -24,15 +27,15 @@ def info(
     with progress_line("reading the catalog") as tell:
         found = [opened.info(database=name, progress=lambda count: tell(number(count, "row"))) for name in names]
     if as_json:
-        print_facts({"catalog": opened.url, "databases": [_document(each) for each in found]}, as_json=True)
+        print_facts({"catalog": opened.url, "databases": [_document(each, opened.url) for each in found]}, as_json=True)
         return
     write(f"catalog {visible(opened.url)}")
     for each in found:
-        _say(each)
+        _say(each, opened.url)
     finish()
 
 
-def _document(found: Information) -> dict[str, Any]:
+def _document(found: Information, place: str) -> dict[str, Any]:
     """The facts as JSON has them, the commonest ones first."""
     return {
         "database": found.database,
@@ -41,9 +44,9 @@ def _document(found: Information) -> dict[str, Any]:
         "watermark": iso(found.watermark),
         "writers": found.writers,
         "buckets": found.table("buckets").live,
-        "objects": found.table("objects").live,
-        "content_length": found.content_length,
-        "deleted_objects": found.table("objects").tombstones,
+        "objects": found.table(_OBJECTS).live,
+        "content_length": _length(found),
+        "deleted_objects": found.table(_OBJECTS).tombstones,
         "files": found.files.count,
         "bytes": found.files.bytes,
         "change_bytes": found.files.changes,
@@ -56,14 +59,14 @@ def _document(found: Information) -> dict[str, Any]:
         "uncovered_events": found.uncovered_events,
         "uncovered_bytes": found.uncovered_bytes,
         "tables": [_table(table) for table in found.tables],
-        "harvest_errors": found.table("harvest_errors").live,
+        "harvest_errors": found.table(_ERRORS).live,
         "conflicts": found.conflicts,
         "open_forks": found.open_forks,
         "forked": list(found.forked),
         "tags": found.tags,
         "horizon": found.horizon,
         "horizon_time": _iso(found.horizon_time),
-        "to_do": [f"{advice.why}: {advice.command}" for advice in found.to_do],
+        "to_do": _to_do(found, place),
     }
 
 
@@ -76,7 +79,22 @@ def _table(found: TableInformation) -> dict[str, Any]:
         "uncovered_events": found.uncovered_events,
         "space_amplification": _rounded(found.space_amplification),
         "levels": [{"level": it.level, "rows": it.rows, "blocks": it.blocks, "bytes": it.bytes} for it in found.levels],
+        **({"sums": dict(found.sums)} if found.sums and found.table != _OBJECTS else {}),
     }
+
+
+def _length(found: Information) -> int:
+    """The bytes of all objects."""
+    return found.table(_OBJECTS).sums.get(_BYTES, 0)
+
+
+def _to_do(found: Information, place: str) -> list[str]:
+    """What needs doing, in the catalog and in what was harvested into it."""
+    advised = [*found.to_do]
+    if errors := found.table(_ERRORS).live:
+        command = f"bucketcatalog export {chosen(place, found.database)} {_ERRORS} errors.parquet"
+        advised.append(Advice(f"{number(errors, 'entry', 'entries')} could not be harvested", command))
+    return [f"{advice.why}: {advice.command}" for advice in advised]
 
 
 def _iso(time: datetime.datetime | None) -> str | None:
@@ -87,11 +105,11 @@ def _rounded(ratio: float | None) -> float | None:
     return None if ratio is None else round(ratio, 3)
 
 
-def _say(found: Information) -> None:
-    objects = found.table("objects")
+def _say(found: Information, place: str) -> None:
+    objects = found.table(_OBJECTS)
     write(f"database {found.database}")
     write(
-        f"  {number(objects.live, 'object')} ({size(found.content_length)}) in {number(found.table('buckets').live, 'bucket')}, "
+        f"  {number(objects.live, 'object')} ({size(_length(found))}) in {number(found.table('buckets').live, 'bucket')}, "
         f"{number(objects.tombstones, 'tombstone')} of objects"
     )
     write(
@@ -102,6 +120,8 @@ def _say(found: Information) -> None:
     for table in found.tables:
         for level in table.levels:
             write(f"  {visible(table.table)}, {_level(level)}")
+        if table.sums and table.table != _OBJECTS:
+            write(f"  {visible(table.table)}: {visible(', '.join(f'{name} {value:,}' for name, value in table.sums.items()))}")
     if found.files.checkpoints and found.write_amplification is not None:
         amplification = f"  checkpoints wrote {found.write_amplification:.1f} bytes for each byte of changes"
         rows = f"; {objects.space_amplification:.1f} rows are stored for each live object" if objects.space_amplification else ""
@@ -113,7 +133,7 @@ def _say(found: Information) -> None:
     if found.horizon_time:
         write(f"  history from {iso(found.horizon_time)} on; {number(found.tags, 'tag')}")
     write(f"  version {found.version}")
-    for line in [f"{advice.why}: {advice.command}" for advice in found.to_do] or ["nothing"]:
+    for line in _to_do(found, place) or ["nothing"]:
         write(f"  to do: {visible(line)}")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from ..errors import UNREADABLE
 from ..format.blocks import TOMBSTONES, BlockClass
@@ -17,7 +19,7 @@ from ..model.arrays import exact_sum
 from ..model.cuts import Ref
 from ..model.paths import uuid_text
 from ..model.tables import Table
-from ..state.sums import kept_totals
+from ..state.sums import can_be_kept, kept_totals
 from .metadata import stored_checkpoints
 from .snapshot import DELETED_PREFIX, Snapshot
 
@@ -27,7 +29,6 @@ MANY_TOMBSTONES = 100_000
 """From so many on, if they are more than the live rows, tombstones are worth collecting."""
 MANY_TIMES, MUCH_HISTORY, _LONG = 4, 64 << 20, 30 * 86_400 * 1_000_000
 """Files of more than so many times the bytes that are read now, and so many bytes beside, are worth pruning after 30 days."""
-_OBJECTS, _LENGTH = "objects", "content_length"
 Progress = Callable[[int], None]
 
 
@@ -43,7 +44,11 @@ class LevelInformation:
 
 @dataclass(frozen=True, slots=True)
 class TableInformation:
-    """A table's rows: live ones, tombstones, and all that are stored in levels or as uncovered events."""
+    """A table's rows: live ones, tombstones, and all that are stored in levels or as uncovered events.
+
+    ``sums`` are what the sums over columns that it declares come to, over all groups together, by name. Those that no checkpoint could keep
+    are left out: to know them takes reading all rows.
+    """
 
     table: str
     live: int
@@ -51,6 +56,7 @@ class TableInformation:
     stored: int
     uncovered_events: int
     levels: tuple[LevelInformation, ...]
+    sums: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def space_amplification(self) -> float | None:
@@ -94,7 +100,6 @@ class Information:
     watermark: datetime.datetime
     writers: int
     tables: tuple[TableInformation, ...]
-    content_length: int
     files: Files
     checkpoints: int
     stored_checkpoints: int
@@ -136,7 +141,6 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         watermark=snapshot.watermark,
         writers=len(view.cut.heads),
         tables=tuple(table for table in tables if table.stored),
-        content_length=counted.length,
         files=_files(snapshot, {uuid_text(s.uuid) for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
         checkpoints=len(view.checkpoints),
         stored_checkpoints=len(stored),
@@ -151,7 +155,12 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         open_forks=sum(1 for fork in view.forks if fork.open),
         forked=tuple(sorted({fork.writer for fork in view.forks if fork.open})),
     )
-    return replace(found, to_do=tuple(_to_do(found, f"{shlex.quote(place)} --database {snapshot.database}")))
+    return replace(found, to_do=tuple(_to_do(found, chosen(place, snapshot.database))))
+
+
+def chosen(place: str, database: str) -> str:
+    """How commands name a database of the catalog at ``place``."""
+    return f"{shlex.quote(place)} --database {database}"
 
 
 def _time(micros: int) -> datetime.datetime | None:
@@ -196,7 +205,6 @@ class _Counted:
         self._snapshot = snapshot
         self._progress = progress
         self._rows = 0
-        self.length = 0
 
     def table(self, table: Table) -> TableInformation:
         """The rows of a table."""
@@ -208,33 +216,40 @@ class _Counted:
         stored = sum(level.rows for level in levels) + base.new_rows
         if not stored:
             return TableInformation(table.name, 0, 0, 0, 0, ())
-        live = self._count(table, table.name, frozenset({BlockClass.LIVE}))
+        live, sums = self._live(table)
         ended = self._count(table, f"{DELETED_PREFIX}{table.name}", TOMBSTONES) if table.keeps_tombstones else 0
-        return TableInformation(table.name, live, ended, stored, base.new_rows, levels)
+        return TableInformation(table.name, live, ended, stored, base.new_rows, levels, sums)
+
+    def _live(self, table: Table) -> tuple[int, dict[str, int]]:
+        """How many rows are live, and what the table's sums come to."""
+        wanted = {total.name: total.column for total in table.sums if total.column and can_be_kept(table, total)}
+        if not wanted:
+            return self._count(table, table.name, frozenset({BlockClass.LIVE})), {}
+        kept = kept_totals(self._snapshot.base(table.name))
+        if kept is not None and wanted.keys() <= kept[1].keys():
+            return kept[0], {name: kept[1][name] for name in wanted}
+        count, sums = 0, dict.fromkeys(wanted, 0)
+        for batch in self._read(table.name, dict.fromkeys(wanted.values())):
+            count += len(batch)
+            for name, column in wanted.items():
+                sums[name] += exact_sum(batch.column(column))
+        return count, sums
 
     def _count(self, table: Table, scanned: str, classes: Collection[BlockClass]) -> int:
-        base = self._snapshot.base(table.name)
-        sums = scanned == _OBJECTS and _LENGTH in table.by_name
-        totals = kept_totals(base) if sums else {}
-        if None in totals and _LENGTH in totals:
-            self.length += totals[_LENGTH]
-            return totals[None]
-        known = base.folded_rows(classes)
-        if known is not None and not sums:
-            return known
-        count = 0
-        for batch in self._snapshot.scan(scanned, columns=[_LENGTH if sums else table.key[-1]]).to_batches():
-            count += len(batch)
-            self.length += exact_sum(batch.column(0)) if sums else 0
+        known = self._snapshot.base(table.name).folded_rows(classes)
+        return sum(map(len, self._read(scanned, [table.key[-1]]))) if known is None else known
+
+    def _read(self, scanned: str, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self._snapshot.scan(scanned, columns=list(columns)).to_batches():
             self._rows += len(batch)
             self._progress(self._rows)
-        return count
+            yield batch
 
 
-def _to_do(found: Information, chosen: str) -> Iterator[Advice]:
-    """What needs doing; ``chosen`` names catalog and database in commands."""
+def _to_do(found: Information, where: str) -> Iterator[Advice]:
+    """What needs doing; ``where`` names catalog and database in commands."""
     for writer in found.forked:
-        yield Advice(f"two processes wrote as {writer}", f"bucketcatalog repair {chosen} --join {writer}")
+        yield Advice(f"two processes wrote as {writer}", f"bucketcatalog repair {where} --join {writer}")
     too_much = (
         found.uncovered_events >= MANY_EVENTS
         or found.uncovered_transactions >= MANY_TRANSACTIONS
@@ -242,22 +257,19 @@ def _to_do(found: Information, chosen: str) -> Iterator[Advice]:
     )
     if too_much:
         waiting = f"readers replay {_several(found.uncovered_transactions, 'transaction')}"
-        yield Advice(waiting, f"bucketcatalog checkpoint {chosen} --all-writers")
+        yield Advice(waiting, f"bucketcatalog checkpoint {where} --all-writers")
     current = found.uncovered_bytes + sum(level.bytes for table in found.tables for level in table.levels)
     is_old = found.files.oldest < found.watermark.timestamp() * 1e6 - _LONG
     if is_old and found.files.changes + found.files.checkpoints > MUCH_HISTORY + MANY_TIMES * current:
         yield Advice(
-            f"the history is more than {MANY_TIMES} times what is read now", f"bucketcatalog prune {chosen} --older-than 30d"
+            f"the history is more than {MANY_TIMES} times what is read now", f"bucketcatalog prune {where} --older-than 30d"
         )
     for table in found.tables:
         if table.tombstones >= MANY_TOMBSTONES and table.tombstones > table.live:
             ended = f"{_several(table.tombstones, 'tombstone')} of {table.table}, more than live rows"
-            yield Advice(ended, f"bucketcatalog gc {chosen} --data")
+            yield Advice(ended, f"bucketcatalog gc {where} --data")
     if found.conflicts:
-        yield Advice(_several(found.conflicts, "conflict"), f"bucketcatalog conflicts {chosen}")
-    if errors := found.table("harvest_errors").live:
-        entries = "1 entry" if errors == 1 else f"{errors:,} entries"
-        yield Advice(f"{entries} could not be harvested", f"bucketcatalog export {chosen} harvest_errors errors.parquet")
+        yield Advice(_several(found.conflicts, "conflict"), f"bucketcatalog conflicts {where}")
 
 
 def _several(count: int, what: str) -> str:

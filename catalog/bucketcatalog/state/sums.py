@@ -60,9 +60,13 @@ def sums_of(base: TableState) -> pa.Table:
     return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
 
 
-def kept_totals(base: TableState) -> dict[str | None, int]:
-    """What the declared sums that are kept beside the rows add up to, by the column that they sum; None has how many rows there are."""
-    return {total.column: exact_sum(each.sums()[_VALUE.field_name]) for total, each in _from_kept(base).items()}
+def kept_totals(base: TableState) -> tuple[int, dict[str, int]] | None:
+    """How many live rows there are, and what each declared sum adds up to that is kept beside them, by name; None where none is."""
+    kept = {total.name: each.sums() for total, each in _from_kept(base).items()}
+    if not kept:
+        return None
+    rows, *_ = kept.values()
+    return exact_sum(rows[_ROWS.field_name]), {name: exact_sum(sums[_VALUE.field_name]) for name, sums in kept.items()}
 
 
 def _from_kept(base: TableState) -> dict[Sum, _Summing]:

@@ -8,6 +8,7 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.cli import run
 
+from ...kit.world import BUCKET, OTHER, messages, proto
 from .conftest import NAMES, Cli, Past
 
 NOW = sorted([*NAMES, "added", "link"], key=str.encode)
@@ -201,6 +202,39 @@ def test_info_says_what_it_is_and_what_needs_doing(cli: Cli, past: Past) -> None
     shown = cli("info", past.path).out
     assert f"{len(NOW)} objects" in shown and "to do: 1 entry could not be harvested" in shown
     assert "in 1 bucket, 2 tombstones of objects\n" in shown
+    (line,) = database["to_do"]
+    where = f"{past.path} --database default"
+    assert line == f"1 entry could not be harvested: bucketcatalog export {where} harvest_errors errors.parquet"
+    assert f"  to do: {line}\n" in shown
+
+
+def test_info_says_how_many_entries_could_not_be_harvested(cli: Cli, tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "a b")
+    with catalog.writer("w") as w, w.transaction() as tx:
+        tx.put("harvest_errors", [{"source": "s", "path": path} for path in "pq"])
+    (database,) = cli("info", tmp_path / "a b", "--json").document["databases"]
+    where = f"'{tmp_path / 'a b'}' --database default"
+    assert database["to_do"] == [f"2 entries could not be harvested: bucketcatalog export {where} harvest_errors errors.parquet"]
+
+
+def test_info_shows_the_sums_of_other_tables_and_those_of_objects_in_words_of_their_own(cli: Cli, tmp_path: Path) -> None:
+    declared = """message Row {
+      option (table) = { name: "my.rows" key: "team" key: "n" sums: {name: "points" field: "points" group: "team"} };
+      string team = 1;
+      int32 n = 2;
+      optional int64 points = 3;
+    }"""
+    catalog = Catalog(tmp_path / "lake")
+    catalog.register(messages(proto(declared))["Row"])
+    with catalog.writer("w") as w, w.transaction() as tx:
+        tx.put("my.rows", [{"team": "a", "n": n, "points": 1_000} for n in range(3)])
+        tx.put("objects", {"owner": OWNER, "bucket_id": OTHER, "name": "x", "id": BUCKET, "content_length": 5})
+    (database,) = cli("info", tmp_path / "lake", "--json").document["databases"]
+    tables = {table["table"]: table for table in database["tables"]}
+    assert tables["my.rows"]["sums"] == {"points": 3_000} and "sums" not in tables["objects"]
+    assert database["content_length"] == 5
+    shown = cli("info", tmp_path / "lake").out
+    assert "  my.rows: points 3,000\n" in shown and "objects: " not in shown
 
 
 def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:

@@ -15,7 +15,7 @@ from bucketcatalog.query.info import Information
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from ...kit.world import World, bucket, obj, rows, time_at
+from ...kit.world import World, bucket, messages, obj, proto, rows, time_at
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_database_without_checkpoints_is_its_transactions(world: World) -> Non
     snapshot = world.snapshot()
     assert (found.database, found.version, found.writers) == ("default", snapshot.version, 1)
     assert found.newest_commit == time_at(world.clock.now) and found.watermark == snapshot.watermark
-    assert (found.table("objects").live, found.table("objects").tombstones, found.content_length) == (1, 1, 4)
+    assert (found.table("objects").live, found.table("objects").tombstones, found.table("objects").sums) == (1, 1, {"bytes": 4})
     assert [table.table for table in found.tables] == ["buckets", "objects"] and found.table("buckets").live == 1
     assert (found.uncovered_transactions, found.uncovered_events) == (2, 4)
     assert found.uncovered_bytes == found.files.changes == found.files.bytes == sizes(world, ".txn")
@@ -137,10 +137,46 @@ def test_bytes_of_objects_are_told_by_kept_sums_without_reading_their_rows(late:
     found = info(world)
     read = store.bytes_read
     table = found.table("objects")
-    assert (table.live, found.content_length) == ((59_999, 60_003) if late else (60_000, 60_000))
+    assert (table.live, table.sums) == ((59_999, {"bytes": 60_003}) if late else (60_000, {"bytes": 60_000}))
     store.reset()
-    assert sum(row["content_length"] for row in rows(world.snapshot(), columns=["content_length"])) == found.content_length
+    assert sum(row["content_length"] for row in rows(world.snapshot(), columns=["content_length"])) == table.sums["bytes"]
     assert late or read < store.bytes_read / 3
+
+
+OWN = """message Row {
+  option (table) = {
+    name: "my.rows" key: "team" key: "name"
+    sums: {name: "points" field: "points" group: "team"}
+    sums: {name: "rows" group: "team"}
+    sums: {name: "fouls" field: "fouls" group: "team"}
+    sums: {name: "by_place" field: "points" group: "place"}
+    sums: {name: "all" field: "points"}
+  };
+  string team = 1;
+  string name = 2;
+  optional int32 points = 3;
+  optional uint64 fouls = 4;
+  optional string place = 5;
+}"""
+
+
+@pytest.mark.parametrize("checkpoints", [0, 1, 2])
+def test_sums_of_any_table_are_told_that_a_checkpoint_can_keep(world: World, checkpoints: int) -> None:
+    catalog = world.catalog()
+    catalog.register(messages(proto(OWN))["Row"])
+    with world.writer(catalog=catalog) as w:
+        world.commit(
+            w, ("put", "my.rows", [{"team": t, "name": str(n), "points": n, "fouls": 2**63} for t in "ab" for n in range(4)])
+        )
+        if checkpoints:
+            w.checkpoint()
+        world.commit(w, ("delete", "my.rows", {"team": "a", "name": "3"}), ("put", "my.rows", {"team": "c", "name": "x"}))
+        if checkpoints > 1:
+            w.checkpoint()
+    table = info(world).table("my.rows")
+    assert (table.live, table.tombstones) == (8, 1)
+    assert table.sums == {"points": 9, "fouls": 7 * 2**63} and list(table.sums) == ["points", "fouls"]
+    assert info(world).table("objects").sums == {}
 
 
 def test_tags_and_the_horizon_of_the_history_are_told(world: World) -> None:
@@ -168,11 +204,8 @@ def test_what_needs_doing_comes_with_the_command(world: World, monkeypatch: pyte
         world.commit(w, ("put", "objects", obj("a")))
         assert advice(world) == []
         world.commit(w, ("put", "objects", obj("a"), {"expect": "absent"}))
-        world.commit(w, ("put", "harvest_errors", [{"source": "s", "path": p, "code": "c"} for p in "pq"]))
-        assert advice(world) == [
-            f"1 conflict: bucketcatalog conflicts {chosen}",
-            f"2 entries could not be harvested: bucketcatalog export {chosen} harvest_errors errors.parquet",
-        ]
+        world.commit(w, ("put", "objects", obj("b")))
+        assert advice(world) == [f"1 conflict: bucketcatalog conflicts {chosen}"]
         for limit in ("MANY_EVENTS", "MANY_TRANSACTIONS", "MANY_BYTES"):
             with monkeypatch.context() as patch:
                 patch.setattr(f"bucketcatalog.query.info.{limit}", 3)
@@ -217,11 +250,13 @@ def test_a_long_history_is_worth_pruning_once_it_is_old(world: World, monkeypatc
 
 def test_a_place_with_a_space_is_quoted_and_progress_is_told(world: World, tmp_path: Any) -> None:
     catalog = Catalog(tmp_path / "a b")
-    with catalog.writer("w") as w, w.transaction() as tx:
-        tx.put("harvest_errors", {"source": "s", "path": "p", "code": "c"})
+    with catalog.writer("w") as w:
+        for expect in (None, "absent"):
+            with w.transaction() as tx:
+                tx.put("buckets", bucket("a"), expect=expect)
     told: list[int] = []
     (line,) = catalog.info(progress=told.append).to_do
-    assert "/a b' --database default" in line.command and told == [1]
+    assert "/a b' --database default" in line.command and told == [1, 2]
 
 
 def test_a_database_that_is_not_there_is_said(world: World) -> None:
