@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import bucketcatalog
+from bucketcatalog.format.definitions import core_tables
 
 ROOT = Path(bucketcatalog.__file__).parent
 
@@ -96,6 +97,9 @@ def outside(module: str) -> set[str]:
 
 
 MODULES = [name for name in SOURCES if name]
+
+
+ENGINE = set(ORDER[: ORDER.index("catalog")]) - {"v1"}
 
 
 def test_every_module_has_its_place_in_the_order() -> None:
@@ -196,6 +200,17 @@ def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:
     assert clients and all(m.startswith("store.s3.") for m in clients)
     assert {m.split(".")[0] for m, found in every.items() if "fsspec" in found} <= {"store"}
     assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli", "console"}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name.split(".")[0] in ENGINE])
+def test_the_engine_knows_no_table_by_its_name(module: str) -> None:
+    core = core_tables()
+    known = {*core, "owner", "bucket_id", "content_length", "external"}
+    assert known <= {*core, *(column.name for table in core.values() for column in table.columns)}
+    if module == "format.definitions":
+        known -= {"external"}  # by which definitions that lack the option go
+    said = {node.value for node in ast.walk(ast.parse(SOURCES[module].read_text())) if isinstance(node, ast.Constant)}
+    assert not known & said
 
 
 def test_an_object_stores_client_is_imported_only_when_one_is_opened() -> None:
