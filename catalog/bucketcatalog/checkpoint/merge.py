@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ClosedWriter
-from ..format.blocks import TARGET_ROWS, TOMBSTONES, BlockClass, EncodedBlock, encode_blocks
+from ..format.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
 from ..format.segment_refs import SegmentReference
 from ..format.segments import BlockPlace, Origin
 from ..log.segments import Blocks, SegmentWriter, read_block
@@ -33,11 +33,10 @@ from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import Table
 from ..state.contents import TableState
 from ..state.fold import Mask
-from ..state.orders import KeptOrders
 from ..state.plan import SLICE_ROWS, Part
 from ..state.read import read_slice
 from ..state.shares import PackedSlice, Share, grouped
-from ..state.sums import KeptSums
+from ..state.side_runs import side_runs
 from ..store.base import Store
 
 _HEAP = 8
@@ -198,7 +197,7 @@ def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda
 def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:
     """The state that slices of a table make, as blocks; those of each class are in key order."""
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
-    sums, orders = KeptSums(part.table), KeptOrders(part.table)
+    beside = [(run.classes, run.keeping()) for run in side_runs(part.table)] if part.lowest else []
     for piece in part.share.unpacked():
         if stopped():
             raise ClosedWriter(
@@ -207,15 +206,14 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
         state = read_slice(blocks, part.table, piece, Part.EVERYTHING)
         for kind, rows in _by_class(state, part.table):
             yield from _full_blocks(waiting[kind], rows, part.table, kind)
-            if part.lowest and kind is BlockClass.LIVE:
-                sums.add(rows)
-            if part.lowest and kind in TOMBSTONES:
-                yield from orders.add(rows)
+            for classes, keeping in beside:
+                if kind in classes:
+                    yield from keeping.add(rows)
     for kind in _CLASSES:
         if waiting[kind]:
             yield from encode_blocks(concat(waiting[kind]), part.table, kind)
-    yield from sums.blocks()
-    yield from orders.blocks()
+    for _, keeping in beside:
+        yield from keeping.blocks()
 
 
 def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:

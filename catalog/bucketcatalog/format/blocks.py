@@ -7,7 +7,7 @@ has no list, for all its stamps are those of the transaction that it belongs to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -110,6 +110,13 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
             yield from encode_blocks(part, table, block_class, (len(part) + 1) // 2)
         else:
             yield block
+
+
+def encode_side(rows: pa.Table, shape: Table, side: Side) -> Iterator[EncodedBlock]:
+    """The rows of a side run as blocks, in the order of the keys of their ``shape``; no filter is made of them."""
+    ordered = rows.take(pc.sort_indices(one_chunk(encode_keys(shape, rows))))
+    for block in encode_blocks(Facts(NO_TRANSACTIONS, ordered), shape, BlockClass.LIVE):
+        yield replace(block, hashes=None, side=side)
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:

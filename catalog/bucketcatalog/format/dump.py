@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, Message
 from ..errors import BucketCatalogError
 from ..model.paths import uuid_text
 from ..model.render import surface_array
-from ..model.tables import Table
+from ..model.tables import Table, split_side
 from ..v1 import log_pb2
 from .blocks import decode_block
 from .definitions import core_tables, parse_definition
@@ -182,8 +182,8 @@ class _Looking:
     def _block(self, block: Any) -> dict[str, Any]:
         data = block.SerializeToString(deterministic=True)
         shown = {**self.readable(block.header), "bytes": len(data)}
-        owner, beside, _ = block.header.table.partition("#")
-        if beside and owner in self._tables:
+        owner, side = split_side(block.header.table)
+        if side is not None and owner in self._tables:
             return shown  # sums or an order of its rows: of what stands in the name
         table = self._tables.get(block.header.table)
         if table is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import UnsupportedFormat
 from ..model.paths import uuid_text
+from ..model.tables import side_table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, Purpose, Side
 from .records import uuid_of
@@ -32,7 +33,7 @@ class Run:
     @property
     def block_table(self) -> str:
         """What the headers of the run's blocks have as their table."""
-        return self.table if self.purpose is Purpose.ROWS else beside(self.table, self.name)
+        return self.table if self.purpose is Purpose.ROWS else side_table(self.table, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,6 @@ class SegmentReference:
     def below(self, levels: Mapping[str, int]) -> SegmentReference:
         """The same with those runs only that lie below a table's level; of tables without one all."""
         return replace(self, runs=tuple(run for run in self.runs if run.level < levels.get(run.table, run.level + 1)))
-
-
-def beside(table: str, name: str) -> str:
-    """What blocks of a run of that name beside a table's rows have as their table."""
-    return f"{table}#{name}"
 
 
 def runs_of(blocks: Iterable[tuple[BlockHeader, Side | None]]) -> tuple[Run, ...]:

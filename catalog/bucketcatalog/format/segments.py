@@ -20,7 +20,7 @@ from ..errors import CorruptionError
 from ..model.bloom import Hashes, KeyFilter
 from ..model.cuts import Cut
 from ..model.keys import shown_key
-from ..model.tables import Table
+from ..model.tables import Table, split_side
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, Side, header_message, header_of
 from .definitions import parse_definition
@@ -219,7 +219,7 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
-    rows = [(place.header, None) for place in places if "#" not in place.header.table]
+    rows = [(place.header, None) for place in places if split_side(place.header.table)[1] is None]
     reference = SegmentReference(
         writer=message.writer,
         uuid=uuid,

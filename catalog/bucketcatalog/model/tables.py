@@ -240,6 +240,17 @@ _NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
 _BESIDE = "#"
 
 
+def side_table(table: str, run: str) -> str:
+    """What blocks of a side run of that name, which lies beside a table's rows, have as their table."""
+    return f"{table}{_BESIDE}{run}"
+
+
+def split_side(block_table: str) -> tuple[str, str | None]:
+    """The table that blocks belong to, and which of its side runs they are of; None where they are of its rows."""
+    table, is_side, run = block_table.partition(_BESIDE)
+    return table, run if is_side else None
+
+
 def problems(table: Table) -> Iterator[str]:
     """What contradicts itself in a declaration, each as the end of a sentence about the table."""
     if _BESIDE in table.name:

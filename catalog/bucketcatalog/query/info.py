@@ -19,7 +19,7 @@ from ..model.arrays import exact_sum
 from ..model.cuts import Ref
 from ..model.paths import uuid_text
 from ..model.tables import Table
-from ..state.sums import can_be_kept, kept_totals
+from ..state.sums import kept_totals, sum_runs
 from .metadata import stored_checkpoints
 from .snapshot import DELETED_PREFIX, Snapshot
 
@@ -222,7 +222,7 @@ class _Counted:
 
     def _live(self, table: Table) -> tuple[int, dict[str, int]]:
         """How many rows are live, and what the table's sums come to."""
-        wanted = {total.name: total.column for total in table.sums if total.column and can_be_kept(table, total)}
+        wanted = {run.total.name: run.total.column for run in sum_runs(table) if run.total.column}
         if not wanted:
             return self._count(table, table.name, frozenset({BlockClass.LIVE})), {}
         kept = kept_totals(self._snapshot.base(table.name))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnknownTable
-from ..format.blocks import BlockClass, Purpose
+from ..format.blocks import BlockClass, Purpose, Side
 from ..format.checkpoints import Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
@@ -98,8 +98,8 @@ class TableState:
         lowest = self.blocks_by_level()[:1]
         return [place for places in lowest for place in places if place.header.block_class in classes]
 
-    def beside(self, purpose: Purpose, name: str) -> list[StoredRun]:
-        """The runs of that purpose and name beside the lowest level.
+    def beside(self, side: Side) -> list[StoredRun]:
+        """The stored parts of a side run beside the lowest level.
 
         There are none to use of several checkpoints, whose rows overlap, or where rows may be left out for damage.
         """
@@ -109,7 +109,7 @@ class TableState:
         return [
             StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))
             for reference, run in found
-            if (run.purpose, run.name) == (purpose, name) and len(self._runs) == 1
+            if (run.purpose, run.name) == (side.purpose, side.name) and len(self._runs) == 1
         ]
 
     @property

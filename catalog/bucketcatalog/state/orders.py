@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.blocks import TOMBSTONES, BlockClass, EncodedBlock, Purpose, Side, encode_blocks
-from ..format.segment_refs import beside
+from ..format.blocks import TOMBSTONES, EncodedBlock, Purpose, Side, encode_side
 from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
 from ..log.segments import read_block
 from ..model.arrays import one_chunk
 from ..model.bloom import hash_keys
-from ..model.facts import NO_TRANSACTIONS, Facts
+from ..model.facts import Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
-from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table
+from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table, side_table
 from ..parallel import in_order
 from .conditions import Between, Stored, Where, key_ranges
 from .contents import TableState
@@ -41,83 +41,93 @@ SHARE = 3
 """A question is narrowed by an order only if all that is read then is at most this part of the rows that would be read without."""
 
 
-class KeptOrders:
-    """The orders of a table over tombstones that are met a few thousand at a time, each once."""
+@dataclass(frozen=True)
+class OrderRun:
+    """A declared order of tombstones as a side run: the key of each, in that order."""
 
-    def __init__(self, table: Table) -> None:
-        self._kept = [_Ordering(table, order) for order in table.orders if can_be_kept(table, order)]
+    table: Table
+    order: SecondaryOrder
+    classes: ClassVar = TOMBSTONES
 
-    def add(self, tombstones: Facts) -> Iterator[EncodedBlock]:
-        """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
-        for each in self._kept:
-            each.add(tombstones)
-            if each.rows >= RUN_ROWS:
-                yield from each.blocks()
+    @property
+    def described(self) -> str:
+        """What the declaration calls it."""
+        return f"order {self.order.name!r}"
 
-    def blocks(self) -> Iterator[EncodedBlock]:
-        """What is left, as a last sorted run of each order."""
-        for each in self._kept:
-            yield from each.blocks()
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether it is one of tombstones by what is the same for good: when they ended, and their keys."""
+        return self.order.of_tombstones and {END_TIME.name} <= set(self.order.columns) <= {END_TIME.name, *self.table.key}
+
+    @cached_property
+    def side(self) -> Side:
+        """Named after the order and its fields, so that a declaration that has changed finds no order of another."""
+        numbers = (END_TIME.name if name == END_TIME.name else self.table.by_name[name].field_name for name in self.order.columns)
+        return Side(self.table.name, Purpose.ORDER, f"{self.order.name}({','.join(numbers)})")
+
+    @cached_property
+    def shape(self) -> Table:
+        """The table that the entries make: the order's fields and those of the key, which all together are its key."""
+        names = tuple(dict.fromkeys([*self.order.columns, *self.table.key]))
+        columns = tuple(END_TIME if name == END_TIME.name else self.table.by_name[name] for name in names)
+        return Table(side_table(self.table.name, self.side.name), columns, names)
+
+    def keeping(self) -> _Keeping:
+        """The run in the making."""
+        return _Keeping(self)
+
+    def kept(self, base: TableState) -> list[StoredRun] | None:
+        """The sorted runs; None where the order is not kept, or not of all tombstones of the lowest level."""
+        runs = base.beside(self.side)
+        usable = not base.blocks.on_damage.reads_on and base.checkpoints == 1
+        return runs if usable and sum(_rows(run.places) for run in runs) == base.lowest_rows(self.classes) else None
+
+    def differs(self, base: TableState) -> bool:
+        """Whether what is kept is not what the tombstones of the lowest level make; reads both, a block after the other."""
+        runs = base.beside(self.side)
+        if not runs:
+            return False
+        store = base.blocks.store
+        said = (read_block(store, place, self.shape).rows for run in runs for place in run.places)
+        made = (entries(self, read_block(store, place, self.table)) for place in base.lowest_places(self.classes))
+        return _digest(self.shape, said) != _digest(self.shape, made)
 
 
-class _Ordering:
-    """One order under way: the entries since the last sorted run."""
+def order_runs(table: Table) -> list[OrderRun]:
+    """The declared orders that checkpoints keep."""
+    return [run for run in (OrderRun(table, order) for order in table.orders) if run.can_be_kept]
 
-    def __init__(self, table: Table, order: SecondaryOrder) -> None:
-        self._table = table
-        self._order = order
+
+class _Keeping:
+    """An order of tombstones that are met a few thousand at a time, each once: the entries since the last sorted run."""
+
+    def __init__(self, run: OrderRun) -> None:
+        self._run = run
         self._parts: list[pa.Table] = []
-        self.rows = 0
+        self._rows = 0
 
-    def add(self, tombstones: Facts) -> None:
-        part = entries(self._table, self._order, tombstones)
+    def add(self, rows: Facts) -> Iterator[EncodedBlock]:
+        """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
+        part = entries(self._run, rows)
         self._parts.append(part)
-        self.rows += len(part)
+        self._rows += len(part)
+        if self._rows >= RUN_ROWS:
+            yield from self.blocks()
 
     def blocks(self) -> Iterator[EncodedBlock]:
-        if not self.rows:
-            return
-        shape = shape_of(self._table, self._order)
-        rows = pa.concat_tables(self._parts)
-        self._parts, self.rows = [], 0
-        ordered = rows.take(pc.sort_indices(one_chunk(encode_keys(shape, rows))))
-        side = Side(self._table.name, Purpose.ORDER, run_name(self._table, self._order))
-        for block in encode_blocks(Facts(NO_TRANSACTIONS, ordered), shape, BlockClass.LIVE):
-            yield replace(block, hashes=None, side=side)
+        """What is held, as a sorted run."""
+        if self._rows:
+            rows = pa.concat_tables(self._parts)
+            self._parts, self._rows = [], 0
+            yield from encode_side(rows, self._run.shape, self._run.side)
 
 
-def can_be_kept(table: Table, order: SecondaryOrder) -> bool:
-    """Whether an order is one of tombstones by what is the same for good: when they ended, and their keys."""
-    return order.of_tombstones and {END_TIME.name} <= set(order.columns) <= {END_TIME.name, *table.key}
-
-
-def run_name(table: Table, order: SecondaryOrder) -> str:
-    """What a run of the order is called: its name and by what it is, so that a declaration that has changed finds no order of another."""
-    numbers = (END_TIME.name if name == END_TIME.name else table.by_name[name].field_name for name in order.columns)
-    return f"{order.name}({','.join(numbers)})"
-
-
-@cache
-def shape_of(table: Table, order: SecondaryOrder) -> Table:
-    """The table that an order's entries make: its fields and those of the key, which all together are its key."""
-    names = tuple(dict.fromkeys([*order.columns, *table.key]))
-    columns = tuple(END_TIME if name == END_TIME.name else table.by_name[name] for name in names)
-    return Table(beside(table.name, run_name(table, order)), columns, names)
-
-
-def shape_of_blocks(table: Table, block_table: str) -> Table | None:
-    """The table of blocks that keep an order of ``table`` as it is declared now; None where they keep none."""
-    shapes = (shape_of(table, order) for order in table.orders if can_be_kept(table, order))
-    return next((shape for shape in shapes if shape.name == block_table), None)
-
-
-def entries(table: Table, order: SecondaryOrder, tombstones: Facts) -> pa.Table:
+def entries(run: OrderRun, tombstones: Facts) -> pa.Table:
     """The entries of tombstones, in their order."""
     ended = pa.array(tombstones.end_times(), pa.int64()).cast(TIMESTAMP)
-    shape = shape_of(table, order)
     columns = {
         column.field_name: ended if column is END_TIME else one_chunk(tombstones.rows[column.field_name])
-        for column in shape.columns
+        for column in run.shape.columns
     }
     return pa.table(columns)
 
@@ -146,11 +156,12 @@ def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Store
 
     What is read to know it are the blocks of the order that can hold such tombstones, and those that lie over the lowest level.
     """
-    if END_TIME.name not in stored or not any(can_be_kept(base.table, order) for order in base.table.orders):
+    orders = order_runs(base.table)
+    if END_TIME.name not in stored or not orders:
         return None
     new = _rows(_over(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
     limit = min(HELD, _read_of(plan) // SHARE) - new
-    found = [each for order in base.table.orders if (each := _question(base, order, where, stored)) is not None]
+    found = [each for order in orders if (each := _question(base, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
     if best is None or _rows(best.places) > limit:
         return None
@@ -169,18 +180,15 @@ def _read_of(plan: Iterable[Slice]) -> int:
 class _Question:
     """The blocks of an order that hold what conditions allow, within a range of its keys."""
 
-    order: SecondaryOrder
+    order: OrderRun
     keys: KeyRange
     places: dict[BlockPlace, None]
     of: dict[BlockPlace, None]
 
 
-def _question(base: TableState, order: SecondaryOrder, where: Where, stored: Stored) -> _Question | None:
+def _question(base: TableState, order: OrderRun, where: Where, stored: Stored) -> _Question | None:
     """What to read of an order; None where it is not kept, not of all tombstones, or does not begin with what is asked."""
-    if not can_be_kept(base.table, order):
-        return None
-    shape, runs = shape_of(base.table, order), kept(base, order)
-    ranges = key_ranges(shape, where, stored)
+    runs, ranges = order.kept(base), key_ranges(order.shape, where, stored)
     if runs is None or EVERYTHING in ranges:
         return None
     places = _distinct(place for run in runs for keys in ranges for place in run.within(keys))
@@ -188,29 +196,11 @@ def _question(base: TableState, order: SecondaryOrder, where: Where, stored: Sto
     return _Question(order, spanning, places, _distinct(place for run in runs for place in run.places))
 
 
-def kept(base: TableState, order: SecondaryOrder) -> list[StoredRun] | None:
-    """The sorted runs of an order; None where it is not kept, or not of all tombstones of the lowest level."""
-    runs = base.beside(Purpose.ORDER, run_name(base.table, order))
-    usable = not base.blocks.on_damage.reads_on and base.checkpoints == 1
-    return runs if usable and sum(_rows(run.places) for run in runs) == base.lowest_rows(TOMBSTONES) else None
-
-
 def plan_ended(base: TableState, until: int) -> list[Slice]:
     """The slices in which versions can have ended at or before a commit time."""
     plan, condition = base.plan(), {END_TIME.name: Between(high=until)}
     found = narrowed_to(base, plan, condition, condition)
     return plan if found is None else found.slices
-
-
-def differs(base: TableState, order: SecondaryOrder) -> bool:
-    """Whether what is kept of an order is not what the tombstones of the lowest level make; reads both, a block after the other."""
-    runs = base.beside(Purpose.ORDER, run_name(base.table, order))
-    if not runs:
-        return False
-    table, shape, store = base.table, shape_of(base.table, order), base.blocks.store
-    said = (read_block(store, place, shape).rows for run in runs for place in run.places)
-    made = (entries(table, order, read_block(store, place, table)) for place in base.lowest_places(TOMBSTONES))
-    return _digest(shape, said) != _digest(shape, made)
 
 
 def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
@@ -224,9 +214,8 @@ def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
 
 def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
     """The plan for the keys that the order and what lies over the lowest level give."""
-    shape = shape_of(base.table, asked.order)
     over = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
-    read = partial(_keys_of, base, shape, asked.keys)
+    read = partial(_keys_of, base, asked.order.shape, asked.keys)
     parts = [*in_order(read, list(asked.places)), *(ending for _, ending in over)]
     distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
     keys = distinct.take(pc.sort_indices(distinct))
@@ -237,7 +226,7 @@ def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int
     ]
     return Narrowed(
         slices=[piece for piece in slices if piece.places or piece.tail is not None],
-        name=asked.order.name,
+        name=asked.order.order.name,
         read=asked.places,
         of=asked.of,
         over=_over(plan),

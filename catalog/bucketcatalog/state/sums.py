@@ -13,22 +13,20 @@ An increment of a counter by many writers would lose some (DESIGN.md, section 2b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_blocks
-from ..format.segment_refs import beside
+from ..format.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_side
 from ..log.segments import read_block
 from ..model.arrays import EXACT, exact_sum, hexadecimal, one_chunk
-from ..model.facts import NO_TRANSACTIONS, Facts
-from ..model.keys import encode_keys
+from ..model.facts import Facts
 from ..model.render import surface_array
-from ..model.tables import Column, DataType, Sum, Table
+from ..model.tables import Column, DataType, Sum, Table, side_table
 from .contents import TableState
 from .plan import Part, Slice, for_keys
 from .read import read_slice, touched_keys
@@ -71,7 +69,7 @@ def kept_totals(base: TableState) -> tuple[int, dict[str, int]] | None:
 
 def _from_kept(base: TableState) -> dict[Sum, _Summing]:
     """Of the declared sums those that are kept beside the lowest level, with what lies over that."""
-    kept = {total: rows for total in base.table.sums if (rows := _kept(base, total)) is not None}
+    kept = {run.total: rows for run in sum_runs(base.table) if (rows := run.kept(base)) is not None}
     found = {total: _Summing(base.table, total) for total in kept}
     for total, rows in kept.items():
         found[total].add_sums(rows)
@@ -81,33 +79,90 @@ def _from_kept(base: TableState) -> dict[Sum, _Summing]:
     return found
 
 
-def run_name(table: Table, total: Sum) -> str:
-    """What a run of the sum is called: its name and what it sums, so that a declaration that has changed finds no sums of another."""
-    numbers = ",".join(table.by_name[name].field_name for name in total.group)
-    return f"{total.name}({table.by_name[total.column].field_name if total.column else ''};{numbers})"
+@dataclass(frozen=True)
+class SumRun:
+    """A declared sum as a side run: a row for each group that has live rows, in the order of the groups."""
+
+    table: Table
+    total: Sum
+    classes: ClassVar = frozenset({BlockClass.LIVE})
+
+    @property
+    def described(self) -> str:
+        """What the declaration calls it."""
+        return f"sum {self.total.name!r}"
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether the groups have an order: their columns are of the key, so that none of them is empty."""
+        return bool(self.total.group) and set(self.total.group) <= set(self.table.key)
+
+    @cached_property
+    def side(self) -> Side:
+        """Named after the sum and what it sums, so that a declaration that has changed finds no sums of another."""
+        by_name = self.table.by_name
+        groups = ",".join(by_name[name].field_name for name in self.total.group)
+        summed = by_name[self.total.column].field_name if self.total.column else ""
+        return Side(self.table.name, Purpose.SUMS, f"{self.total.name}({summed};{groups})")
+
+    @cached_property
+    def shape(self) -> Table:
+        """The table that the groups make in blocks."""
+        columns = (*(self.table.by_name[name] for name in self.total.group), _UPPER, _ROWS, _VALUE)
+        return Table(side_table(self.table.name, self.side.name), columns, self.total.group)
+
+    def keeping(self) -> _Keeping:
+        """The run in the making."""
+        return _Keeping(self)
+
+    def kept(self, base: TableState) -> pa.Table | None:
+        """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows.
+
+        Who reads on past damage sums up the rows that can be read.
+        """
+        if base.blocks.on_damage.reads_on:
+            return None
+        parts = [read_block(base.blocks.store, place, self.shape).rows for run in base.beside(self.side) for place in run.places]
+        if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != base.lowest_rows(self.classes):
+            return None
+        return pa.concat_tables([_whole(rows) for rows in parts])
+
+    def differs(self, base: TableState) -> bool:
+        """Whether what is kept is not what the live rows of the lowest level make; reads both, a block after the other."""
+        if not base.beside(self.side):
+            return False
+        made, columns = _Summing(self.table, self.total), _columns(self.table, [self.total])
+        for place in base.lowest_places(self.classes):
+            made.add(read_block(base.blocks.store, place, self.table, columns))
+        said, kept = _Summing(self.table, self.total), self.kept(base)
+        if kept is not None:
+            said.add_sums(kept)
+        ordered = [(name, "ascending") for name in made.sums().column_names]
+        return kept is None or not said.sums().sort_by(ordered).equals(made.sums().sort_by(ordered))
 
 
-class KeptSums:
-    """The sums of a table over live rows that are met a few thousand at a time, each once."""
+def sum_runs(table: Table) -> list[SumRun]:
+    """The declared sums that checkpoints keep."""
+    return [run for run in (SumRun(table, total) for total in table.sums) if run.can_be_kept]
 
-    def __init__(self, table: Table) -> None:
-        self._sums = [_Summing(table, total) for total in table.sums if can_be_kept(table, total)]
 
-    def add(self, live: Facts) -> None:
-        """Count these rows too."""
-        for each in self._sums:
-            each.add(live)
+class _Keeping:
+    """A sum over live rows that are met a few thousand at a time, each once."""
+
+    def __init__(self, run: SumRun) -> None:
+        self._run = run
+        self._sum = _Summing(run.table, run.total)
+
+    def add(self, rows: Facts) -> Iterator[EncodedBlock]:
+        """Count these rows too; nothing is written before all are counted."""
+        self._sum.add(rows)
+        return iter(())
 
     def blocks(self) -> Iterator[EncodedBlock]:
-        """The sums as blocks, those of each sum in the order of the groups."""
-        for each in self._sums:
-            rows = each.sums()
-            if len(rows):
-                shape = _shape(each.table, each.total)
-                ordered = _halved(rows.take(pc.sort_indices(encode_keys(shape, rows))))
-                side = Side(each.table.name, Purpose.SUMS, run_name(each.table, each.total))
-                for block in encode_blocks(Facts(NO_TRANSACTIONS, ordered), shape, BlockClass.LIVE):
-                    yield replace(block, hashes=None, side=side)
+        """The sums as blocks."""
+        rows = self._sum.sums()
+        if len(rows):
+            yield from encode_side(_halved(rows), self._run.shape, self._run.side)
 
 
 class _Summing:
@@ -132,54 +187,6 @@ class _Summing:
         """One row for each group that has live rows."""
         found = _summed(self._parts, self.table, self.total)
         return found.filter(pc.greater(found[_ROWS.field_name], 0))
-
-
-def can_be_kept(table: Table, total: Sum) -> bool:
-    """Whether the groups of a sum have an order: their columns are of the key, so that none of them is empty."""
-    return bool(total.group) and set(total.group) <= set(table.key)
-
-
-@cache
-def _shape(table: Table, total: Sum) -> Table:
-    """The table that a sum's groups make in blocks."""
-    columns = (*(table.by_name[name] for name in total.group), _UPPER, _ROWS, _VALUE)
-    return Table(beside(table.name, run_name(table, total)), columns, total.group)
-
-
-def shape_of_blocks(table: Table, block_table: str) -> Table | None:
-    """The table of blocks that keep sums of ``table`` as it is declared now; None where they keep others."""
-    shapes = (_shape(table, total) for total in table.sums if can_be_kept(table, total))
-    return next((shape for shape in shapes if shape.name == block_table), None)
-
-
-def _kept(base: TableState, total: Sum) -> pa.Table | None:
-    """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows.
-
-    Who reads on past damage sums up the rows that can be read.
-    """
-    if base.blocks.on_damage.reads_on:
-        return None
-    shape = _shape(base.table, total)
-    runs = base.beside(Purpose.SUMS, run_name(base.table, total))
-    parts = [read_block(base.blocks.store, place, shape).rows for run in runs for place in run.places]
-    if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != base.lowest_rows({BlockClass.LIVE}):
-        return None
-    return pa.concat_tables([_whole(rows) for rows in parts])
-
-
-def differs(base: TableState, total: Sum) -> bool:
-    """Whether what is kept of a sum is not what the live rows of the lowest level make; reads both, a block after the other."""
-    if not can_be_kept(base.table, total) or not base.beside(Purpose.SUMS, run_name(base.table, total)):
-        return False
-    made, columns = _Summing(base.table, total), _columns(base.table, [total])
-    for place in base.lowest_places({BlockClass.LIVE}):
-        made.add(read_block(base.blocks.store, place, base.table, columns))
-    said = _Summing(base.table, total)
-    kept = _kept(base, total)
-    if kept is not None:
-        said.add_sums(kept)
-    ordered = [(name, "ascending") for name in made.sums().column_names]
-    return kept is None or not said.sums().sort_by(ordered).equals(made.sums().sort_by(ordered))
 
 
 def _differences(base: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:

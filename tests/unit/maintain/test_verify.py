@@ -195,7 +195,7 @@ def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
     what: str, part: str, less: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, _, function = part.partition(".")
-    honest = getattr(importlib.import_module(f"bucketcatalog.{module}"), function)
+    honest = getattr(importlib.import_module(f"bucketcatalog.state.{module}"), function)
 
     def wrong(*arguments: Any) -> pa.Table:
         rows = honest(*arguments)
@@ -211,7 +211,7 @@ def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
         world.commit(writer, ("put", "objects", [obj(f"x{n}", content_length=n) for n in range(9)]))
         world.commit(writer, ("delete", "objects", [obj("x3"), obj("x5")]))
         with monkeypatch.context() as patch:
-            patch.setattr(f"bucketcatalog.{part}", wrong)
+            patch.setattr(f"bucketcatalog.state.{part}", wrong)
             name = writer.checkpoint().name
     assert [f.code for f in found(world) if f.severity is Severity.ERROR] == []
     wrongs = [f for f in found(world, deep=True) if f.severity is Severity.ERROR]

@@ -12,7 +12,18 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from bucketcatalog import IncompatibleTable, InvalidRows, UnknownTable
 from bucketcatalog.format.definitions import core_tables, parse_definition, table_of, tables_of
-from bucketcatalog.model.tables import TIMESTAMP, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
+from bucketcatalog.model.tables import (
+    TIMESTAMP,
+    DataType,
+    Default,
+    Parent,
+    SecondaryOrder,
+    Shape,
+    Sum,
+    Table,
+    side_table,
+    split_side,
+)
 from bucketcatalog.v1 import log_pb2, tables_pb2
 
 from ...kit.odd import ACL, FULL, UID, odd
@@ -214,6 +225,12 @@ REFUSED = {
         message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; M m = 2; }""",
     "no message of a table": "message Row { string k = 1; }",
 }
+
+
+@pytest.mark.parametrize("run", ["bytes(8;1,2)", "#", "", "a#b"])
+def test_the_name_of_a_side_run_is_split_as_it_was_joined(run: str) -> None:
+    assert split_side(side_table("odd.parts", run)) == ("odd.parts", run)
+    assert split_side("odd.parts") == ("odd.parts", None)
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -12,7 +12,7 @@ import pytest
 from bucketcatalog import Catalog, CorruptionError, between
 from bucketcatalog.format.blocks import Purpose
 from bucketcatalog.query.snapshot import Snapshot
-from bucketcatalog.state.orders import kept, plan_ended
+from bucketcatalog.state.orders import order_runs, plan_ended
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
@@ -333,7 +333,7 @@ def test_damage_to_an_order_is_named_and_concerns_nobody_else(world: World) -> N
         times = [world.commit(writer, ("delete", "objects", obj(f"n{n}"))).commit_time for n in range(9)]
         writer.checkpoint()
     base = world.snapshot().base("objects")
-    ((run,),) = (kept(base, order) for order in base.table.orders)
+    ((run,),) = (order.kept(base) for order in order_runs(base.table))
     (place,) = run.places
     data = bytearray(world.store.get(place.name))
     data[place.offset + place.length // 2] ^= 1

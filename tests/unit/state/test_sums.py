@@ -11,10 +11,10 @@ import pytest
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.cli import run
-from bucketcatalog.format.blocks import Purpose
 from bucketcatalog.log.segments import read_block
 from bucketcatalog.query.snapshot import Snapshot
-from bucketcatalog.state.sums import run_name, shape_of_blocks
+from bucketcatalog.state.side_runs import shape_of_blocks
+from bucketcatalog.state.sums import SumRun
 from bucketcatalog.store.faults import Counting
 
 from ...kit.world import BUCKET, OWNER, World, messages, obj, rows
@@ -256,7 +256,7 @@ def test_blocks_hold_a_sum_as_the_specification_says(world: World, value: int) -
             writer.checkpoint(full=True)
     base = world.snapshot().base("lab.extremes")
     for total, expected in zip(base.table.sums, (3 * value, -3 * min(value, 1 << 63)), strict=True):
-        (run,) = base.beside(Purpose.SUMS, run_name(base.table, total))
+        (run,) = base.beside(SumRun(base.table, total).side)
         (place,) = run.places
         shape = shape_of_blocks(base.table, place.header.table)
         assert shape is not None

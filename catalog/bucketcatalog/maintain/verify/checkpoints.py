@@ -27,10 +27,10 @@ from ...model.arrays import one_chunk
 from ...model.cuts import Ref
 from ...model.facts import Facts, Kind
 from ...model.keys import encode_keys, shown_key
-from ...model.tables import Table
+from ...model.tables import Table, split_side
 from ...parallel import in_order
-from ...state import orders, sums
 from ...state.indexes import runs_by_table
+from ...state.side_runs import shape_of_blocks
 from ...store.base import Store
 from .files import Inventory
 from .findings import Finding, unreadable
@@ -39,19 +39,19 @@ from .findings import Finding, unreadable
 def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
     """Read a block and compare its rows with what its header says of them."""
     name, held = place.header.table, held_in_block(place)
-    owner, is_beside, _ = name.partition("#")
+    owner, side = split_side(name)
     if owner not in definitions:
         yield Finding("UNDEFINED_TABLE", place.name, f"It holds rows of table {name!r}, which nothing defines.", (held,))
         return
     if definitions.contradiction(owner) is not None:
         return  # which is a finding of its own
-    table = _shape_beside(definitions[owner], name) if is_beside else definitions[owner]
+    table = definitions[owner] if side is None else shape_of_blocks(definitions[owner], name)
     if table is None:
-        return  # sums or orders that nobody declares any more, and nobody reads
+        return  # of a side run that nobody declares any more, and nobody reads
     held = held_in_block(place, table)
     try:
         facts = read_block(store, place, table)
-        problems = list(_problems_of_block(facts, place, table, stamped=not is_beside))
+        problems = list(_problems_of_block(facts, place, table, stamped=side is None))
     except UNREADABLE as error:
         yield unreadable(error, "BLOCK", place.name, held)
         return
@@ -60,11 +60,6 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         return
     for problem in problems:
         yield Finding("WRONG_BLOCK", place.name, f"A block {problem}.", (held,))
-
-
-def _shape_beside(table: Table, name: str) -> Table | None:
-    """The table of blocks of that name beside those of a table's rows; None where nothing of the kind is declared."""
-    return sums.shape_of_blocks(table, name) or orders.shape_of_blocks(table, name)
 
 
 def _problems_of_block(facts: Facts, place: BlockPlace, table: Table, *, stamped: bool) -> Iterator[str]:

@@ -34,10 +34,10 @@ from ...model.facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Facts, 
 from ...model.keys import KeyRange, encode_keys
 from ...model.tables import Table
 from ...parallel import in_order
-from ...state import orders, sums
 from ...state.contents import Contents, TableState
 from ...state.plan import Part
 from ...state.read import empty_rows, read_slice
+from ...state.side_runs import side_runs
 from .findings import Finding
 
 _POSITIONS = ("_txn", "_row_txn", "_end_txn")
@@ -160,11 +160,10 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
 
 def _beside(base: TableState, name: str) -> Iterator[Finding]:
     """What is kept beside the lowest level of a table and is not what its rows make."""
-    table = base.table.name
-    kept = [f"sum {total.name!r}" for total in base.table.sums if sums.differs(base, total)]
-    kept += [f"order {order.name!r}" for order in base.table.orders if orders.differs(base, order)]
-    for what in kept:
-        yield Finding("DIFFERENT_STATE", name, f"Its {what} of table {table} is not what the rows of its lowest level make.")
+    for run in side_runs(base.table):
+        if run.differs(base):
+            text = f"Its {run.described} of table {base.table.name} is not what the rows of its lowest level make."
+            yield Finding("DIFFERENT_STATE", name, text)
 
 
 def _differing(one: TableState, other: TableState) -> pa.Array:
