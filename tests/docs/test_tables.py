@@ -85,7 +85,7 @@ def test_stores_are_those_that_can_be_written() -> None:
             assert by_protocol.get(name) == "no" or name in ("file", "local", "zip", "tar and caches")
 
 
-GROUP = typer.main.get_command(app)
+GROUP = typer.main.get_command(app())
 assert isinstance(GROUP, typer.core.TyperGroup)
 COMMANDS = GROUP.commands
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+
+import pyarrow as pa
 
 __all__ = ["main", "run"]
 
@@ -18,16 +22,42 @@ def run(arguments: Sequence[str]) -> int:
     from ..console.app import run as run_program
     from .commands import NAME, app
 
-    return run_program(app, arguments, name=NAME)
+    return run_program(app(arguments), arguments, name=NAME)
 
 
 def main() -> None:
     """The entry point of the program ``bucketcatalog``."""
     try:
-        # Imported here: it takes a second, in which people change their minds.
+        # Imported here: it takes a while, in which people change their minds.
+        _without_pandas()
         from ..console.app import main as run_program
         from .commands import NAME, app
+
+        program = app(sys.argv[1:])
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(128 + signal.SIGINT)  # as shells have it
-    run_program(app, name=NAME)
+    run_program(program, name=NAME)
+
+
+def _without_pandas() -> None:
+    """Answer Arrow's question, which it asks once, whether there is pandas with no.
+
+    Where it is installed Arrow imports it with the first array that is made, which takes longer than most commands do, only to see that
+    nothing is pandas' own. Whoever imports it, or calls ``to_pandas``, gets it as ever.
+    """
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([])
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
+class _NoPandas(MetaPathFinder):
+    """Finds everything but pandas, which is not there."""
+
+    @classmethod
+    def find_spec(cls, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        """None, which asks the next finder."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)

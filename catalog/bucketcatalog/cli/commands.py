@@ -1,23 +1,51 @@
-"""The program ``bucketcatalog``: its commands, each from the module of its group."""
+"""The program ``bucketcatalog``: its commands, each from the module of its group.
+
+A command is imported when it is asked for, and the others when somebody asks what there is: what only a harvest needs would make ``ls``
+slower.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
 from ..console.app import program
-from . import changes, checkpoint, dump, gc, harvest, info, ls, metadata, prune, restore, tag, verify
 
 NAME = "bucketcatalog"
+GROUPS = {
+    "harvest": ("harvest",),
+    "info": ("info",),
+    "ls": ("ls", "stat"),
+    "metadata": ("log", "writers", "tables", "checkpoints", "forks", "conflicts", "sums"),
+    "changes": ("changes", "diff"),
+    "checkpoint": ("checkpoint",),
+    "tag": ("tag",),
+    "restore": ("restore", "clone"),
+    "verify": ("verify", "repair"),
+    "gc": ("gc",),
+    "prune": ("prune",),
+    "dump": ("dump", "export"),
+}
+"""The commands of each module, in the order of the help."""
 
-app = program(
-    name=NAME,
-    help="The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else.",
-    epilog="A time is ISO 8601 (without zone: UTC) or @ and microseconds since the epoch. A version is a snapshot's version, "
-    "WRITER@REVISION, a tag, or a revision where there is one writer.",
-)
+
+def app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The program with what it takes to run these arguments: the command that they begin with, else every one there is."""
+    made = program(
+        name=NAME,
+        help="The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else.",
+        epilog="A time is ISO 8601 (without zone: UTC) or @ and microseconds since the epoch. A version is a snapshot's version, "
+        "WRITER@REVISION, a tag, or a revision where there is one writer.",
+    )
+    made.callback()(_root)
+    for group in [group for group, names in GROUPS.items() if arguments[:1] and arguments[0] in names] or GROUPS:
+        for name, command in import_module(f".{group}", __package__).COMMANDS.items():
+            made.command(name)(command)
+    return made
 
 
 def _print_version(wanted: bool) -> None:
@@ -30,15 +58,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""
-
-
-for _group in (harvest, info, ls, metadata, changes, checkpoint, tag, restore, verify, gc, prune, dump):
-    for _name, _command in _group.COMMANDS.items():
-        app.command(_name)(_command)

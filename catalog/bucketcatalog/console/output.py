@@ -22,8 +22,6 @@ from typing import Any
 
 import pyarrow as pa
 from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ..model.times import iso
 
@@ -32,7 +30,13 @@ Tell = Callable[[str], None]
 
 @contextmanager
 def progress_line(label: str) -> Iterator[Tell]:
-    """A spinner with ``label`` and what it is told; nothing at all where nobody watches."""
+    """A spinner with ``label`` and what it is told; nothing at all where nobody watches.
+
+    Rich is imported here: commands that are done in a moment show no progress.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None

@@ -99,7 +99,7 @@ FACT_COLUMNS: dict[str, pa.DataType] = {
     "_purged": pa.bool_(),
 }
 _POSITIONS = ("_txn", "_row_txn", "_end_txn")
-NO_TRANSACTIONS = TRANSACTIONS.empty_table()
+NO_TRANSACTIONS = pa.Table.from_batches([], TRANSACTIONS)
 
 
 @dataclass(frozen=True)

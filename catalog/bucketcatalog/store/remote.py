@@ -30,14 +30,11 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-import fsspec
-from fsspec.dircache import DirCache
-
 from .. import clock
 from ..errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
 from .base import ObjectInfo, UnfinishedPut, time_unknown
 from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, walk
-from .remote_failures import guarded, import_filesystem
+from .remote_failures import guarded, import_filesystem, open_filesystem
 from .remote_files import entries, flat_entries, modified_us
 from .secrets import Secrets
 
@@ -238,9 +235,7 @@ class FsspecStore:
         """The file system and the path of the root, opened anew in every process."""
         if self._opened is None or self._opened[0] != os.getpid():
             with guarded(self._secrets, "open", ""):
-                fs, path = fsspec.core.url_to_fs(self._address, skip_instance_cache=True, **self._options)
-            fs.dircache = DirCache(use_listings_cache=False)
-            self._opened = (os.getpid(), fs, str(path).rstrip("/"))
+                self._opened = (os.getpid(), *open_filesystem(self._address, self._options))
         return self._opened[1], self._opened[2]
 
     def _at(self, name: str) -> tuple[Any, str]:

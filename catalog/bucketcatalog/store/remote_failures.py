@@ -5,10 +5,9 @@ Packages that a store needs and that are not installed with this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-
-import fsspec
+from typing import Any
 
 from ..errors import (
     AccessDenied,
@@ -64,6 +63,8 @@ def guarded(secrets: Secrets, doing: str, name: str) -> Iterator[None]:
 
 def import_filesystem(protocol: str, url: str) -> None:
     """Raise ``UnsupportedStore`` unless fsspec has a file system for ``protocol`` and the package behind it is installed."""
+    import fsspec
+
     try:
         fsspec.get_filesystem_class(protocol)
     except ValueError:
@@ -79,6 +80,19 @@ def import_filesystem(protocol: str, url: str) -> None:
             f"{url} needs a package that is not installed.",
             next_step=f"pip install '{package}'" if package else f"install what fsspec asks for: {error}",
         ) from error
+
+
+def open_filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """A file system of fsspec's own for ``url``, which remembers no listing, and the path in it.
+
+    fsspec is imported here: a catalog in a directory or on S3 does without, and it brings asyncio and more.
+    """
+    import fsspec
+    from fsspec.dircache import DirCache
+
+    files, path = fsspec.core.url_to_fs(url, skip_instance_cache=True, **options)
+    files.dircache = DirCache(use_listings_cache=False)
+    return files, str(path).rstrip("/")
 
 
 def _translated(error: Exception, secrets: Secrets, doing: str, name: str) -> BucketCatalogError:

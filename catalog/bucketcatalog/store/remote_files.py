@@ -12,11 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-import fsspec
-from fsspec.dircache import DirCache
-
 from .object_names import is_hidden, is_unicode
-from .remote_failures import guarded, import_filesystem
+from .remote_failures import guarded, import_filesystem, open_filesystem
 from .secrets import Secrets
 
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
@@ -79,9 +76,7 @@ class RemoteFiles:
         self.protocol, _, self.path = self.url.partition("://")
         import_filesystem(url.partition("://")[0].partition("::")[0], self.url)
         with guarded(self._secrets, "open", ""):
-            self._files, path = fsspec.core.url_to_fs(url, skip_instance_cache=True, **given)
-        self._files.dircache = DirCache(use_listings_cache=False)
-        self._root = str(path).rstrip("/")
+            self._files, self._root = open_filesystem(url, given)
 
     @property
     def authority(self) -> str:

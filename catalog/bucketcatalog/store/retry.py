@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
-
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import clock
 from ..errors import OutcomeUnknown, StoreError, StoreUnreachable
 from .base import Store
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 Result = TypeVar("Result")
 
@@ -38,7 +39,12 @@ def retry(attempt: Callable[[], Result], gives_up: Callable[[], bool]) -> Result
 
 
 def _again(attempt: Callable[[], Result], gives_up: Callable[[], bool], first: StoreError) -> Result:
-    """Go on after the first error, which counts as the first try."""
+    """Go on after the first error, which counts as the first try.
+
+    tenacity is imported here: it brings asyncio, and a store that answers does without.
+    """
+    from tenacity import Retrying, retry_if_exception_type, wait_random_exponential
+
     last: StoreError = first
     tries = 0
     began, told = clock.monotonic(), False

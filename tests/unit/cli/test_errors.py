@@ -14,7 +14,7 @@ from bucketcatalog.cli import commands, harvest, run
 
 from .conftest import Cli, Past
 
-COMMANDS = sorted(info.name for info in commands.app.registered_commands if info.name)
+COMMANDS = sorted(info.name for info in commands.app().registered_commands if info.name)
 ROOT = Path(__file__).parents[3]
 
 

@@ -1,8 +1,8 @@
 """Parents: which rows that own others are live, which have ended, and whose data is somebody else's.
 
 A parent has ended when versions carry its id and none of them is live. An id that no version ever carried belongs to no parent: rows that
-name it are nobody's children. A parent's data is *external* where a column that its table declares to be is true, or where its own parent is
-external.
+name it are nobody's children. A parent's data is *external* where the column says so that its table declares for it, or where its own
+parent is external.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...state.read import read_pieces
 from ...write.references import ids, stored_column
 from .judge import FACT_NAMES, Mask, masked
 
-_NO_IDS = pa.array([], pa.binary())
+_NO_IDS = pa.nulls(0, pa.binary())
 _AT_ONCE = 1 << 16
 """So many values are joined at least."""
 
