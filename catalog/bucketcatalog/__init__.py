@@ -44,6 +44,7 @@ from .errors import (
     UnsupportedFormat,
     UnsupportedStore,
     UsageError,
+    WriterBusy,
 )
 from .state.conditions import between, prefix
 
@@ -88,6 +89,7 @@ __all__ = [
     "UnsupportedFormat",
     "UnsupportedStore",
     "UsageError",
+    "WriterBusy",
     "between",
     "prefix",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -28,7 +29,7 @@ from .maintain.retention import Retention
 from .maintain.verify.findings import Finding
 from .maintain.verify.walk import verify
 from .model.cuts import Cut
-from .model.names import MAINTAINER_PREFIX, database_name, host_writer, maintainer_id, several, tag_name, writer_id
+from .model.names import MAINTAINER_PREFIX, WriterId, database_name, host_writer, maintainer_id, several, tag_name, writer_id
 from .model.tables import Table
 from .model.times import Age, Time, age_micros
 from .query.changes import Changes, Diff, changed_table, changes_between
@@ -37,6 +38,7 @@ from .query.info import Information, describe
 from .query.snapshot import Snapshot
 from .store import Store
 from .store.open import store_at
+from .write.host_turn import host_turn
 from .write.tags import Tag
 from .write.writer import Writer
 
@@ -248,12 +250,12 @@ class Catalog:
         place = DataPlace.given_by(data_url, data_options, self.store)
         given = deleter_of(deleter, place)
         opened = self._existing(database)
-        by = maintainer_id(writer)
+        maintainer_id(writer)
         if place is not None:
             namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
         if dry_run:
             return dry_run_of(opened.look(), workers(given), grace)
-        with self._maintainer(opened.name, by, clock) as held:
+        with self._maintainer(opened.name, writer, clock) as held:
             return collect(opened.look, held, workers(given), grace, force=force)
 
     def reap(
@@ -329,7 +331,7 @@ class Catalog:
         maintainer = maintainer_id(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)
-        with Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
+        with self._turn(opened.name, writer), Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
             return Pruning(opened, policy, held, tell).run(force=force)
 
     def verify(
@@ -369,7 +371,8 @@ class Catalog:
         if name not in (there := self.databases()):
             require(self.url, there, name)
         repairer = Repairer(self.store, self._registered, maintainer_id(writer), clock, DEFAULT_LIMITS)
-        return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
+        with nullcontext() if dry_run else self._turn(name, writer):
+            return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
 
     def _existing(self, database: str | None) -> Database:
         """A database that is there."""
@@ -378,10 +381,16 @@ class Catalog:
             require(self.url, self.databases(), name)
         return self.database(name)
 
-    def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Writer:
+    @contextmanager
+    def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Iterator[Writer]:
         """A writer of what is about the catalog itself, in a database that is there."""
         name = self._existing(database).name
-        return self.writer(host_writer(MAINTAINER_PREFIX) if writer is None else writer, database=name, clock=now)
+        with self._turn(name, writer) as chosen, self.writer(chosen, database=name, clock=now) as held:
+            yield held
+
+    def _turn(self, database: str, writer: str | None) -> AbstractContextManager[WriterId]:
+        """The maintainer that was named, else this machine's, which no other process of it has open meanwhile."""
+        return host_turn(self.store, database, named=writer, default=host_writer(MAINTAINER_PREFIX))
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""

@@ -29,6 +29,7 @@
     │   ├── ClockSkew                  the clock is too far from the store's
     │   ├── ForeignBranch              somebody else writes under this writer's id
     │   ├── StaleRead                  what it had read is older than a commit may count on
+    │   ├── WriterBusy                 this machine's writer is open in another of its processes
     │   └── CommitUnknown              the outcome cannot be told; reopening resolves it
     ├── CorruptionError                a file that is not what it claims to be
     │   ├── TruncatedObject
@@ -230,6 +231,12 @@ class StaleRead(CommitError):
     """What the transaction had looked up is too old: what has happened since may contradict it."""
 
     code = "STALE_READ"
+
+
+class WriterBusy(CommitError):
+    """Another process of this machine has its default writer open, and went on for longer than one waits; nothing was written."""
+
+    code = "WRITER_BUSY"
 
 
 class CommitUnknown(CommitError):

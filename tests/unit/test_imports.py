@@ -272,6 +272,7 @@ SURFACE = {
     "UnsupportedFormat",
     "UnsupportedStore",
     "UsageError",
+    "WriterBusy",
     "between",
     "prefix",
 }

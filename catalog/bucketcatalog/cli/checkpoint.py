@@ -21,6 +21,7 @@ from ..maintain.compactor import Compactor, Policy, Round
 from ..model.names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id
 from ..model.times import parse_age, shown_time
 from ..query.snapshot import Snapshot
+from ..write.host_turn import host_turn
 
 _Covering = Annotated[
     str | None,
@@ -71,8 +72,12 @@ def checkpoint(
     if every is not None:
         compact(opened, name, writer, policy_of(*limits), every=every, as_json=as_json)
         return
-    chosen = (writer or host_writer(COMPACTOR_PREFIX)) if all_writers else _covered_writer(snapshot, writer)
-    with progress_line("writing a checkpoint"), opened.writer(chosen, database=name) as held:
+    named = writer if all_writers else _covered_writer(snapshot, writer)
+    with (
+        progress_line("writing a checkpoint"),
+        host_turn(opened.store, name, named=named or None, default=host_writer(COMPACTOR_PREFIX)) as chosen,
+        opened.writer(chosen, database=name) as held,
+    ):
         written = held.checkpoint(scope="all" if all_writers else "own", full=full)
     print_checkpoint(written, chosen, as_json=as_json)
 

@@ -18,8 +18,9 @@ from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..model.arrays import exact_sum
-from ..model.names import host_writer, several, writer_id
+from ..model.names import WriterId, host_writer, several, writer_id
 from ..query.snapshot import Snapshot
+from ..write.host_turn import host_turn
 from .commit import Chunks, Failed, Failures
 from .compare import OutOfReach, Step
 from .difference import Difference
@@ -74,7 +75,7 @@ class Harvested:
 Progress = Callable[[Harvested], None]
 
 
-def default_writer(source: Source) -> str:
+def default_writer(source: Source) -> WriterId:
     """The writer id of harvests of a source by this machine: the same each time."""
     return host_writer("harvest-", f"-{hashlib.sha256(source.url.encode()).hexdigest()[:12]}")
 
@@ -105,7 +106,8 @@ def harvest(
     ``progress`` is called with what is done so far, about every 16,384 entries. ``SourceNotFound`` where there is nothing to list, or,
     without ``allow_empty``, where nothing is found of all that the catalog has: so looks a file system that is not mounted.
     ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its versioning now. ``InvalidOption`` where the
-    bucket is not this source's. ``ForeignBranch`` where another harvest has written as the same writer meanwhile.
+    bucket is not this source's. Without a ``writer`` harvests of one source by this machine wait for each other, and raise ``WriterBusy``
+    where that takes too long; ``ForeignBranch`` where another harvest has written as the same writer meanwhile.
     """
     start = clock.monotonic()
     _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags)
@@ -114,6 +116,8 @@ def harvest(
     name = writer_id(writer) if writer is not None else default_writer(origin)
     with _alone(), ExitStack() as opened:
         # Before the catalog is looked at: what somebody else commits as this writer in between must not be taken for our own.
+        if not dry_run:
+            opened.enter_context(host_turn(catalog.store, database, named=writer, default=name))
         own = None if dry_run else opened.enter_context(catalog.writer(name, database=database))
         snapshot = catalog.database(database).look()
         target = _target(snapshot, origin, bucket, owner)

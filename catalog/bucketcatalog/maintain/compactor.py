@@ -1,12 +1,14 @@
 """Compaction that goes on by itself: now and then a look at what no checkpoint covers, and a checkpoint where a policy finds it due.
 
-It holds its writer between rounds. A store that is away for a while, or a look that another process has overtaken, ends a round and not
-the compaction; a checkpoint that is under way when it is stopped is given up, which changes no answer.
+It holds its writer between rounds, alone on its machine where nobody named it. A store that is away for a while, a look that another
+process has overtaken, or a writer that is open elsewhere ends a round and not the compaction; a checkpoint that is under way when it is
+stopped is given up, which changes no answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,10 +26,13 @@ from ..errors import (
 from ..log.view import View
 from ..model.names import COMPACTOR_PREFIX, host_writer, writer_id
 from ..query.database import Database
+from ..store import Store
+from ..write.host_turn import host_turn
 from ..write.writer import Writer
 
 PASSING = (StoreUnavailable, OutcomeUnknown, CommitError, MissingObject)
-"""What may be over by the next round: the store is away, a commit's outcome is unknown, a file was pruned while it was looked for."""
+"""What may be over by the next round: the store is away, a commit's outcome is unknown, the writer is open in another process, a file was
+pruned while it was looked for."""
 _MOMENT = 0.2
 """Seconds after which whoever waits looks whether it was stopped: a signal's handler may only set a flag."""
 
@@ -90,6 +95,8 @@ def waiting_in(view: View) -> Waiting:
 class Opener(Protocol):
     """What opens databases and writers of one catalog, as ``Catalog`` does."""
 
+    store: Store
+
     def database(self, name: str) -> Database: ...
     def writer(self, writer: str, *, database: str) -> Writer: ...
 
@@ -108,12 +115,14 @@ class Compactor:
         sleep: Callable[[float], None] = clock.sleep,
     ) -> None:
         self.writer = host_writer(COMPACTOR_PREFIX) if writer is None else writer_id(writer)
+        self._named = writer
         self._catalog = catalog
         self._database = database
         self._policy = policy
         self._every = every
         self._sleep = sleep
         self._held: Writer | None = None
+        self._turn = ExitStack()
         self._stopped = False
 
     def stop(self) -> None:
@@ -132,7 +141,7 @@ class Compactor:
                     yield done
                 self._pause()
         finally:
-            self._let_go()
+            self._end_turn()
 
     def _round(self, number: int) -> Round | None:
         """One round; None where it was stopped in the middle."""
@@ -142,7 +151,7 @@ class Compactor:
             due = self._policy.due(waiting)
             return Round(number, waiting, due, self._checkpoint() if due is not None else None)
         except (*PASSING, ClosedWriter) as error:
-            self._let_go()
+            self._end_turn()
             if self._stopped:
                 return None
             if isinstance(error, ClosedWriter):
@@ -151,10 +160,18 @@ class Compactor:
 
     def _checkpoint(self) -> CheckpointResult | None:
         if self._held is None:
-            self._held = self._catalog.writer(self.writer, database=self._database)
+            store, default = self._catalog.store, self.writer
+            # Who finds the writer open does not wait: the next round looks again.
+            self._turn.enter_context(host_turn(store, self._database, named=self._named, default=default, patience=0))
+            self._held = self._catalog.writer(default, database=self._database)
             if self._stopped:  # before the writer was there to be closed
                 raise ClosedWriter("The compaction was stopped.", next_step="Start it again.")
         return self._held.checkpoint(scope="all")
+
+    def _end_turn(self) -> None:
+        """Nothing is under way any more: let another process of this machine have the writer."""
+        self._let_go()
+        self._turn.close()
 
     def _let_go(self) -> None:
         held, self._held = self._held, None

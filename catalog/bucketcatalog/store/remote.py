@@ -73,6 +73,11 @@ class FsspecStore:
         return FsspecStore, (self._address, self._options)
 
     @property
+    def server(self) -> str:
+        """What the options say of whose it is: containers of one name are told apart by their accounts."""
+        return " ".join(str(self._options.get(name, "")) for name in ("account_name", "endpoint_url")).strip()
+
+    @property
     def concurrency(self) -> int:
         """Sixteen, as for any store over a network."""
         return 16

@@ -45,7 +45,7 @@ def checkpoint(
     spark = SparkSession.builder.appName("bucketcatalog checkpoint").getOrCreate()
     try:
         written = jobs.checkpoint(
-            spark, catalog, database, writer=chosen, full=full, storage_options=options, max_tasks=max_tasks
+            spark, catalog, database, writer=writer, full=full, storage_options=options, max_tasks=max_tasks
         )
     finally:
         spark.stop()

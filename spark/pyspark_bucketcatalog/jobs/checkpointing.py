@@ -18,6 +18,7 @@ from bucketcatalog import InvalidOption
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.checkpoint.publish import CheckpointResult
 from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
+from bucketcatalog.write.host_turn import host_turn
 
 from .executors import on_executors
 from .place import CatalogPlace
@@ -52,8 +53,9 @@ def checkpoint(
 ) -> CheckpointResult | None:
     """Write a checkpoint of every writer's cut, merged on the executors; None where there is nothing new to cover.
 
-    ``writer`` is who writes it, by default this machine's compactor; with ``scope="own"`` whose timeline is covered. ``full`` merges
-    everything into one level. Tasks are at most ``max_tasks``, and no smaller than about 250,000 rows. Nobody else may hold the writer.
+    ``writer`` is who writes it, and nobody else may hold it; by default it is this machine's compactor, which its processes hold in turn.
+    With ``scope="own"`` it is whose timeline is covered. ``full`` merges everything into one level. Tasks are at most ``max_tasks``, and no
+    smaller than about 250,000 rows.
     """
     if scope == "own" and writer is None:
         raise InvalidOption("A checkpoint of one writer's timeline needs its name.", next_step="Give writer, or the scope all.")
@@ -62,5 +64,8 @@ def checkpoint(
     place = CatalogPlace.of(catalog, storage_options)
     opened = place.open()
     name = opened.snapshot(database=database).database
-    with opened.writer(host_writer(COMPACTOR_PREFIX) if writer is None else writer, database=name) as held:
+    with (
+        host_turn(opened.store, name, named=writer, default=host_writer(COMPACTOR_PREFIX)) as chosen,
+        opened.writer(chosen, database=name) as held,
+    ):
         return held.checkpoint(scope=scope, full=full, workers=Executors(spark, place, max_tasks))

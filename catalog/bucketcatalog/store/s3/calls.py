@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
@@ -22,6 +23,8 @@ from .options import S3Options
 Result = TypeVar("Result")
 Request = Callable[[Any], Result]
 """Asks something of a client, and reads the answer to its end."""
+_AWS = "amazonaws.com"
+_PORTS = {"http": 80, "https": 443}
 _RAISED = (ClientError, BotoCoreError, HTTPError, OSError, ValueError, *SENSELESS)
 
 
@@ -46,6 +49,20 @@ class Calls:
         with self._preparing():
             meta = self._connection().client.meta
         return meta.endpoint_url, meta.partition
+
+    @property
+    def authority(self) -> str:
+        """Host and port of the server, without a port that the scheme implies: the same from every machine; asks nothing.
+
+        All regions of AWS are one authority, for a bucket's name is taken once in all of them; another partition of AWS is another one.
+        """
+        endpoint, partition = self.server
+        found = urlsplit(endpoint)
+        host = (found.hostname or "").lower()
+        if host.endswith((f".{_AWS}", f".{_AWS}.cn")):
+            return f"s3.{_AWS}" if partition == "aws" else f"{partition}.s3.{_AWS}"
+        shown = f"[{host}]" if ":" in host else host
+        return shown if found.port in (None, _PORTS.get(found.scheme)) else f"{shown}:{found.port}"
 
     def once(self, doing: str, name: str, request: Request[Result]) -> Result:
         """What ``request`` gives; its error as one of this package's."""

@@ -2,8 +2,6 @@
 
 Keys are asked for percent-encoded and left so: decoding costs only where something is encoded, and keys that are not UTF-8 survive it.
 Pages are asked for with the token of the page before, which servers answer faster than a listing that begins behind a key.
-
-Which server a client speaks to, named the same way from every machine.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from botocore.exceptions import ClientError
 
@@ -23,24 +21,6 @@ from .calls import Calls
 from .failures import DENIED
 from .options import S3Options, split_url
 from .store import S3Store
-
-_AWS = "amazonaws.com"
-_PORTS = {"http": 80, "https": 443}
-
-
-def authority_of(calls: Calls) -> str:
-    """Host and port of the endpoint, without a port that the scheme implies; no request is made.
-
-    All regions of AWS are one authority, for a bucket's name is taken once in all of them; another partition of AWS is another one.
-    """
-    endpoint, partition = calls.server
-    found = urlsplit(endpoint)
-    host = (found.hostname or "").lower()
-    if host.endswith((f".{_AWS}", f".{_AWS}.cn")):
-        return f"s3.{_AWS}" if partition == "aws" else f"{partition}.s3.{_AWS}"
-    shown = f"[{host}]" if ":" in host else host
-    return shown if found.port in (None, _PORTS.get(found.scheme)) else f"{shown}:{found.port}"
-
 
 _ORDER = "bucketcatalog:order"
 _NO_SUCH_CALL = {"NotImplemented", "MethodNotAllowed"}
@@ -55,7 +35,7 @@ class S3Inventory:
         self.bucket, path = split_url(url)
         self.folder = f"{path}/" if path else ""
         self._calls = Calls(self._options, self.bucket, f"s3://{self.bucket}/{path}" if path else f"s3://{self.bucket}")
-        self.authority = authority_of(self._calls)
+        self.authority = self._calls.authority
 
     @property
     def concurrency(self) -> int:
@@ -166,7 +146,7 @@ class S3Inventory:
         if not isinstance(inner, S3Store):
             return None
         calls, root = inner.place
-        return root if calls.bucket == self.bucket and authority_of(calls) == self.authority else None
+        return root if calls.bucket == self.bucket and calls.authority == self.authority else None
 
     def _marker(self, marker: str, is_encoded: bool) -> str:
         """The key that the next page begins behind; ``UnsupportedStore`` where a request cannot name it, for keys would be skipped."""

@@ -56,6 +56,11 @@ class S3Store:
         return _reopened, (self.url, self._options.without_credentials(), ticket)
 
     @property
+    def server(self) -> str:
+        """Host and port of the server, which tell buckets of one name apart; no request is made."""
+        return self._calls.authority
+
+    @property
     def concurrency(self) -> int:
         """The option ``max_concurrency``."""
         return self._options.max_concurrency
