@@ -92,7 +92,7 @@ def repair(
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
-    """Mend what is wrong as far as what is left allows, and say what is lost. A dry run unless --yes.
+    """Mend what is wrong as far as what is left allows, and say what is lost. A dry run unless --yes, which ends with 1 if something is.
 
     Example: bucketcatalog repair s3://lake/inventory --yes
     """
@@ -107,6 +107,11 @@ def repair(
     else:
         _print_repaired(made)
     finish()
+    if yes and made.lost:
+        raise CorruptionError(
+            f"{number(len(made.lost), 'thing')} of {visible(opened.url)} {'is' if len(made.lost) == 1 else 'are'} lost.",
+            next_step="Do what stands at the end of each line, and run it again; or read on with --ignore-corruption.",
+        )
 
 
 def _print_repaired(made: Repair) -> None:

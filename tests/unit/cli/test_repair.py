@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog import Catalog
+from bucketcatalog.cli import run
 
 from .conftest import Cli, Past
 
@@ -45,11 +46,21 @@ def test_a_dry_run_says_what_yes_does(cli: Cli, catalog: Path) -> None:
     assert cli("verify", catalog, "--deep").code == 0
 
 
-def test_what_is_lost_is_listed(cli: Cli, catalog: Path) -> None:
+def test_what_is_lost_is_listed_and_a_failure_of_who_wanted_it_mended(
+    cli: Cli, catalog: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
     damaged = min(catalog.glob("*/*/transactions/*/*.txn"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    (line,) = cli("repair", catalog, "--yes").out.splitlines()
+    dry = cli("repair", catalog)
+    assert dry.code == 0
+    (line,) = dry.out.splitlines()
     assert line.startswith("lost: error DAMAGED_TRANSACTION ") and damaged.name in line and "revision 0 of" in line
+    document = cli("repair", catalog, "--json").out
+    for options, expected in (([], dry.out), (["--json"], document)):
+        assert run(["repair", str(catalog), "--yes", *options]) == 1
+        out, err = (text.decode() for text in capsysbinary.readouterr())
+        assert out == expected
+        assert err.startswith("[CORRUPT] ") and err.count("\n") == 1 and "lost" in err and " Next: " in err
 
 
 @pytest.mark.parametrize("wrong", [["--join", "x"], ["--void", "x@1"], ["--writer", "x"]])
