@@ -246,9 +246,16 @@ class CommitUnknown(CommitError):
 
 
 class CorruptionError(BucketCatalogError):
-    """A file that is not what it claims to be. The message names the file and what it holds."""
+    """A file that is not what it claims to be. The message names the file and what it holds; what to do is mostly the same."""
 
     code = "CORRUPT"
+    remedy: ClassVar[str] = (
+        "Restore the file from a copy of the store; else bucketcatalog verify CATALOG says what is lost with it, and "
+        "bucketcatalog repair CATALOG what can be done without it."
+    )
+
+    def __init__(self, message: str, *, next_step: str = remedy) -> None:
+        super().__init__(message, next_step=next_step)
 
 
 class TruncatedObject(CorruptionError):

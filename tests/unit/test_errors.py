@@ -36,3 +36,12 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
 
 def test_an_error_without_a_next_step_says_nothing_of_one() -> None:
     assert str(errors.StoreError("Down.")) == "[STORE] Down."
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if issubclass(k, errors.CorruptionError)], ids=lambda kind: kind.__name__)
+def test_damage_without_a_next_step_of_its_own_leads_to_what_finds_and_mends_it(kind: type[errors.CorruptionError]) -> None:
+    error = kind("Damaged.")
+
+    assert error.next_step == kind.remedy
+    assert "bucketcatalog verify" in error.next_step and "bucketcatalog repair" in error.next_step
+    assert pickle.loads(pickle.dumps(error)).next_step == error.next_step

@@ -227,12 +227,9 @@ def decode_block(
     except (DecodeError, pa.ArrowException, ValueError, KeyError, OSError) as error:
         raise CorruptionError(
             f"{name} holds a block of table {table.name!r} that cannot be read: {error}.",
-            next_step="Restore the file from a copy.",
         ) from None
     if header.rows != len(stored):
-        raise CorruptionError(
-            f"{name} holds a block of {len(stored)} rows that claims {header.rows}.", next_step="Restore the file from a copy."
-        )
+        raise CorruptionError(f"{name} holds a block of {len(stored)} rows that claims {header.rows}.")
     facts = Facts(transactions, rows)
     _check_kinds(facts, name)
     if columns is None or {"_kind", *_NAME} <= {*columns}:
@@ -254,7 +251,6 @@ def _check_names(facts: Facts, name: str) -> None:
     if any(facts.column(column).filter(named).null_count for column in _NAME):
         raise CorruptionError(
             f"{name} holds a block with a fact that names no version: nobody can tell what it is about.",
-            next_step="Restore the file from a copy.",
         )
 
 

@@ -65,9 +65,7 @@ def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
     try:
         row = _read(row_class(table.definition).FromString(data), columns)
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(
-            f"{name} holds a row of table {table.name!r} that cannot be read: {error}.", next_step="Restore the file from a copy."
-        ) from None
+        raise CorruptionError(f"{name} holds a row of table {table.name!r} that cannot be read: {error}.") from None
     for column in table.key_columns:
         row.setdefault(column.field_name, column.zero)
     return row

@@ -78,9 +78,9 @@ def unseal(sealed: bytes, name: str, holds: str) -> bytes:
     """The bytes of a message whose checksum is right, else ``CorruptionError`` that names the file and what it held."""
     body, trailer = sealed[:-_SHA_SIZE], sealed[-_SHA_SIZE:]
     if len(trailer) < _SHA_SIZE:
-        raise TruncatedObject(f"{name} is too short to be {holds}.", next_step=_REMEDY)
+        raise TruncatedObject(f"{name} is too short to be {holds}.")
     if trailer[:3] != _SHA_TAG or hashlib.sha256(body).digest() != trailer[3:]:
-        raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.", next_step=_REMEDY)
+        raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.")
     return body
 
 
@@ -108,12 +108,9 @@ def seal_block(body: bytes) -> tuple[bytes, int]:
 def block_checksum(sealed: bytes | memoryview, name: str, holds: str) -> int:
     """The CRC-32 of a sealed block after checking it, else ``CorruptionError``."""
     if len(sealed) < _CRC_SIZE:
-        raise TruncatedObject(f"{name} ends within {holds}.", next_step=_REMEDY)
+        raise TruncatedObject(f"{name} ends within {holds}.")
     view = memoryview(sealed)
     checksum = zlib.crc32(view[:-_CRC_SIZE])
     if bytes(view[-_CRC_SIZE:]) != _CRC_TAG + checksum.to_bytes(4, "little"):
-        raise CorruptionError(f"{name} is damaged: the checksum of {holds} does not match.", next_step=_REMEDY)
+        raise CorruptionError(f"{name} is damaged: the checksum of {holds} does not match.")
     return checksum
-
-
-_REMEDY = "Restore the file from a copy of the store."

@@ -41,12 +41,12 @@ def decode_filters(sealed: bytes, name: str, known: bytes) -> dict[tuple[str, Bl
     """The filters that file ``name`` holds by table and class; ``CorruptionError`` where their digest is not the ``known`` one."""
     body = unseal(sealed, name, "the filters of a segment")
     if digest(sealed) != known:
-        raise CorruptionError(f"{name} is damaged: its filters are not those that its index names.", next_step=_REMEDY)
+        raise CorruptionError(f"{name} is damaged: its filters are not those that its index names.")
     try:
         message = log_pb2.KeyFilters.FromString(body)
         return {(entry.table, BlockClass(getattr(entry, "class"))): KeyFilter.parse(entry.words) for entry in message.filters}
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable filters: {error}.", next_step=_REMEDY) from None
+        raise CorruptionError(f"{name} has no readable filters: {error}.") from None
 
 
 MAX_SEGMENT_BYTES = 1 << 30
@@ -174,14 +174,14 @@ def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index
     held = held_by_segment(reference)
     body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
-        raise CorruptionError(f"{name} is not the file that was referred to. It should hold {held}.", next_step=_REMEDY)
+        raise CorruptionError(f"{name} is not the file that was referred to. It should hold {held}.")
     try:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
         places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
         return Index(places, message.filters_digest)
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+        raise CorruptionError(f"{name} has no readable index: {error}.") from None
 
 
 def _set_origin(index: Any, origin: Origin) -> None:
@@ -203,7 +203,7 @@ def index_place(tail: bytes, size: int, name: str) -> int:
     """Where the index field of a segment of that size begins, by its last nine bytes; ``CorruptionError`` where these are none."""
     offset = int.from_bytes(tail[1:], "little")
     if len(tail) != 9 or tail[:1] != _OFFSET_TAG or not 0 <= offset < size - 9:
-        raise CorruptionError(f"{name} does not end as a segment does.", next_step=_REMEDY)
+        raise CorruptionError(f"{name} does not end as a segment does.")
     return offset
 
 
@@ -218,7 +218,7 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
         uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message)
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable index: {error}.", next_step=_REMEDY) from None
+        raise CorruptionError(f"{name} has no readable index: {error}.") from None
     rows = [(place.header, None) for place in places if split_side(place.header.table)[1] is None]
     reference = SegmentReference(
         writer=message.writer,
@@ -235,7 +235,7 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
 def check_between(data: bytes, name: str, reference: SegmentReference) -> None:
     """``CorruptionError`` where these are not the bytes that stand between the filters and the index."""
     if data != _index_prefix(reference.index_length):
-        raise CorruptionError(f"{name} is damaged between its filters and its index.", next_step=_REMEDY)
+        raise CorruptionError(f"{name} is damaged between its filters and its index.")
 
 
 def _index_prefix(length: int) -> bytes:
@@ -246,7 +246,7 @@ def check_block(data: bytes, place: BlockPlace, table: Table) -> None:
     """``CorruptionError`` where these bytes are not those that the index speaks of; ``table`` is that of the block's rows."""
     if data[-4:] != place.checksum.to_bytes(4, "little"):
         held = held_by_block(place, table)
-        raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.", next_step=_REMEDY)
+        raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.")
 
 
 def held_by_block(place: BlockPlace, table: Table) -> str:
@@ -263,6 +263,3 @@ def _varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
-
-
-_REMEDY = "Restore the file from a copy of the store."

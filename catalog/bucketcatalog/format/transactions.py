@@ -137,7 +137,6 @@ def event_of(action: Any, table: Table, name: str) -> Event:
     if version is None and kind in _NAMING:
         raise CorruptionError(
             f"{name} holds {_NAMING[kind]} that names no version: nobody can tell what it is about.",
-            next_step="Restore the file from a copy.",
         )
     what = action.expects.WhichOneof("what") if action.HasField("expects") else None
     return Event(
@@ -156,7 +155,6 @@ def _version_name(message: Any, name: str) -> VersionName:
     if len(message.uuid) != 16 or message.sequence > _LAST_SEQUENCE:
         raise CorruptionError(
             f"{name} holds an event that names the version {message.uuid.hex()}:{message.sequence}, which can be none.",
-            next_step="Restore the file from a copy.",
         )
     return VersionName(message.uuid, message.sequence)
 
@@ -206,7 +204,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         blocks = tuple(_block_places(body, message.blocks, name))
         return _transaction_of(message, blocks, data, name)
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} is no transaction: {error}.", next_step="Restore the file from a copy.") from None
+        raise CorruptionError(f"{name} is no transaction: {error}.") from None
 
 
 def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...], data: bytes, name: str) -> Transaction:

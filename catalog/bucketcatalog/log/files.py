@@ -31,8 +31,6 @@ _FEW = 4
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_RESTORE = "Restore the file from a copy of the store."
-
 
 class LogFiles:
     """The log of one database in a store. ``on_damage`` says what becomes of what cannot be read.
@@ -155,7 +153,7 @@ class LogFiles:
     def refuse(self, transaction: Transaction, why: str) -> Transaction:
         """``CorruptionError`` for a transaction that is not the one that others refer to."""
         name = paths.transaction(transaction.writer, self.database, transaction.head)
-        raise CorruptionError(f"{name} {why}", next_step=_RESTORE)
+        raise CorruptionError(f"{name} {why}")
 
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""
@@ -173,7 +171,7 @@ class LogFiles:
         try:
             return self.store.get(name)
         except ObjectNotFound:
-            lost = MissingObject(f"{name} is gone. It held {holds}.", next_step=_RESTORE)
+            lost = MissingObject(f"{name} is gone. It held {holds}.")
             lost.name = name
             raise lost from None
 
@@ -181,7 +179,7 @@ class LogFiles:
         transaction = decode_transaction(data, name)
         self._check_identity(transaction, name, writer, head)
         if transaction.commit_time != uuid7_time(transaction.uuid):
-            raise CorruptionError(f"{name} has a commit time that is not its uuid's.", next_step=_RESTORE)
+            raise CorruptionError(f"{name} has a commit time that is not its uuid's.")
         return transaction
 
     def _checked_checkpoint(self, data: bytes, name: str, writer: str, head: Head) -> Checkpoint:
@@ -193,7 +191,6 @@ class LogFiles:
         if (file.writer, file.database, file.revision, file.uuid) != (writer, self.database, head.revision, head.uuid):
             raise CorruptionError(
                 f"{name} holds {file.writer}/{file.database} revision {file.revision}: another file lies under this name.",
-                next_step=_RESTORE,
             )
 
 

@@ -67,7 +67,6 @@ class Horizon:
             name = "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.head)
             raise CorruptionError(
                 f"{name} is not the one that the boundary of {shown_time(self.boundary.stamp.commit_time)} was published for.",
-                next_step="Restore the file from a copy of the store.",
             )
         return found
 

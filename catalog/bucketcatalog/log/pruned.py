@@ -53,7 +53,6 @@ def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObj
     return MissingObject(
         f"{place} has no checkpoint of the version that the tag {tag.name!r} names, nor has the first revision of another maintainer: what "
         f"was kept for the tag is gone. Without it the tag can only be dropped: bucketcatalog tag CATALOG {tag.name} --drop.",
-        next_step="Restore the file from a copy of the store.",
     )
 
 

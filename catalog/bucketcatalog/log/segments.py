@@ -126,7 +126,7 @@ def _range(store: Store, name: str, offset: int, length: int, held: Callable[[],
     try:
         return store.get_range(name, offset, length)
     except ObjectNotFound:
-        lost = MissingObject(f"{name} is gone. It held {held()}.", next_step="Restore the file from a copy of the store.")
+        lost = MissingObject(f"{name} is gone. It held {held()}.")
         lost.name = name
         raise lost from None
 

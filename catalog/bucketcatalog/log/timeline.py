@@ -99,7 +99,7 @@ class Timeline:
             name = paths.transaction(self.writer, self.files.database, self._covered)
             raise MissingObject(
                 f"{name} is gone, with which the timeline of {self.writer!r} ended.",
-                next_step="Restore the file from a copy of the store, or write under another writer id.",
+                next_step=f"{MissingObject.remedy} Or write under another writer id.",
             )
 
     def _heads(self, listed: list[Head]) -> list[Transaction]:
@@ -112,9 +112,7 @@ class Timeline:
         gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
         if gone:
             name = paths.transaction(self.writer, self.files.database, gone[0])
-            raise MissingObject(
-                f"{name} is gone. Later transactions follow it.", next_step="Restore the file from a copy of the store."
-            )
+            raise MissingObject(f"{name} is gone. Later transactions follow it.")
         return [t for head, t in every.items() if head not in followed]
 
     def _refuse_forks(self, heads: list[Transaction], listed: list[Head]) -> None:

@@ -58,7 +58,6 @@ class IndexCache:
         except KeyError:
             raise CorruptionError(
                 f"{held_by_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
-                next_step="Restore the checkpoint from a copy of the store.",
             ) from None
 
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
@@ -147,7 +146,6 @@ def runs_by_table(places: Iterable[BlockPlace]) -> dict[tuple[str, BlockClass], 
         if place.header.last_key < place.header.first_key or (run and place.header.first_key < run[-1].header.last_key):
             raise CorruptionError(
                 f"{place.name} lists blocks of table {place.header.table!r} that are not in the order of their keys.",
-                next_step="Restore the file from a copy of the store.",
             )
         run.append(place)
     return {(table, block_class): BlockRun(block_class, tuple(run)) for (table, block_class), run in grouped.items()}

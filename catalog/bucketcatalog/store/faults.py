@@ -181,9 +181,7 @@ class Truncating(Wrapped):
             offset = max(0, size + offset)
             length = min(length, size - offset)
         if offset + length > size:
-            raise TruncatedObject(
-                f"{name!r} has {size} bytes, fewer than {offset + length}.", next_step="Restore it from a copy of the store."
-            )
+            raise TruncatedObject(f"{name!r} has {size} bytes, fewer than {offset + length}.")
         return self.inner.get_range(name, offset, length)
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:

@@ -88,7 +88,6 @@ class LocalStore:
             if len(data) < wanted or start > size:
                 raise TruncatedObject(
                     f"{name!r} in {self.url} has {size} bytes, fewer than the {start + wanted} that are read from it.",
-                    next_step="Restore it from a copy of the store.",
                 )
             return data
 

@@ -86,7 +86,6 @@ class MemoryStore:
         if offset + length > len(data):
             raise TruncatedObject(
                 f"{name!r} in {self.url} has {len(data)} bytes, fewer than the {offset + length} that are read from it.",
-                next_step="Restore it from a copy of the store.",
             )
         return data[offset : offset + length]
 

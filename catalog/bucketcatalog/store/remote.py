@@ -276,7 +276,6 @@ class FsspecStore:
     def _truncated(self, name: str, end: int) -> TruncatedObject:
         return TruncatedObject(
             f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
-            next_step="Restore it from a copy of the store.",
         )
 
     def _info(self, name: str, info: Mapping[str, Any]) -> ObjectInfo:

@@ -55,7 +55,40 @@ def test_reading_past_damage_is_asked_for_and_says_what_is_left_out(
     name, *rest = command
     arguments = [name, str(catalog), *rest, *([str(tmp_path / "x.parquet")] if name == "export" else [])]
     assert run(arguments) == 1
-    assert damaged.name in capsysbinary.readouterr()[1].decode()
+    error = capsysbinary.readouterr()[1].decode()
+    assert damaged.name in error
+    assert "Restore the file" in error and "bucketcatalog verify CATALOG" in error and "bucketcatalog repair CATALOG" in error
     assert run([*arguments, "--ignore-corruption"]) == 0
     out, err = (text.decode() for text in capsysbinary.readouterr())
     assert out and damaged.name in err and err.startswith("warning: ") and "Left out: revision" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info"],
+        ["log"],
+        ["changes", "--from", ":"],
+        ["diff", "--from", ":"],
+        ["sums"],
+        ["checkpoint", "--all-writers"],
+        ["tag", "t"],
+        ["clone", "copy"],
+    ],
+)
+@pytest.mark.parametrize("how", ["damaged", "gone"])
+def test_commands_that_meet_damage_lead_to_what_finds_and_mends_it(
+    capsysbinary: pytest.CaptureFixture[bytes], catalog: Path, tmp_path: Path, command: list[str], how: str
+) -> None:
+    for marker in catalog.glob("*/*/newest/*"):
+        marker.unlink()
+    broken = sorted(catalog.glob("w/*/transactions/*/*.txn"))[0 if how == "gone" else -1]
+    if how == "gone":
+        broken.unlink()
+    else:
+        broken.write_bytes(broken.read_bytes()[:-1])
+    name, *rest = (str(tmp_path / part) if part == "copy" else part for part in command)
+    assert run([name, str(catalog), *rest]) == 1
+    error = capsysbinary.readouterr()[1].decode()
+    assert error.startswith("[CORRUPT] " if how == "damaged" else "[MISSING] ") and broken.name in error
+    assert "bucketcatalog verify CATALOG" in error and "bucketcatalog repair CATALOG" in error

@@ -213,7 +213,6 @@ class S3Store:
     def _truncated(self, name: str, end: int) -> TruncatedObject:
         return TruncatedObject(
             f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
-            next_step="Restore it from a copy of the store.",
         )
 
 
