@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidRows
+from bucketcatalog.format import evolution
 from bucketcatalog.format.definitions import table_of
 from bucketcatalog.format.evolution import merge
 from bucketcatalog.write.writer import Writer
@@ -336,26 +337,82 @@ class TestContradictions:
         assert not [info for info in world.store.list("") if info.name.endswith(".ckpt")]
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        'name: "lab.r" key: "k" tombstones: TOMBSTONES_DROPPED',
-        'name: "lab.r" key: "k" id: "v"',
-        'name: "lab.r" key: "k" data_reference: "v"',
-    ],
-)
-def test_what_folds_have_relied_on_cannot_be_declared_anew(changed: str) -> None:
-    body = "message R {{ option (bucketcatalog.v1.table) = {{ {} }}; string k = 1; optional string v = 2; }}"
-    head = 'syntax = "proto3";\nimport "bucketcatalog/v1/options.proto";\n'
-    one, other = (messages(head + body.format(options))["R"] for options in ('name: "lab.r" key: "k"', changed))
-    world = World()
-    first = world.catalog()
-    first.register(one)
-    with world.writer(catalog=first) as writer:
-        world.commit(writer, ("put", "lab.r", {"k": "a", "v": "b"}))
-    second = world.catalog()
-    second.register(other)
-    with world.writer("v", catalog=second) as writer, pytest.raises(IncompatibleTable) as caught:
-        world.commit(writer, ("put", "lab.r", {"k": "a", "v": "c"}))
-    assert "lab.r" in str(caught.value) and caught.value.next_step
-    assert rows(world.snapshot(), "lab.r") == [{"k": "a", "v": "b"}]
+KEPT = 'name: "lab.r" key: "k"'
+RELIED_ON = {
+    "tombstones": f"{KEPT} tombstones: TOMBSTONES_DROPPED",
+    "id": f'{KEPT} id: "v"',
+    "data reference": f'{KEPT} data_reference: "v"',
+}
+"""What a checkpoint's rows were folded by: which of them are forgotten, and which of their columns an UPDATE leaves alone."""
+
+
+def lab(world: World, options: str) -> Catalog:
+    """A catalog that knows the table with these options."""
+    catalog = world.catalog()
+    catalog.register(
+        messages(proto(f"message R {{ option (table) = {{ {options} }}; string k = 1; optional string v = 2; }}"))["R"]
+    )
+    return catalog
+
+
+@pytest.mark.parametrize("changed", RELIED_ON)
+@pytest.mark.parametrize("back", [False, True], ids=["there", "back"])
+class TestWhatFoldsHaveReliedOn:
+    """It cannot be declared anew: no answer may depend on which checkpoints there are."""
+
+    @pytest.fixture
+    def both(self, changed: str, back: bool) -> tuple[str, str]:
+        """The older definition and the newer one."""
+        return (RELIED_ON[changed], KEPT) if back else (KEPT, RELIED_ON[changed])
+
+    def test_it_is_refused_before_anything_is_written(self, both: tuple[str, str]) -> None:
+        world = World()
+        with world.writer(catalog=lab(world, both[0])) as writer:
+            world.commit(writer, ("put", "lab.r", {"k": "a", "v": "b"}))
+        with world.writer("v", catalog=lab(world, both[1])) as writer, pytest.raises(IncompatibleTable) as caught:
+            world.commit(writer, ("put", "lab.r", {"k": "a", "v": "c"}))
+        assert "lab.r" in str(caught.value) and caught.value.next_step
+        assert rows(world.snapshot(), "lab.r") == [{"k": "a", "v": "b"}]
+
+    @pytest.mark.parametrize("covered", ["", "one", "two", "one two"])
+    def test_of_writers_that_never_met_the_table_is_refused_whatever_is_covered(
+        self, both: tuple[str, str], covered: str
+    ) -> None:
+        world = World()
+        self.written(world, both, covered)
+        snapshot = world.snapshot()
+        for name in ("lab.r", "deleted_lab.r"):
+            with pytest.raises(IncompatibleTable, match=r"lab\.r") as caught:
+                snapshot.scan(name)
+            assert caught.value.next_step
+        assert [row["name"] for row in rows(snapshot, "buckets")] == ["b"]
+        with pytest.raises(IncompatibleTable, match=r"lab\.r"):
+            world.writer("compactor-1").checkpoint(scope="all")
+        assert len(rows(world.snapshot(version="one@2"), "lab.r")) == 1, "what was read before is read as before"
+
+    def test_without_the_refusal_a_checkpoint_would_change_the_answer(
+        self, both: tuple[str, str], changed: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(evolution, "_check_fixed", lambda older, newer: None)
+        shown = []
+        for covered in ("", "one"):
+            self.written(world := World(), both, covered)
+            shown.append(rows(world.snapshot(), "deleted_lab.r" if changed == "tombstones" else "lab.r"))
+        assert shown[0] != shown[1]
+
+    def written(self, world: World, both: tuple[str, str], covered: str) -> None:
+        """Two writers who have not seen each other; ``covered`` are those who write a checkpoint of their own."""
+        world.commit(world.writer("other"), ("put", "buckets", {"owner": OWNER, "name": "b"}))
+        one = lab(world, both[0]).writer("one", clock=world.clock)
+        two = lab(world, both[1]).writer("two", clock=world.clock)
+        with two.transaction() as first:  # begun, and its table looked up, before the other commits
+            first.put("lab.r", {"k": "z", "v": "z"})
+            world.commit(one, ("put", "lab.r", [{"k": "a", "v": "1"}, {"k": "b", "v": "1"}]))
+            version = rows(world.snapshot(), "lab.r", ["_version"])[0]["_version"]
+            world.commit(one, ("update", "lab.r", {"k": "a", "v": "2", "_version": version}))
+            world.commit(one, ("delete", "lab.r", {"k": "b"}))
+            if "one" in covered:
+                one.checkpoint()
+            world.clock.tick()
+        if "two" in covered:
+            two.checkpoint()
