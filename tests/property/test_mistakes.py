@@ -10,7 +10,6 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from bucketcatalog.errors import InvalidRows
-from bucketcatalog.model.cuts import Stamp
 from bucketcatalog.store.memory import MemoryStore
 
 from ..chance import ANY_SPEED
@@ -19,7 +18,7 @@ from .machine.histories import histories
 from .machine.steps import History
 from .machine.world import Time
 from .reference import differences, model, timelines
-from .reference.model import Event, Op, State
+from .reference.model import Event, Op, Stamp, State
 from .reference.pages import ListRequest, Page
 from .reference.timelines import Cut, Process, Timelines
 from .test_histories import run

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog.model.cuts import Stamp
-
 from .reference.differences import Change, changes, diff
 from .reference.model import (
     ABSENT,
@@ -17,6 +15,7 @@ from .reference.model import (
     EndKind,
     Event,
     Op,
+    Stamp,
     State,
     Version,
     state,

@@ -6,9 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from bucketcatalog.model.cuts import Stamp
-
-from ..reference.model import ABSENT, Event, Key, Op, Place, Row, VersionName, incarnation, versions_of_key
+from ..reference.model import ABSENT, Event, Key, Op, Place, Row, Stamp, VersionName, incarnation, versions_of_key
 from ..reference.timelines import Draft
 from .columns import KEYS, PINNED
 from .driver import Addressed

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from bucketcatalog.model.cuts import Stamp
-
-from .model import Event, Key, Op, Row, State, VersionName, state
+from .model import Event, Key, Op, Row, Stamp, State, VersionName, state
 
 Uuid = str
 Cut = frozenset[Uuid]
