@@ -79,6 +79,8 @@ class Timeline:
         self._known = set(listed)
         heads = self._heads(listed)
         self._refuse_forks(heads, listed)
+        # What lies before the first that is left was pruned. This process may have read it all the same, and it is nobody else's.
+        self._list_from = max(self._list_from, listed[0].revision if listed else 0)
         self.parents = tuple(
             sorted((Link(t.revision, t.uuid, t.digest) for t in heads), key=lambda link: (link.revision, link.uuid))
         )

@@ -221,16 +221,23 @@ def with_voided(count: int) -> World:
     world = World()
     with world.writer("w") as writer:
         world.commit(writer, ("put", "objects", obj("base")))
-        world.clock.tick(24 * HOUR)
+    commit_ahead_and_void(world, count)
+    return world
+
+
+def commit_ahead_and_void(world: World, count: int = 1) -> None:
+    """So many commits of ``w`` from the future, which are voided."""
+    files = LogFiles(world.store, "default")
+    first = max(files.transactions("w")).revision + 1
+    world.clock.tick(24 * HOUR)
+    with world.writer("w") as writer:
         for n in range(count):
             world.commit(writer, ("put", "objects", obj(f"future{n}")))
-        world.clock.tick(-24 * HOUR)
-    files = LogFiles(world.store, "default")
-    ahead = [files.transaction("w", head) for head in files.transactions("w", 1)]
+    world.clock.tick(-24 * HOUR)
+    ahead = [files.transaction("w", head) for head in files.transactions("w", first)]
     world.clock.tick()
     with world.writer("maintainer-1") as maintainer:
         maintainer.void([Void("w", Link(t.revision, t.uuid, t.digest)) for t in ahead])
-    return world
 
 
 def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> None:
@@ -260,6 +267,27 @@ def test_a_writer_goes_on_behind_voided_transactions_of_which_the_earlier_is_gon
     with world.writer("w", catalog=catalog) as writer:
         world.commit(writer, ("put", "objects", obj("now")))
     assert names(world.snapshot()) == ["base", "now"] and errors(world) == []
+
+
+def test_a_writer_goes_on_behind_a_voided_transaction_where_what_that_follows_was_read_and_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", obj("base")))
+    with world.writer("maintainer-1") as maintainer:
+        maintainer.checkpoint(scope="all")  # so that the next one finds it covered long ago
+    world.clock.tick(48 * HOUR)
+    commit_ahead_and_void(world)
+    world.catalog().prune("0s", grace="0s", dry_run=False, force=True, writer="maintainer-1", clock=world.clock)
+    assert [head.revision for head in LogFiles(world.store, "default").transactions("w")] == [1]
+    catalog = world.catalog()
+    catalog.snapshot()  # what lies in the future does not count as read, but what it follows does
+    with world.writer("w", catalog=catalog) as writer:
+        world.commit(writer, ("put", "objects", obj("now")))
+        world.commit(writer, ("put", "objects", obj("then")))
+    assert names(world.snapshot()) == ["base", "now", "then"] and errors(world) == []
 
 
 def test_a_checkpoint_that_voids_what_its_transactions_do_not_is_found_by_verify(world: World) -> None:

@@ -268,6 +268,25 @@ def test_writers_go_on_after_a_prune_and_never_use_a_revision_again(world: World
     world.writer("a").close()
 
 
+def test_a_process_that_has_read_what_was_pruned_of_a_timeline_opens_and_continues_it(world: World) -> None:
+    lasting = world.catalog()
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        lasting.snapshot()
+        put(world, writer, "y")
+    world.clock.tick(HOUR)
+    checkpoint(world, "maintainer-1")
+    world.clock.tick(2 * DAY)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    prune(world)
+    world.clock.tick(GRACE)
+    assert "a/default/transactions/" + "0" * 20 in {file.name[:43] for file in prune(world).files}
+    with world.writer("a", catalog=lasting) as writer:
+        assert world.commit(writer, ("put", "objects", obj("later"))).revision == 3
+    assert names(world.snapshot()) == ["later", "x", "y", "z"]
+
+
 def test_a_stray_that_arrives_at_a_pruned_revision_is_seen(world: World) -> None:
     old = world.writer("a")
     put(world, old, "one")
