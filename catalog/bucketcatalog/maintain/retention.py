@@ -198,9 +198,13 @@ class StoredFiles:
                 raise
             return None
 
-    def is_kept(self, writer: str, head: Head) -> bool:
-        """Whether a checkpoint was made for a tag: those have no marker."""
-        return is_maintainer(writer) and head.revision == 0 and head not in self.markers.get(writer, {})
+    def is_of_tags(self, writer: str, head: Head) -> bool:
+        """Whether who reads a tag takes this checkpoint, if it is of its version: made for it, or the first that a maintainer made."""
+        return is_maintainer(writer) and head.revision == 0
+
+    def is_marked(self, writer: str, head: Head) -> bool:
+        """Whether a marker leads to a checkpoint; to those that were made for tags none does."""
+        return head in self.markers.get(writer, {})
 
 
 def _list_writer(
@@ -222,7 +226,7 @@ def judged(stored: StoredFiles, view: View, horizon: Checkpoint, *, now: int, gr
     for writer in stored.timelines:
         covered.know(writer, (head for head, _ in stored.transactions(writer)))
     keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
-    found = [*_checkpoints(stored, keepers), *_transactions(stored, view, covered)]
+    found = [*_checkpoints(stored, keepers, before), *_transactions(stored, view, covered)]
     gone = {file.name for file in found if isinstance(file, Prunable)}
     found += _segments(stored, keepers, gone, min(before, now - limits.LEFT_BEHIND))
     return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
@@ -255,28 +259,30 @@ def _keeper(stored: StoredFiles, view: View, covered: Covered, key: Ref, before:
     checkpoint, info = stored.checkpoints[key]
     if checkpoint.uuid == covered.checkpoints[0].uuid:
         return Keeper.HORIZON
-    free = 0
-    if stored.is_kept(*key):
-        free = _free_since(tags_of(view).values(), checkpoint.cut)
-        if free == _NEVER:
-            return Keeper.TAG
-    elif not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
+    is_marked, is_of_tags = stored.is_marked(*key), stored.is_of_tags(*key)
+    if (is_marked or not is_of_tags) and not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
         return Keeper.NEWER
-    is_marked = key[1] in stored.markers.get(key[0], {})
+    free = _free_since(tags_of(view).values(), checkpoint.cut) if is_of_tags else 0
+    if free == _NEVER:
+        return Keeper.TAG
     placed = info.modified_us + (0 if is_marked else limits.MARKER_DELAY)  # a marker under way must not come to lead nowhere
     return Keeper.GRACE if max(placed, free) > before else None
 
 
-def _checkpoints(stored: StoredFiles, keepers: _Keepers) -> Iterator[_Fate]:
-    """Markers, and the checkpoints that they lead to."""
+def _checkpoints(stored: StoredFiles, keepers: _Keepers, before: int) -> Iterator[_Fate]:
+    """Markers, and the checkpoints that they lead to. Where a tag alone needs one its marker goes: who reads that tag looks without."""
     for writer, markers in stored.markers.items():
         for head, info in markers.items():
             keeper = keepers.get(Ref(writer, head), Keeper.UNREADABLE)
             why = "leads to a checkpoint that goes"
+            if keeper is Keeper.TAG:
+                why = "leads to a checkpoint that nothing but a tag needs"
+                keeper = Keeper.GRACE if info.modified_us > before else None
             yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.MARKER, info.size, why)
     for key, (_, info) in stored.checkpoints.items():
         keeper = keepers[key]
-        why = "no tag names its version any more" if stored.is_kept(*key) else "older than the horizon"
+        was_kept = stored.is_of_tags(*key) and not stored.is_marked(*key)
+        why = "no tag names its version any more" if was_kept else "older than the horizon"
         yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.CHECKPOINT, info.size, why)
 
 

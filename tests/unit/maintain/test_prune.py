@@ -177,6 +177,50 @@ def test_a_tag_keeps_its_version_readable_and_is_freed_when_it_is_dropped(world:
         world.snapshot(version=tagged)
 
 
+def test_a_tag_of_the_version_of_a_maintainers_first_checkpoint_keeps_that_without_its_marker(world: World) -> None:
+    """It lies where the checkpoints of tags lie, and is none of these, for it was written to become the horizon."""
+    writer = world.writer("a")
+    put(world, writer, "x")
+    assert (
+        prune(world).horizon is None
+    )  # nothing is old enough; it writes a checkpoint of everyone, the first that this maintainer does
+    (first,) = stored(world, ".ckpt")
+    with world.writer("maintainer-1") as tagger:
+        tagged = tagger.tag("first").version
+    world.clock.tick(HOUR)
+    put(world, writer, "y")
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    assert prune(world).tags == (), "there is one of its version"
+    for _ in range(3):
+        world.clock.tick(GRACE)
+        prune(world)
+        assert names(world.snapshot(version="first")) == names(world.snapshot(version=tagged)) == ["x"]
+    assert first in stored(world) and not stored(world, first[-41:-5]), "readers of other versions do not meet it"
+    assert list(world.catalog().verify(deep=True)) == []
+    with world.writer("maintainer-1") as tagger:
+        tagger.drop_tag("first")
+    world.clock.tick(GRACE + 7 * DAY)
+    assert first in [file.name for file in prune(world).files]
+
+
+def test_a_checkpoint_of_a_tags_version_that_lies_after_the_horizon_keeps_its_marker(world: World) -> None:
+    writer = world.writer("a")
+    put(world, writer, "x")
+    horizon = checkpoint(world)
+    world.clock.tick(2 * DAY)
+    put(world, writer, "y")
+    with world.writer("maintainer-2") as maintainer:
+        assert maintainer.checkpoint(scope="all") is not None
+        maintainer.tag("second")
+    (name,) = (name for name in stored(world, ".ckpt") if name.startswith("maintainer-2"))
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).horizon == horizon
+    assert stored(world, name[-41:-5]), "it is the newest"
+    assert names(world.snapshot(version="second")) == ["x", "y"]
+
+
 @pytest.mark.parametrize("tags", [1, 12])
 def test_the_checkpoints_of_all_tags_are_listed_at_once(monkeypatch: pytest.MonkeyPatch, tags: int) -> None:
     world = World.counting()
