@@ -130,10 +130,9 @@ def newest_horizon(
     files: LogFiles, known: Horizon | None, checkpoints: Iterable[Checkpoint], transactions: Iterable[Transaction] = ()
 ) -> Horizon | None:
     """The horizon that counts of the one that is known and those that checkpoints carry on or transactions have published."""
-    if not files.heeds_horizon:
-        return None
     boundaries = [boundary for checkpoint in checkpoints for boundary in checkpoint.boundaries]
     boundaries += [transaction.boundary for transaction in transactions if transaction.boundary is not None]
+    boundaries = [boundary for boundary in boundaries if files.heeds(boundary)]
     newest = newest_of(boundaries if known is None else [known.boundary, *boundaries]).history
     return known if newest is None or (known is not None and newest == known.boundary) else Horizon(newest, files)
 

@@ -141,8 +141,17 @@ def _state(entries: Iterable[TagEntry]) -> TagState:
 def latest_results(view: Entries) -> dict[tuple[str, str], ApplicationResult]:
     """By writer and application id the result with the largest version in the view."""
     known = [result for checkpoint in view.checkpoints for result in checkpoint.applications]
-    for t in view.tail:
-        if t.application is not None:
-            link = Link(t.revision, t.uuid, t.digest)
-            known.append(ApplicationResult(t.writer, t.application.id, t.application.version, link, t.commit_time))
-    return {(r.writer, r.id): r for r in sorted(known, key=lambda r: (r.version, r.commit_time))}
+    return latest_of([*known, *(result for t in view.tail if (result := result_of(t)) is not None)])
+
+
+def result_of(t: Transaction) -> ApplicationResult | None:
+    """What the transaction has committed for an application, if it did for one."""
+    if t.application is None:
+        return None
+    link = Link(t.revision, t.uuid, t.digest)
+    return ApplicationResult(t.writer, t.application.id, t.application.version, link, t.commit_time)
+
+
+def latest_of(results: Iterable[ApplicationResult]) -> dict[tuple[str, str], ApplicationResult]:
+    """By writer and application id the one with the largest version."""
+    return {(r.writer, r.id): r for r in sorted(results, key=lambda r: (r.version, r.commit_time))}

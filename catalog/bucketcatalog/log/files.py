@@ -16,6 +16,7 @@ from ..clock import uuid7_time
 from ..errors import UNREADABLE, BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
 from ..format.checkpoints import Checkpoint, decode_checkpoint
 from ..format.losses import STRICT, OnDamage
+from ..format.records import Boundary
 from ..format.segment_refs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
@@ -33,13 +34,9 @@ Result = TypeVar("Result")
 
 
 class LogFiles:
-    """The log of one database in a store. ``on_damage`` says what becomes of what cannot be read.
-
-    Without ``heeds_horizon`` nothing is known to have been pruned.
-    """
+    """The log of one database in a store. ``on_damage`` says what becomes of what cannot be read."""
 
     on_damage: OnDamage = STRICT
-    heeds_horizon = True
 
     def __init__(self, store: Store, database: str) -> None:
         self.store = store
@@ -56,6 +53,10 @@ class LogFiles:
     def writers(self) -> list[str]:
         """Everything that could be a writer's prefix, one request."""
         return [name for name in self.store.list_prefixes("") if is_name(name)]
+
+    def heeds(self, boundary: Boundary) -> bool:
+        """Whether what the boundary says of the history counts; where none does nothing is known to have been pruned."""
+        return True
 
     def timeline(self, writer: str, from_revision: int = 0) -> Iterator[LogFile]:
         """The files on the writer's timeline from a revision on, in order of revision."""

@@ -17,7 +17,7 @@ from .. import limits
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning, CorruptionError, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.losses import Losses, revision
-from ..format.records import Link
+from ..format.records import Boundary, Link
 from ..format.transactions import Transaction
 from ..model import paths
 from ..model.cuts import Head
@@ -37,18 +37,22 @@ class SalvagingFiles(LogFiles):
     ) -> None:
         super().__init__(store, database)
         self.on_damage = Losses()
-        self.heeds_horizon = heed_horizon
+        self._heed_horizon = heed_horizon
         self.avoided = avoided
         self.passed_over: dict[str, BucketCatalogError] = {}
         self._timelines: dict[str, list[Head]] = {}
         self._listing = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(SalvagingFiles, heed_horizon=self.heeds_horizon), (self.store, self.database, self.avoided)
+        return partial(SalvagingFiles, heed_horizon=self._heed_horizon), (self.store, self.database, self.avoided)
+
+    def heeds(self, boundary: Boundary) -> bool:
+        """Whether the horizon is to be heeded."""
+        return self._heed_horizon
 
     def without(self, checkpoints: Collection[bytes]) -> SalvagingFiles:
         """The same log, where these checkpoints are avoided too."""
-        return SalvagingFiles(self.store, self.database, self.avoided.union(checkpoints), heed_horizon=self.heeds_horizon)
+        return SalvagingFiles(self.store, self.database, self.avoided.union(checkpoints), heed_horizon=self._heed_horizon)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or what stands in for it."""

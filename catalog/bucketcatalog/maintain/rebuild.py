@@ -2,7 +2,8 @@
 
 A segment says for which checkpoint it was written, which one of how many it is, and what else that checkpoint refers to. Where all of
 these are there and whole, their rows are the state at its cut, whatever levels they were: folding a row twice changes nothing. What only
-the checkpoint itself held, its tags, boundaries and results of applications, is not in them.
+the checkpoint itself held, its tags, voids, boundaries and results of applications, is not in them: that is what the transactions that
+are still there tell of it, and the checkpoints before it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from ..errors import UNREADABLE, IncompatibleTable
 from ..format.checkpoints import Checkpoint, Coverage, Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
+from ..format.losses import Held, revision
 from ..format.segments import SegmentFile
+from ..log.coverage import Covered
 from ..log.discovery import newest_view
+from ..log.entries import latest_of, newest_of, states_of, voids_of
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
 from ..model.cuts import Cut, Head, Ref
@@ -30,11 +34,15 @@ _UNUSABLE = (*UNREADABLE, IncompatibleTable)
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A checkpoint that can be made again: its uuid and cut, and what it is read from, as checkpoints of one segment each."""
+    """A checkpoint that can be made again: its uuid and cut, and what it is read from, as checkpoints of one segment each.
+
+    ``untold`` are the transactions, by writer, of whose tags, voids, boundaries and results nothing tells any more.
+    """
 
     uuid: bytes
     cut: Cut
     parts: tuple[Checkpoint, ...]
+    untold: tuple[Held, ...]
 
 
 def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
@@ -122,7 +130,38 @@ def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[Se
     ]
     coverage = {writer: _coverage(walk, writer, heads, now) for writer, heads in first.cut.heads.items()}
     whole = replace(parts[0], uuid=first.origin.checkpoint, cut=first.cut, coverage=coverage)
-    return Rebuilt(first.origin.checkpoint, first.cut, (whole, *parts[1:]))
+    before = [c for c in walk.checkpoints if all(c.cut.newest_revision(w) <= first.cut.newest_revision(w) for w in c.cut.heads)]
+    told = _told(files, walk, whole, before)
+    return Rebuilt(first.origin.checkpoint, first.cut, (told, *parts[1:]), tuple(_untold(walk, first.cut, before)))
+
+
+def _told(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequence[Checkpoint]) -> Checkpoint:
+    """The checkpoint with what the transactions that it covers say of the catalog itself, and the checkpoints ``before`` it."""
+    covered = Covered(files, [whole])
+    for writer, below in walk.found.items():
+        covered.know(writer, below.transactions)
+    there = [t for ref, t in walk.log.items() if covered.holds(*ref)]
+    voids = voids_of(there, before)
+    bound = [t for t in there if t.ref not in voids]
+    tags = [*(entry for c in before for entry in c.tags), *(entry for t in bound for entry in t.tags)]
+    boundaries = [*(b for c in before for b in c.boundaries), *(t.boundary for t in there if t.boundary is not None)]
+    results = [*(r for c in before for r in c.applications), *(t.result for t in bound if t.result is not None)]
+    return replace(
+        whole,
+        applications=tuple(result for _, result in sorted(latest_of(results).items())),
+        tags=tuple(entry for tag in states_of(tags).values() for entry in tag.entries),
+        voids=tuple(voids.values()),
+        boundaries=newest_of(boundaries).entries,
+    )
+
+
+def _untold(walk: Walk, cut: Cut, before: Sequence[Checkpoint]) -> Iterator[Held]:
+    """The transactions in a cut that are gone and in none of the checkpoints ``before`` it, as far as what is there leads to them."""
+    for writer, heads in cut.heads.items():
+        known = max((c.cut.newest_revision(writer) for c in before), default=-1)
+        gone = [h.revision for h in _ancestors(walk, writer, heads) if h.revision > known and Ref(writer, h) not in walk.log]
+        if gone:
+            yield revision(writer, max(gone), known + 1)
 
 
 def _coverage(walk: Walk, writer: str, heads: tuple[Head, ...], now: int) -> Coverage:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from .. import limits
-from ..errors import UNREADABLE, CorruptionError, InvalidOption
+from ..errors import UNREADABLE, InvalidOption
 from ..format.checkpoints import Checkpoint
 from ..format.records import Link, Void
 from ..limits import Limits
@@ -22,45 +22,24 @@ from ..log.coverage import Covered
 from ..log.discovery import newest_view
 from ..log.files import ChosenFiles, LogFiles
 from ..log.horizon import Horizon
-from ..log.segments import read_index
 from ..log.view import View
 from ..model import paths
-from ..model.cuts import Head, Ref
+from ..model.cuts import Ref
 from ..model.tables import Table
 from ..model.times import parse_causal
 from ..query.database import Database
 from ..store.base import Store
 from ..write.writer import Writer
-from .rebuild import rebuilt
+from .rebuild import Rebuilt, rebuilt
 from .verify.checkpoints import References
 from .verify.deep import differences
 from .verify.findings import Finding, Severity
 from .verify.walk import Tell, Walk
+from .without import FilesWithout, Remains, remains
 
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
 _OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}
 _OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN", "DAMAGED_EVENTS"}
-
-
-class FilesWithout(ChosenFiles):
-    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
-
-    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
-        super().__init__(store, database, lambda ref: ref.head.uuid not in broken)
-        self._broken = broken
-
-    def checkpoint(self, writer: str, head: Head) -> Checkpoint:
-        """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
-        found = super().checkpoint(writer, head)
-        if head.uuid in self._broken:
-            name = paths.checkpoint(writer, self.database, head)
-            raise CorruptionError(
-                f"{name} cannot be used, for what it refers to is damaged or gone.",
-                next_step="Restore that from a copy of the store.",
-            )
-        for reference in found.segments:  # what an earlier repair has dropped is not among those that are broken
-            read_index(self.store, self.database, reference)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +57,16 @@ class Action:
 class Plan:
     """What to do about a database, and what is ``lost`` whatever is done.
 
-    ``broken`` are the checkpoints that are done without, ``dropped`` those of them whose markers go. ``instead`` is
-    what the new checkpoint is made from where one is lost that nothing but its segments can replace.
+    ``files`` are what is left to work with, without the checkpoints that are done without; ``dropped`` are those of them whose markers go.
+    ``instead`` is what the new checkpoint is made from where readers need it before they can read anything; None where they do not.
     """
 
     database: str
     voids: tuple[Void, ...]
     joins: tuple[str, ...]
-    broken: frozenset[bytes]
+    files: ChosenFiles
     dropped: tuple[Ref, ...]
-    instead: tuple[Checkpoint, ...]
+    instead: tuple[Checkpoint, ...] | None
     actions: tuple[Action, ...]
     lost: tuple[Finding, ...]
 
@@ -107,10 +86,11 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
             )
     broken = _broken_checkpoints(walk, findings)
     without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken})
-    view, obstacle = _derivable(without, walk, broken)
-    again = rebuilt(without, walk, now) if obstacle else None
+    left = remains(walk, without, broken)
+    again = rebuilt(without, walk, now) if left.obstacle else None
     if again is not None:
-        view, obstacle = newest_view(without, everything=True, using=again.parts), ""
+        left = Remains(without, newest_view(without, everything=True, using=again.parts), again.parts)
+    obstacle = left.obstacle
     actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join, now)]
     for (writer, head), why in sorted(broken.items()):
         if not obstacle and not _is_marked(walk, Ref(writer, head)):
@@ -121,23 +101,22 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
         ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
     )
     if again is not None:
-        why = (
-            f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, without its tags and results."
-        )
+        why = f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, {_rest(again)}."
         actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
-    elif dropped:
+    elif dropped or left.instead is not None:
         actions.append(Action("checkpoint", walk.files.database, "What they covered is written again from what is left."))
     return Plan(
         database=walk.files.database,
         voids=tuple(chosen),
         joins=tuple(w for w in forked if w in join and not _too_young(walk, w, now)),
-        broken=frozenset(head.uuid for _, head in broken),
+        files=left.files,
         dropped=dropped,
-        instead=() if again is None else again.parts,
+        instead=left.instead,
         actions=tuple(actions),
         lost=(
+            *_lost_entries(findings, again),
             *_lost_history(without, walk, {ref: broken[ref] for ref in dropped}),
-            *_lost(walk, findings, view, {_name(walk, ref) for ref in dropped}),
+            *_lost(walk, findings, left.view, {_name(walk, ref) for ref in dropped}),
         ),
     )
 
@@ -231,18 +210,20 @@ def _newer(findings: Iterable[Finding], name: str) -> str:
     return "A newer release has written it: repair with that." if newer else ""
 
 
-def _derivable(files: FilesWithout, walk: Walk, broken: Collection[Ref]) -> tuple[View | None, str]:
-    """The newest view without the broken checkpoints, and if it does not hold all that they covered why not."""
-    try:
-        view = newest_view(files, everything=True)
-    except UNREADABLE as error:
-        return None, f"What it covers is not all there without it: {error.message}"
-    for checkpoint in walk.checkpoints:
-        if checkpoint.ref in broken:
-            for writer, heads in checkpoint.cut.heads.items():
-                if max(heads).revision > view.cut.newest_revision(writer):
-                    return view, f"It covers revision {max(heads).revision} of {writer}, which is gone."
-    return view, ""
+def _rest(again: Rebuilt) -> str:
+    """What becomes of that in a lost checkpoint which is not in its segments."""
+    if not again.untold:
+        return "what is left of the log the rest"
+    return f"but for the tags, voids, boundaries and results that {' and '.join(map(str, again.untold))} told"
+
+
+def _lost_entries(findings: Iterable[Finding], again: Rebuilt | None) -> Iterator[Finding]:
+    """The checkpoint that is made again, where not all that it said of the catalog itself is known."""
+    if again is not None and again.untold:
+        uuid = paths.uuid_text(again.uuid)
+        known = [f for f in findings if f.code in _OF_CHECKPOINTS and uuid in f.file]
+        of = known[0] if known else Finding("MISSING_CHECKPOINT", uuid, "It is gone.")
+        yield replace(of, message=f"{of.message} It is made again: its rows are there, {_rest(again)}.", held=again.untold)
 
 
 def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
@@ -321,15 +302,15 @@ class Repairer:
             tell(f"joining the branches of {writer}")
             with self._open(plan, writer, joins=True) as forked:
                 forked.join()
-        if plan.dropped or plan.instead:
+        if plan.dropped or plan.instead is not None:
             tell("writing a checkpoint")
             with self._open(plan, self.writer) as maintainer:
-                maintainer.checkpoint(scope="all", instead=plan.instead)
+                maintainer.checkpoint(scope="all", instead=plan.instead or ())
         for writer, head in plan.dropped:
             self.store.delete(paths.newest_marker(writer, plan.database, head))
 
     def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
         """A writer in the database that meets none of the broken checkpoints."""
         database = Database(self.store, plan.database, dict(self.registered))
-        database.files = FilesWithout(self.store, plan.database, plan.broken)
+        database.files = plan.files
         return Writer(database, writer, self.clock, self.limits, joins=joins)

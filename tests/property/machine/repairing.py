@@ -23,7 +23,7 @@ from .driver import EngineProcess, NeedsRepair
 from .onlooker import EngineReader
 from .pruning import MAINTAINERS, Pruning
 from .steps import PROCESSES, TABLES, Action, Fault, Leave, Part
-from .stores import View, segments_of
+from .stores import View, published, segments_of, segments_of_transaction
 from .world import START
 
 HOUR = 3_600_000_000
@@ -90,6 +90,8 @@ class Repairing(Pruning):
         check("checkpoints that are dropped and are sound", set(), dropped - concerned)
         if planned.lost or any(action.what == "rebuild" for action in planned.actions):
             self._say("    not all can be had without it")
+            lost = [str(finding) for finding in planned.lost if finding.code != "UNREADABLE_HISTORY"]
+            check("what is said to be lost though every event is there", [], lost if self._is_all_there(whole) else [])
             self._repair_a_copy(step, whole)
             for name, data in whole.items():
                 self._store.put(name, data)
@@ -104,6 +106,13 @@ class Repairing(Pruning):
         check("findings after a repair", [], [str(it) for it in findings if step.waits or it.code != "OPEN_FORK"])
         if step.waits:
             check("timelines that nobody joins", set(), {it.writer for it in self._transactions() if self._needs_join(it.writer)})
+
+    def _is_all_there(self, damaged: Collection[str]) -> bool:
+        """Whether every transaction that has arrived is in the store, with whole segments."""
+        found = [it for info in self._store.list("") if (it := published(info.name, self._store.get(info.name))) is not None]
+        segments = {name.rpartition("/")[2].removesuffix(".seg") for name in (*damaged, *self._maintenance.horizon.damaged)}
+        referred = {uuid for it in found for uuid in segments_of_transaction(it.data)}
+        return self._timelines.arrived <= {it.uuid for it in found} and not segments & referred
 
     def _concerned(self, damaged: set[str]) -> set[str]:
         """The checkpoints that damage to these files makes unsound: those among them, and those that refer to segments among them."""
@@ -136,7 +145,10 @@ class Repairing(Pruning):
             Comparer(self._world, store).part(f"now, {when}", part, snapshot, self._timelines.visible())
 
     def _repair_a_copy(self, step: Repair, damaged: Collection[str]) -> None:
-        """What a repair brings back is right, be it all or not; who reads on past the damage is shown nothing that is not there."""
+        """What a repair brings back is right, be it all or not; who reads on past the damage is shown nothing that is not there.
+
+        Of a checkpoint that is made again the rows are right, but where a void may be lost with it.
+        """
         copy = MemoryStore(clock=self._world.time.now)
         for info in self._store.list(""):
             copy.put(info.name, self._store.get(info.name))
@@ -154,7 +166,9 @@ class Repairing(Pruning):
         except BucketCatalogError as error:  # what no checkpoint can be made without
             check(f"{error.message} names a damaged file", True, any(name in error.message for name in damaged))
             return
-        if all(finding.code == "UNREADABLE_HISTORY" for finding in made.lost):
+        untold = [finding for finding in made.lost if finding.code != "UNREADABLE_HISTORY"]
+        is_voided = bool(self._timelines.voided(self._timelines.visible()))
+        if all("its rows are there" in finding.message and not is_voided for finding in untold):
             self._check_now(copy, "after a repair of a copy")
             version = EngineReader(copy, now=self._world.time.now).snapshot().version
             again = EngineReader(copy, now=self._world.time.now).snapshot(version=version)

@@ -69,6 +69,11 @@ def segments_of(checkpoint: bytes) -> frozenset[str]:
     return frozenset(str(uuid.UUID(bytes=segment.uuid)) for segment in log_pb2.Checkpoint.FromString(checkpoint).segments)
 
 
+def segments_of_transaction(transaction: bytes) -> frozenset[str]:
+    """The uuids of the segments that a transaction, as it lies in the store, refers to."""
+    return frozenset(str(uuid.UUID(bytes=segment.uuid)) for segment in log_pb2.Transaction.FromString(transaction).segments)
+
+
 class View(Wrapped):
     """A store as one process sees it, with the history's time. ``arm`` makes one of its next PUTs go wrong."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from bucketcatalog import CorruptionError, DatabaseNotFound, ForeignBranch, HistoryPruned, InvalidOption
 from bucketcatalog.format.checkpoints import encode_checkpoint
+from bucketcatalog.log.entries import tags_of
 from bucketcatalog.maintain.repair import Repair
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
@@ -93,6 +94,27 @@ def tagged_at_its_first_checkpoint() -> World:
     with world.writer("maintainer-2") as tagger:
         tagger.tag("x")
     return world
+
+
+def published(*, grace: str) -> World:
+    """A horizon after two commits of ``w``; without a ``grace`` period the first of them is deleted."""
+    world = World()
+    for name in ("a", "b"):
+        world.commit(world.writer("w"), ("put", "objects", obj(name)))
+    world.clock.tick(2 * HOUR)
+    prune(world, grace=grace)
+    assert len([name for name in listed(world.store) if name.startswith("w/")]) == (2 if grace != "0s" else 1)
+    return world
+
+
+def prune(world: World, *, grace: str) -> None:
+    world.catalog().prune("0s", grace=grace, writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+
+
+def lose(world: World, *endings: str) -> None:
+    """Delete all files whose names end so."""
+    for name in [name for name in listed(world.store) if name.endswith(endings)]:
+        world.store.delete(name)
 
 
 class TestCheckpoints:
@@ -203,7 +225,9 @@ class TestCheckpoints:
             world.store.delete(name)
         repair(world, dry_run=False)
         assert errors(world) == [] and names(world.snapshot()) == ["a", "b"]
-        for name in [name for name in listed(world.store) if name.endswith(".seg")]:
+        for name in [
+            name for name in listed(world.store) if name.endswith(".seg") or (name.startswith("w/") and "/data/" not in name)
+        ]:
             world.store.delete(name)
         before = listed(world.store)
         assert repair(world, dry_run=False).lost and listed(world.store) == before
@@ -276,15 +300,79 @@ class TestCheckpoints:
         assert names(world.snapshot(version="x")) == ["a", "b"]
 
     def test_that_of_the_horizon_is_not_made_of_what_is_damaged(self) -> None:
-        world = World()
-        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
-        world.clock.tick(2 * HOUR)
-        world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+        world = published(grace="0s")
         name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg"))
         world.store.put(name, world.store.get(name)[:-100])
         before = listed(world.store)
         made = repair(world, dry_run=False)
         assert made.lost and not any(action.done for action in made.actions) and listed(world.store) == before
+
+    @pytest.mark.parametrize("endings", [(".ckpt",), (".seg",), (".ckpt", ".seg")])
+    def test_that_of_the_horizon_is_made_of_the_transactions_while_these_are_there(self, endings: tuple[str, ...]) -> None:
+        world = published(grace="1h")
+        lose(world, *endings)
+        with pytest.raises(CorruptionError):
+            names(world.snapshot())
+        made = repair(world, dry_run=False)
+        assert [action.what for action in made.actions if action.done] == ["drop", "checkpoint"]
+        assert {finding.code for finding in made.lost} == {"UNREADABLE_HISTORY"}
+        assert names(world.snapshot()) == ["a", "b"] and errors(world) == [] and repair(world).actions == ()
+        world.clock.tick(2 * HOUR)
+        prune(world, grace="1h")
+        assert names(world.snapshot()) == ["a", "b"] and errors(world) == []
+
+    @pytest.mark.parametrize("endings", [(".ckpt",), (".seg",), (".ckpt", ".seg")])
+    def test_that_of_a_new_horizon_is_made_of_the_one_before_while_that_is_there(self, endings: tuple[str, ...]) -> None:
+        world = published(grace="0s")
+        before = listed(world.store)
+        for name in ("c", "d"):
+            world.commit(world.writer("w"), ("put", "objects", obj(name)))
+        world.clock.tick(2 * HOUR)
+        prune(world, grace="1h")
+        for name in [name for name in listed(world.store).keys() - before.keys() if name.endswith(endings)]:
+            world.store.delete(name)
+        with pytest.raises(CorruptionError):
+            names(world.snapshot())
+        made = repair(world, dry_run=False)
+        assert [action.what for action in made.actions if action.done] == ["drop", "checkpoint"]
+        assert {finding.code for finding in made.lost} == {"UNREADABLE_HISTORY"}
+        assert names(world.snapshot()) == ["a", "b", "c", "d"] and errors(world) == [] and repair(world).actions == ()
+
+    def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_voids_tags_and_applications(self) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]), app_id="job", app_version=7)
+        world.clock.tick(24 * HOUR)
+        world.commit(world.writer("v"), ("delete", "objects", obj("a")))
+        world.clock.tick(-23 * HOUR)
+        repair(world, void=["v@0"], dry_run=False)
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("x")
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all", full=True)
+        name, lost = last_checkpoint(world)
+        kept = {paths.segment(segment.writer, "default", segment.uuid) for segment in lost.segments}
+        first = next(name for name in listed(world.store) if name.startswith("w/") and name.endswith(".txn"))
+        for gone in [name, first, *(name for name in listed(world.store) if name.endswith(".seg") and name not in kept)]:
+            world.store.delete(gone)
+        made = repair(world, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert {finding.file for finding in made.lost} == {first}
+        assert names(world.snapshot()) == ["a", "b", "c"]
+        assert list(tags_of(world.snapshot().view)) == ["x"]
+        with world.writer("w") as writer:
+            assert world.commit(writer, ("put", "objects", obj("again")), app_id="job", app_version=7).revision == 0
+
+    def test_what_only_a_lost_one_knew_is_lost_when_it_is_made_again(self) -> None:
+        one = pruned()
+        DAMAGES["flipped"](one, one.files["checkpoint"])
+        made = repair(one.world, dry_run=False)
+        (why,) = (action.why for action in made.actions if action.what == "rebuild")
+        assert "revisions 0 to 1 of w" in why
+        (lost,) = (finding for finding in made.lost if finding.file == one.files["checkpoint"])
+        assert "its rows are there" in lost.message and [str(held) for held in lost.held] == ["revisions 0 to 1 of w"]
 
     @pytest.mark.parametrize("number", range(2))
     def test_with_a_segment_missing_it_is_not_made_again(self, number: int) -> None:

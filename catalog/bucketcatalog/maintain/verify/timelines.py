@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
-from ...format.checkpoints import Definition
+from ...format.checkpoints import ApplicationResult, Definition
 from ...format.losses import revision
 from ...format.records import Boundary, Link, TagEntry, Void
 from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction
+from ...log.entries import result_of
 from ...log.files import LogFiles
 from ...model.cuts import Cut, Head, Ref
 from ...model.paths import transaction as transaction_path
@@ -41,6 +42,7 @@ class Seen:
     voids: tuple[Void, ...]
     boundary: Boundary | None
     tags: tuple[TagEntry, ...]
+    result: ApplicationResult | None
 
     @property
     def ref(self) -> Ref:
@@ -64,6 +66,7 @@ def seen(t: Transaction) -> Seen:
         voids=t.voids,
         boundary=t.boundary,
         tags=t.tags,
+        result=result_of(t),
     )
 
 
