@@ -6,7 +6,7 @@ there: whoever copies or deletes by what is there asks the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, TypeVar
@@ -213,3 +213,24 @@ class ChosenFiles(LogFiles):
     def checkpoints(self, writer: str) -> Iterator[Head]:
         """The writer's checkpoints that were chosen, those at the largest revision first."""
         return (head for head in super().checkpoints(writer) if self._chosen(Ref(writer, head)))
+
+
+class FilesWithout(ChosenFiles):
+    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
+
+    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
+        super().__init__(store, database, lambda ref: ref.head.uuid not in broken)
+        self._broken = broken
+
+    def checkpoint(self, writer: str, head: Head) -> Checkpoint:
+        """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
+        found = super().checkpoint(writer, head)
+        if head.uuid in self._broken:
+            name = paths.checkpoint(writer, self.database, head)
+            raise CorruptionError(
+                f"{name} cannot be used, for what it refers to is damaged or gone.",
+                next_step="Restore that from a copy of the store.",
+            )
+        for reference in found.segments:  # what an earlier repair has dropped is not among those that are broken
+            read_index(self.store, self.database, reference)
+        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 
 from ..clock import uuid7_time
 from ..errors import UNREADABLE, BucketCatalogError, HistoryPruned, MissingObject
@@ -77,12 +78,18 @@ class KeptCheckpoints:
         return cls(files, tuple(Ref(writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
     def of(self, cut: Cut) -> Checkpoint | None:
-        """The checkpoint of exactly this cut, if there is one that can be read.
+        """The checkpoint of exactly this cut, if there is one that can be read; of several the one that was made last.
 
         ``repair`` may have dropped one whose segments are lost: these are looked at where something else can be read instead, another
-        checkpoint or the transactions. Else who reads a lost one is told then.
+        checkpoint or the transactions. Else who reads a lost one is told then. Where only blocks are lost, one that replaces it was
+        made after it.
         """
-        return next((found for found in self._read_for(cut) if isinstance(found, Checkpoint) and found.cut == cut), None)
+        read = (found for found in self._read_for(cut) if isinstance(found, Checkpoint))
+        for _, of_one_time in groupby(read, key=lambda checkpoint: checkpoint.head.commit_time):
+            found = [checkpoint for checkpoint in of_one_time if checkpoint.cut == cut]
+            if found:
+                return max(found, key=lambda checkpoint: checkpoint.created)
+        return None
 
     def unread_of(self, cut: Cut) -> BucketCatalogError | None:
         """The error of a checkpoint that cannot be read and may be the one of this cut."""
@@ -104,6 +111,14 @@ class KeptCheckpoints:
         """Whether a transaction that the cut names is gone; the newest are asked for first, for mostly something has followed them."""
         refs = sorted(cut.refs(), key=lambda ref: -ref.head.commit_time)
         return any(not self.files.is_there(*ref) for ref in refs)
+
+
+def may_be_dropped(checkpoint: Checkpoint) -> bool:
+    """Whether ``repair`` may have dropped a checkpoint that has no marker: it covers the transaction that it lies beside.
+
+    One that is kept for a tag does so only where the tag names that transaction.
+    """
+    return any(head.revision == checkpoint.revision for head in checkpoint.cut.of_writer(checkpoint.writer))
 
 
 def is_of_source(files: LogFiles, newest: Cut, tag: TagEntry) -> bool:

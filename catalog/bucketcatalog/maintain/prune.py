@@ -21,9 +21,9 @@ from ..format.records import Boundary, CheckpointLink
 from ..log.ancestry import rests_on_what_is_gone
 from ..log.coverage import Covered
 from ..log.entries import tags_of
-from ..log.files import LogFiles
+from ..log.files import FilesWithout, LogFiles
 from ..log.horizon import Horizon, floors_of
-from ..log.pruned import KeptCheckpoints
+from ..log.pruned import KeptCheckpoints, may_be_dropped
 from ..log.view import View
 from ..model.cuts import Cut
 from ..model.names import is_data_writer
@@ -43,6 +43,7 @@ from .retention import (
     judged,
     of_everyone,
 )
+from .verify.checkpoints import check_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class Pruning:
         self._tell = tell
         self._deleted = 0
         self._lost: set[Cut] = set()
+        self._damaged: set[bytes] = set()
 
     def run(self, *, force: bool) -> PruneResult:
         """Delete what was allowed long enough ago, and publish what the policy allows from now on."""
@@ -204,20 +206,31 @@ class Pruning:
         self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
         lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:
+            without = FilesWithout(self._files.store, self._files.database, self._damaged)
             for cut in lacking:
-                prepared = prepare_kept(self._files, self._writer.id, cut, view.horizon)
+                prepared = prepare_kept(without if self._damaged else self._files, self._writer.id, cut, view.horizon)
                 publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
         return tuple(map(str, lacking))
 
     def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: View) -> bool:
-        """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read."""
-        if kept.of(cut) is not None:
+        """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read.
+
+        One that ``repair`` may have dropped is looked at whole: what is deleted next may be all that it can be replaced by.
+        """
+        found = kept.of(cut)
+        if found is not None and not (may_be_dropped(found) and any(check_blocks(self._files, found))):
             return True
-        if (damaged := kept.unread_of(cut)) is not None:
+        files, damaged = self._files, kept.unread_of(cut)
+        if found is not None:
+            files = FilesWithout(files.store, files.database, {found.uuid})
+            damaged = KeptCheckpoints(files, kept.refs).unread_of(cut)
+        if damaged is not None:
             try:
-                view_to_keep(self._files, cut, view.horizon)
+                view_to_keep(files, cut, view.horizon)
             except BucketCatalogError:
                 raise damaged from None
+        if found is not None:
+            self._damaged.add(found.uuid)
         return False
 
     def _is_lost(self, cut: Cut, view: View) -> bool:

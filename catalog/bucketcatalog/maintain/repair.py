@@ -20,7 +20,7 @@ from ..limits import Limits
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
 from ..log.discovery import newest_view
-from ..log.files import ChosenFiles, LogFiles
+from ..log.files import ChosenFiles, FilesWithout, LogFiles
 from ..log.horizon import Horizon
 from ..log.view import View
 from ..model import paths
@@ -35,7 +35,7 @@ from .verify.checkpoints import References
 from .verify.deep import differences
 from .verify.findings import Finding, Severity
 from .verify.walk import Tell, Walk
-from .without import FilesWithout, Remains, remains
+from .without import Remains, remains
 
 _OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
 _OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}

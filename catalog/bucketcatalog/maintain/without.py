@@ -10,40 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from ..errors import UNREADABLE, CorruptionError
+from ..errors import UNREADABLE
 from ..format.checkpoints import Checkpoint
 from ..format.records import Boundary
 from ..log.coverage import Covered
 from ..log.discovery import newest_view
-from ..log.files import ChosenFiles
+from ..log.files import ChosenFiles, FilesWithout
 from ..log.horizon import Horizon
-from ..log.segments import read_index
 from ..log.view import View
-from ..model import paths
-from ..model.cuts import Head, Ref
+from ..model.cuts import Ref
 from ..store.base import Store
 from .verify.walk import Walk
-
-
-class FilesWithout(ChosenFiles):
-    """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
-
-    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
-        super().__init__(store, database, lambda ref: ref.head.uuid not in broken)
-        self._broken = broken
-
-    def checkpoint(self, writer: str, head: Head) -> Checkpoint:
-        """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
-        found = super().checkpoint(writer, head)
-        if head.uuid in self._broken:
-            name = paths.checkpoint(writer, self.database, head)
-            raise CorruptionError(
-                f"{name} cannot be used, for what it refers to is damaged or gone.",
-                next_step="Restore that from a copy of the store.",
-            )
-        for reference in found.segments:  # what an earlier repair has dropped is not among those that are broken
-            read_index(self.store, self.database, reference)
-        return found
 
 
 class FilesSince(ChosenFiles):

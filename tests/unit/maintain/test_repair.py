@@ -273,7 +273,7 @@ class TestCheckpoints:
             world.snapshot(version=str(before.cut))
         assert repair(world).lost == () and errors(world) == [] and names(world.snapshot()) == ["a", "b"]
 
-    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped"])
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
     def test_one_of_exactly_a_tags_cut_whose_segments_are_lost_is_not_taken_for_what_is_kept_of_the_tag(
         self, damage: str
     ) -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ...errors import UNREADABLE, BucketCatalogError
 from ...format.blocks import BlockClass, block_header
 from ...format.checkpoints import Checkpoint, Coverage
+from ...format.definitions import core_tables
 from ...format.evolution import Definitions
 from ...format.losses import Held, held_in_block, held_in_segment, revision
 from ...format.sealing import RUNS
@@ -60,6 +61,20 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         return
     for problem in problems:
         yield Finding("WRONG_BLOCK", place.name, f"A block {problem}.", (held,))
+
+
+def check_blocks(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """What is wrong with the segments of a checkpoint, read whole."""
+    definitions = Definitions(core_tables().values(), checkpoint.definitions)
+    for reference in checkpoint.segments:
+        try:
+            places, _ = read_index_and_filters(files.store, files.database, reference)
+        except UNREADABLE as error:
+            name = paths.segment(reference.writer, files.database, reference.uuid)
+            yield unreadable(error, "SEGMENT", name, *held_in_segment(reference))
+        else:
+            for place in places:
+                yield from check_block(files.store, place, definitions)
 
 
 def _problems_of_block(facts: Facts, place: BlockPlace, table: Table, *, stamped: bool) -> Iterator[str]:

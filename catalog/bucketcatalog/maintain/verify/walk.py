@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from ...errors import UNREADABLE
+from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
@@ -21,14 +21,16 @@ from ...format.records import TagEntry
 from ...format.segment_refs import SegmentReference
 from ...format.segments import BlockPlace
 from ...format.transactions import event_of
+from ...log.ancestry import version_view
 from ...log.entries import newest_of, voids_of
-from ...log.files import LogFiles
+from ...log.files import FilesWithout, LogFiles
 from ...log.horizon import Horizon
+from ...log.pruned import may_be_dropped
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...parallel import in_order
 from ...state.tail import inline_actions
-from .checkpoints import References, check_block, check_checkpoint, check_segment, read_checkpoints
+from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
 from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, tagged_cuts
@@ -120,7 +122,7 @@ class Walk:
                 unread[ref] = replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
             elif read.cut in tagged and (error := self.files.unreadable_segment(read)) is not None:
                 unread[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name)
-            elif read.cut in tagged:
+            elif read.cut in tagged and not self._is_dropped(read):
                 yield from self._take(read, kept=True)
                 del unmarked[ref]
         there = {checkpoint.cut for checkpoint in self.checkpoints}
@@ -134,6 +136,16 @@ class Walk:
         for ref, info in unmarked.items():
             if ref not in needed:
                 yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
+
+    def _is_dropped(self, checkpoint: Checkpoint) -> bool:
+        """Whether one of a tag's cut is damaged and needed by nobody, for the tag can be read without it: so ``repair`` leaves them."""
+        if not may_be_dropped(checkpoint) or not any(check_blocks(self.files, checkpoint)):
+            return False
+        try:
+            version_view(FilesWithout(self.files.store, self.files.database, {checkpoint.uuid}), checkpoint.cut, self.horizon)
+        except BucketCatalogError:
+            return False
+        return True
 
     def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[tuple[TagEntry, Finding]]:
         """Those of these tags that have lost the checkpoint that was kept for them, and what is said of one that is gone."""
