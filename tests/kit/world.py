@@ -29,6 +29,8 @@ PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
 START = 1_700_000_000_000_000
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
 OWNER = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
 BUCKET = "33333333-3333-4333-8333-333333333333"
@@ -120,6 +122,11 @@ def names(snapshot: Snapshot, table: str = "objects") -> list[str]:
 
 def rows(snapshot: Snapshot, table: str = "objects", columns: list[str] | None = None) -> list[dict[str, Any]]:
     return snapshot.scan(table, columns=columns).to_arrow().to_pylist()
+
+
+def stored(world: World, ending: str = "") -> list[str]:
+    """The names of what lies in the world's store, those that end so."""
+    return [info.name for info in world.store.list("") if info.name.endswith(ending)]
 
 
 def version(row: Mapping[str, Any], snapshot: Snapshot, table: str = "objects") -> str:

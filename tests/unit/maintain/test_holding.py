@@ -15,13 +15,8 @@ from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import Intervening, World, names, obj, rows, version
-from .test_collect import HOUR, Yard, thing
-
-
-@pytest.fixture
-def yard() -> Yard:
-    return Yard()
+from ...kit.collecting import Yard, thing
+from ...kit.world import HOUR, Intervening, World, names, obj, rows, version
 
 
 def tagged_and_ended(yard: Yard) -> Writer:

@@ -16,14 +16,7 @@ from bucketcatalog.maintain.gc.reap import Find, Reaped, orphaned, reap
 from bucketcatalog.model.tables import Table
 from bucketcatalog.query.snapshot import Snapshot
 
-from ...kit.world import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows
-
-HOUR = 60 * MINUTE
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
+from ....kit.world import BUCKET, HOUR, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows
 
 
 def reaped(world: World, **options: Any) -> Reaped:

@@ -2,88 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, DataCollected, IncompatibleTable, InvalidOption, InvalidRows, StaleRead
+from bucketcatalog import IncompatibleTable, InvalidOption
 from bucketcatalog.log.entries import boundaries_of
-from bucketcatalog.maintain.gc.collect import Collected
-from bucketcatalog.maintain.gc.judge import Pins
 from bucketcatalog.state.contents import TableState
-from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, MINUTE, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows, version
-
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
-
-
-def an_id(name: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
-
-
-def thing(name: str, data: str | None = None, **more: Any) -> dict[str, Any]:
-    """An object whose data is called ``data``."""
-    return obj(name, id=an_id(data or name), **more)
-
-
-def key_of(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("owner", "bucket_id", "name")}
-
-
-@dataclass
-class Yard:
-    """A world with data in it: ``data`` are the references whose data is there, ``refuses`` those that the deleter does not get at."""
-
-    world: World = field(default_factory=World)
-    data: set[tuple[str, str, str]] = field(default_factory=set)
-    refuses: set[str] = field(default_factory=set)
-    asked: list[list[str]] = field(default_factory=list)
-
-    def put(self, writer: Writer, *things: dict[str, Any]) -> None:
-        self.data |= {(row["owner"], row["bucket_id"], row["id"]) for row in things}
-        self.world.commit(writer, ("put", "objects", list(things)))
-
-    def deleter(self, batch: pa.Table) -> list[bool]:
-        found = [tuple(row[name] for name in ("owner", "bucket_id", "id")) for row in batch.to_pylist()]
-        assert len(set(found)) == len(found)
-        self.asked.append([row[2] for row in found])
-        gone = [row[2] not in self.refuses for row in found]
-        self.data -= {row for row, is_gone in zip(found, gone, strict=True) if is_gone}
-        return gone
-
-    def collect(self, *, catalog: Catalog | None = None, **options: Any) -> Collected:
-        self.world.clock.tick()
-        given = {"dry_run": False, "deleter": self.deleter, "writer": "maintainer-1", **options}
-        return (catalog or self.world.catalog()).collect(clock=self.world.clock, **given)
-
-    def collected(self, **options: Any) -> Collected:
-        """A run that publishes, the wait, and the run that collects."""
-        self.collect(**options)
-        self.world.clock.tick(7 * HOUR)
-        return self.collect(**options)
-
-    def has(self, name: str) -> bool:
-        return (OWNER, BUCKET, an_id(name)) in self.data
-
-
-@pytest.fixture
-def yard() -> Yard:
-    return Yard()
-
-
-def dead(yard: Yard, *found: str) -> Writer:
-    """Objects that were put and deleted more than a day ago."""
-    writer = yard.world.writer()
-    yard.put(writer, *(thing(name) for name in found))
-    yard.world.commit(writer, ("delete", "objects", [obj(name) for name in found]))
-    yard.world.clock.tick(25 * HOUR)
-    return writer
+from ....kit.collecting import Yard, an_id, dead, thing
+from ....kit.world import BUCKET, HOUR, MINUTE, OTHER, bucket, messages, names, obj, proto, rows, version
 
 
 def test_what_ended_a_day_ago_is_collected_once_its_boundary_was_waited_out(yard: Yard) -> None:
@@ -155,135 +85,6 @@ def test_data_named_by_a_version_that_ended_after_the_boundary_stays_even_if_tha
     yard.world.commit(writer, ("purge", "objects", obj("b", _version=named)))
     done = yard.collected()
     assert (done.purged, done.shared) == (1, 1) and yard.has("a")
-
-
-def test_a_tag_keeps_tombstones_and_data_until_it_is_dropped(yard: Yard) -> None:
-    writer = yard.world.writer()
-    yard.put(writer, thing("a"), thing("b"))
-    with yard.world.writer("maintainer-1") as held:
-        held.tag("release")
-    yard.world.commit(writer, ("put", "objects", thing("b", data="b2")))
-    yard.world.commit(writer, ("delete", "objects", obj("a")))
-    yard.world.commit(writer, ("put", "objects", thing("c", data="a")), ("delete", "objects", obj("c")))
-    yard.world.clock.tick(25 * HOUR)
-    done = yard.collected()
-    assert (done.tagged, done.garbage) == (2, 0) and yard.has("a") and yard.has("b")
-    with yard.world.writer("maintainer-1") as held:
-        held.drop_tag("release")
-    yard.collected()
-    assert not yard.has("a") and not yard.has("b")
-
-
-def test_a_tag_given_before_a_version_was_put_or_after_it_ended_keeps_nothing(yard: Yard) -> None:
-    writer = yard.world.writer()
-    with yard.world.writer("maintainer-1") as held:
-        yard.world.commit(writer, ("put", "buckets", bucket("b")))
-        held.tag("before")
-        yard.put(writer, thing("a"))
-        yard.world.commit(writer, ("delete", "objects", obj("a")))
-        held.tag("after")
-    yard.world.clock.tick(25 * HOUR)
-    assert (yard.collected().deleted, yard.has("a")) == (1, False)
-
-
-def test_a_tag_on_one_branch_keeps_what_the_other_ended_when_the_fork_lies_behind_the_horizon(yard: Yard) -> None:
-    yard.put(yard.world.writer(), thing("a"))
-    one, other = yard.world.writer(), yard.world.writer()
-    yard.put(one, thing("b"))
-    with yard.world.writer("maintainer-1") as held:
-        held.tag("release")
-    yard.world.commit(other, ("delete", "objects", obj("a")))
-    yard.put(yard.world.writer(), thing("c"))  # joins the branches
-    prune(yard, yard.world.writer())
-    snapshot = yard.world.snapshot()
-    assert snapshot.view.forks == () and names(snapshot) == ["b", "c", "later"]
-    assert (yard.collected().tagged, yard.has("a")) == (1, True)
-    assert names(yard.world.snapshot(version="release")) == ["a", "b"]
-
-
-def test_a_tag_keeps_what_a_stray_ended_that_arrived_when_its_siblings_were_pruned(yard: Yard) -> None:
-    world = yard.world
-    yard.put(world.writer(), thing("a"))
-    one, other = world.writer(), world.writer()
-    yard.put(one, thing("b"))
-    there = {info.name for info in world.store.list("")}
-    world.commit(other, ("delete", "objects", obj("a")))
-    (stray,) = {info.name for info in world.store.list("")} - there
-    data = world.store.get(stray)
-    world.store.delete(stray)  # it arrives only much later
-    yard.put(one, thing("c"))
-    prune(yard, one)
-    with world.writer("maintainer-1") as held:
-        held.tag("release")
-    world.store.put(stray, data)
-    with world.writer("compactor-2") as compactor:
-        compactor.checkpoint(scope="all")  # which finds it
-    assert names(world.snapshot()) == ["b", "c", "later"] and world.snapshot().view.forks == ()
-    assert (yard.collected().tagged, yard.has("a")) == (1, True)
-    assert names(world.snapshot(version="release")) == ["a", "b", "c", "later"]
-
-
-@pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
-def test_a_tag_keeps_what_a_branch_ended_that_arrived_beside_covered_transactions_that_nobody_names(yard: Yard) -> None:
-    world = yard.world
-    yard.put(world.writer(), thing("a"))
-    one, other = world.writer(), world.writer()
-    there = {info.name for info in world.store.list("")}
-    world.commit(other, ("delete", "objects", obj("a")))
-    yard.put(other, thing("x"))
-    yard.put(other, thing("y"))
-    branch = {info.name: world.store.get(info.name) for info in world.store.list("") if info.name not in there}
-    for name in branch:
-        world.store.delete(name)  # they arrive only later
-    yard.put(one, thing("b"))
-    yard.put(one, thing("c"))
-    for compactor in ("compactor-1", "compactor-2"):
-        world.clock.tick(HOUR)
-        with world.writer(compactor) as held:
-            held.checkpoint(scope="all")
-    with world.writer("maintainer-1") as held:
-        held.tag("release")
-    for name, data in branch.items():
-        world.store.put(name, data)
-    snapshot = world.snapshot()
-    assert names(snapshot) == ["b", "c", "x", "y"] and 1 not in {fork.revision for fork in snapshot.view.forks}
-    world.clock.tick(25 * HOUR)
-    assert (yard.collected().tagged, yard.has("a")) == (1, True)
-    assert names(world.snapshot(version="release")) == ["a", "b", "c"]
-
-
-def test_of_what_a_checkpoint_names_as_a_branch_no_tag_is_certain(yard: Yard) -> None:
-    world = yard.world
-    yard.put(world.writer(), thing("a"))
-    one, other = world.writer(), world.writer()
-    yard.put(one, thing("b"))
-    yard.put(other, thing("c"))
-    yard.put(world.writer(), thing("d"))  # joins the branches
-    for _ in range(2):
-        world.clock.tick(HOUR)
-        with world.writer("compactor-1") as compactor:
-            compactor.checkpoint(scope="all")
-            yard.put(world.writer(), thing("e"))
-    view = world.snapshot().view
-    (checkpoint,) = view.checkpoints
-    coverage = checkpoint.coverage["w"]
-    assert len(coverage.branches) == 2
-    alone = replace(coverage, branches=frozenset([min(coverage.branches)]))
-    found = replace(view, checkpoints=(replace(checkpoint, coverage={"w": alone}),))
-    assert Pins.of(found).forked == {("w", 1)}, "another checkpoint may cover its sibling without a name"
-
-
-def prune(yard: Yard, writer: Writer) -> None:
-    """All that there is so far lies behind the horizon then, and its transactions are gone."""
-    world = yard.world
-    world.clock.tick(HOUR)
-    with world.writer("compactor-1") as compactor:
-        compactor.checkpoint(scope="all")
-    world.clock.tick(2 * DAY)
-    yard.put(writer, thing("later"))
-    world.catalog().prune("36h", dry_run=False, writer="maintainer-1", clock=world.clock)
-    world.clock.tick(DAY + MINUTE)
-    assert world.catalog().prune("36h", dry_run=False, writer="maintainer-1", clock=world.clock).files
 
 
 def test_the_data_of_external_buckets_is_never_touched_and_nobody_forgets_that_they_are(yard: Yard) -> None:
@@ -531,38 +332,6 @@ def test_a_deleter_and_a_url_at_once_are_refused(yard: Yard) -> None:
         yard.collect(deleter="s3://data")
 
 
-# Rows that name existing data.
-
-
-def test_data_that_a_boundary_has_reached_cannot_be_used_again(yard: Yard) -> None:
-    writer = dead(yard, "a")
-    snapshot = yard.world.snapshot()
-    (gone,) = rows(snapshot, "deleted_objects", ["owner", "bucket_id", "name", "_version"])
-    yard.collect()
-    with pytest.raises(DataCollected, match="may be deleted"), writer.transaction() as tx:
-        tx.put("objects", thing("a"), data_of=gone)
-    with pytest.raises(DataCollected), writer.transaction() as tx:
-        tx.put("objects", pa.Table.from_pylist([thing("a")]), data_of=pa.Table.from_pylist([gone]))
-    yard.world.clock.tick(7 * HOUR)
-    yard.collect()
-    with pytest.raises(DataCollected), writer.transaction() as tx:
-        tx.put("objects", thing("a"), data_of=[gone])
-
-
-@pytest.mark.parametrize("as_arrow", [False, True])
-def test_a_row_is_put_back_while_no_boundary_reaches_it_and_then_its_data_stays(yard: Yard, as_arrow: bool) -> None:
-    writer = dead(yard, "a")
-    (gone,) = rows(yard.world.snapshot(), "deleted_objects", ["owner", "bucket_id", "name", "_version"])
-    yard.world.clock.tick()
-    with writer.transaction(operation="restore") as tx:
-        if as_arrow:
-            tx.put("objects", pa.Table.from_pylist([thing("a")]), data_of=pa.Table.from_pylist([{**gone, "more": 1}]))
-        else:
-            tx.put("objects", thing("a"), data_of=gone)
-    done = yard.collected()
-    assert (done.shared, done.garbage) == (1, 0) and yard.has("a") and names(yard.world.snapshot()) == ["a"]
-
-
 @pytest.mark.parametrize("names", ["{owner}/{id}", "{nope}/{id}", "{owner}/{bucket_id}/{id}/{name}"])
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_url_without_just_the_columns_of_a_data_reference_is_refused_before_anything_is_purged(
@@ -579,39 +348,3 @@ def test_only_maintainers_collect(yard: Yard) -> None:
     dead(yard, "a")
     with pytest.raises(InvalidOption, match="'alice' is no maintainer"):
         yard.collect(writer="alice")
-
-
-def test_a_row_that_does_not_name_the_data_it_says_is_refused(yard: Yard) -> None:
-    writer = yard.world.writer()
-    yard.put(writer, thing("a"))
-    of_a = obj("a", _version=version(obj("a"), yard.world.snapshot()))
-    with pytest.raises(InvalidRows, match="does not name the data"), writer.transaction() as tx:
-        tx.put("objects", thing("b"), data_of=of_a)
-    with pytest.raises(InvalidRows, match="2 rows"), writer.transaction() as tx:
-        tx.put("objects", [thing("b", data="a"), thing("c", data="a")], data_of=of_a)
-    with pytest.raises(InvalidRows, match="does not say which version"), writer.transaction() as tx:
-        tx.put("objects", thing("b", data="a"), data_of=obj("a"))
-    with pytest.raises(InvalidRows, match="_version"), writer.transaction() as tx:
-        tx.put("objects", thing("b", data="a"), data_of=pa.Table.from_pylist([obj("a")]))
-
-
-def test_a_version_that_is_not_there_has_no_data_to_share(yard: Yard) -> None:
-    writer = yard.world.writer()
-    yard.put(writer, thing("a"))
-    of_a = version(obj("a"), yard.world.snapshot())
-    with pytest.raises(DataCollected, match="not there"), writer.transaction() as tx:
-        tx.put("objects", thing("b", data="a"), data_of=obj("elsewhere", _version=of_a))
-
-
-def test_what_was_looked_up_six_hours_ago_cannot_be_committed(yard: Yard) -> None:
-    writer = yard.world.writer()
-    yard.put(writer, thing("a"))
-    of_a = obj("a", _version=version(obj("a"), yard.world.snapshot()))
-    tx = writer.transaction()
-    tx.__enter__()
-    tx.put("objects", thing("b", data="a"), data_of=of_a)
-    yard.world.clock.tick(6 * HOUR - 5 * MINUTE)
-    with pytest.raises(StaleRead, match="looked at the catalog"):
-        tx.__exit__(None, None, None)
-    yard.put(writer, thing("c"))
-    assert names(yard.world.snapshot()) == ["a", "c"]
