@@ -1,4 +1,4 @@
-"""A small catalog with a file of each kind, and each way in which a file can be wrong."""
+"""Catalogs to damage, a small one with a file of each kind and one with levels, and each way in which a file can be wrong."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bucketcatalog.format.blocks import BlockClass, encode_blocks
+from bucketcatalog.format.checkpoints import Checkpoint
 from bucketcatalog.format.sealing import FORMAT_VERSION, seal
 from bucketcatalog.format.segment_refs import SegmentReference
 from bucketcatalog.format.segments import SegmentBuilder
 from bucketcatalog.format.transactions import Transaction, decode_transaction, encode_transaction
+from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.segments import read_block
 from bucketcatalog.model import paths
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 
-from .world import World, names, obj
+from .world import World, bucket, names, obj
 
 INLINE = [f"a{n}" for n in range(3)]
 COLUMNAR = [f"b{n:02}" for n in range(70)]
@@ -84,6 +86,28 @@ def specimen(world: World | None = None) -> Specimen:
         "segment of events": next(info.name for info in world.store.list("v/default/segments/")),
     }
     return Specimen(world, files)
+
+
+def filled(world: World) -> World:
+    """Two writers and a compactor: inline and columnar transactions, tombstones, updates, checkpoints of levels."""
+    one, two = world.writer("a"), world.writer("b")
+    world.commit(one, ("put", "objects", [obj(f"x{n:03}") for n in range(2000)]))
+    world.commit(one, ("delete", "objects", obj("x001")), ("put", "buckets", bucket("q")))
+    one.checkpoint()
+    world.commit(two, ("put", "objects", obj("x002", content_length=2)))
+    compactor = world.writer("compactor-1")
+    compactor.checkpoint(scope="all")
+    for n in range(2):
+        world.commit(one, ("put", "objects", [obj(f"y{n}")]))
+        compactor.checkpoint(scope="all")
+    world.commit(two, ("put", "objects", obj("tail")))
+    return world
+
+
+def last_checkpoint(world: World) -> tuple[str, Checkpoint]:
+    files = LogFiles(world.store, "default")
+    head = next(files.checkpoints("compactor-1"))
+    return paths.checkpoint("compactor-1", "default", head), files.checkpoint("compactor-1", head)
 
 
 def missing(one: Specimen, name: str) -> None:

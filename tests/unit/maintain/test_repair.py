@@ -16,12 +16,10 @@ from bucketcatalog.model import paths
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 
-from ...kit.corrupting import DAMAGES, EVERYTHING, Specimen, specimen
-from ...kit.world import MINUTE, World, names, obj, rows
-from .test_verify import filled, last_checkpoint
+from ...kit.corrupting import DAMAGES, EVERYTHING, Specimen, filled, last_checkpoint, specimen
+from ...kit.world import HOUR, MINUTE, World, names, obj, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
-HOUR = 60 * MINUTE
 
 
 def repair(world: World, **options: Any) -> Repair:

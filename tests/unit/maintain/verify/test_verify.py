@@ -26,25 +26,10 @@ from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 
-from ...kit.world import BUCKET, MINUTE, OWNER, World, bucket, messages, obj, proto
+from ....kit.corrupting import filled, last_checkpoint
+from ....kit.world import BUCKET, MINUTE, OWNER, World, messages, obj, proto, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
-
-
-def filled(world: World) -> World:
-    """Two writers and a compactor: inline and columnar transactions, tombstones, updates, checkpoints of levels."""
-    one, two = world.writer("a"), world.writer("b")
-    world.commit(one, ("put", "objects", [obj(f"x{n:03}") for n in range(2000)]))
-    world.commit(one, ("delete", "objects", obj("x001")), ("put", "buckets", bucket("q")))
-    one.checkpoint()
-    world.commit(two, ("put", "objects", obj("x002", content_length=2)))
-    compactor = world.writer("compactor-1")
-    compactor.checkpoint(scope="all")
-    for n in range(2):
-        world.commit(one, ("put", "objects", [obj(f"y{n}")]))
-        compactor.checkpoint(scope="all")
-    world.commit(two, ("put", "objects", obj("tail")))
-    return world
 
 
 @pytest.fixture
@@ -60,16 +45,6 @@ def codes(world: World, **options: Any) -> set[str]:
     return {finding.code for finding in found(world, **options)}
 
 
-def names(store: Store, ending: str) -> list[str]:
-    return [info.name for info in store.list("") if info.name.endswith(ending)]
-
-
-def last_checkpoint(world: World) -> tuple[str, Checkpoint]:
-    files = LogFiles(world.store, "default")
-    head = next(files.checkpoints("compactor-1"))
-    return paths.checkpoint("compactor-1", "default", head), files.checkpoint("compactor-1", head)
-
-
 def test_a_whole_catalog_has_no_findings(world: World) -> None:
     assert found(world, deep=True) == []
 
@@ -81,13 +56,13 @@ def test_an_unknown_database_is_an_error(world: World) -> None:
 
 def test_every_database_is_verified_unless_one_is_named(world: World) -> None:
     world.commit(world.writer("a", database="other"), ("put", "objects", obj("x")))
-    world.store.delete(names(world.store, ".txn")[0])
+    world.store.delete(stored(world, ".txn")[0])
     assert codes(world) == {"MISSING_TRANSACTION"}
     assert codes(world, database="other") == set()
 
 
 def test_what_is_gone_is_named_with_what_it_held(world: World) -> None:
-    gone = names(world.store, ".txn")[1]
+    gone = stored(world, ".txn")[1]
     world.store.delete(gone)
     (finding,) = found(world)
     assert (finding.code, finding.file) == ("MISSING_TRANSACTION", gone)
@@ -97,7 +72,7 @@ def test_what_is_gone_is_named_with_what_it_held(world: World) -> None:
 
 
 def test_several_revisions_that_are_gone_are_one_finding(world: World) -> None:
-    for name in names(world.store, ".txn")[1:3]:
+    for name in stored(world, ".txn")[1:3]:
         world.store.delete(name)
     assert [str(held) for finding in found(world) for held in finding.held if finding.code == "MISSING_TRANSACTION"] == [
         "revisions 1 to 2 of a"
@@ -108,7 +83,7 @@ def test_several_revisions_that_are_gone_are_one_finding(world: World) -> None:
     ("ending", "code"), [(".txn", "DAMAGED_TRANSACTION"), (".ckpt", "DAMAGED_CHECKPOINT"), (".seg", "DAMAGED_BLOCK")]
 )
 def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> None:
-    damaged = names(world.store, ending)
+    damaged = stored(world, ending)
     for name in damaged:
         data = bytearray(world.store.get(name))
         data[len(data) // 3] ^= 4
@@ -119,7 +94,7 @@ def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> No
 def test_every_missing_file_is_found(world: World) -> None:
     segments = {s.uuid for s in last_checkpoint(world)[1].segments}
     for uuid in segments:
-        (name,) = [n for n in names(world.store, ".seg") if paths.uuid_text(uuid) in n]
+        (name,) = [n for n in stored(world, ".seg") if paths.uuid_text(uuid) in n]
         world.store.delete(name)
     assert {f.file.rpartition("/")[2] for f in found(world) if f.code == "MISSING_SEGMENT"} == {
         f"{paths.uuid_text(uuid)}.seg" for uuid in segments
@@ -129,7 +104,7 @@ def test_every_missing_file_is_found(world: World) -> None:
 def test_what_lies_within_a_published_horizon_may_be_gone(world: World) -> None:
     _, checkpoint = last_checkpoint(world)
     link = CheckpointLink("compactor-1", checkpoint.revision, checkpoint.uuid, checkpoint.digest)
-    gone = [n for n in names(world.store, ".txn") if n.startswith("a/")]
+    gone = [n for n in stored(world, ".txn") if n.startswith("a/")]
     world.clock.tick()
     with world.writer("maintainer-1") as maintainer:
         world.snapshot()
@@ -138,7 +113,7 @@ def test_what_lies_within_a_published_horizon_may_be_gone(world: World) -> None:
         world.store.delete(n)
     assert found(world) == []
     world.commit(world.writer("b"), ("put", "objects", obj("newer")))
-    beyond = [n for n in names(world.store, ".txn") if n.startswith("b/")][-2]
+    beyond = [n for n in stored(world, ".txn") if n.startswith("b/")][-2]
     world.store.delete(beyond)
     assert {(f.code, f.file) for f in found(world)} == {("MISSING_TRANSACTION", beyond)}
 
@@ -229,7 +204,7 @@ def rewritten(world: World, name: str, **changes: Any) -> None:
 
 
 def test_a_transaction_that_was_replaced_by_another_is_a_broken_chain(world: World) -> None:
-    name = names(world.store, ".txn")[1]
+    name = stored(world, ".txn")[1]
     rewritten(world, name, operation="forged")
     assert {(f.code, f.file) for f in found(world)} == {("BROKEN_CHAIN", name)}
 
@@ -239,7 +214,7 @@ def test_a_commit_time_that_does_not_rise_is_found(world: World) -> None:
     world.clock.tick(-5 * MINUTE)
     world.commit(writer, ("put", "objects", obj("z")))
     world.clock.tick(5 * MINUTE)
-    name = names(world.store, ".txn")[-1]
+    name = stored(world, ".txn")[-1]
     assert name.startswith("late/")
     others = {w: heads for w, heads in world.snapshot().cut.heads.items() if w != "late"}
     rewritten(world, name, reads=Cut(others))
@@ -266,7 +241,7 @@ def test_neighbours_that_cannot_be_read_are_damage_and_no_fork(how: str) -> None
         for n in range(4):
             world.commit(writer, ("put", "objects", obj(str(n))))
         writer.checkpoint()
-    _, one, two, _ = names(world.store, ".txn")
+    _, one, two, _ = stored(world, ".txn")
     first, second = world.store.get(one), world.store.get(two)
     if how == "exchanged":
         world.store.put(one, second)
@@ -287,7 +262,7 @@ def test_keys_of_what_was_held_are_shown_as_their_columns_and_bounded(gone: bool
     with world.writer("w") as writer:
         world.commit(writer, ("put", "objects", [obj("cat\x1b.jpg"), obj("z" * 900)]))
         writer.checkpoint()
-    (name,) = names(world.store, ".seg")
+    (name,) = stored(world, ".seg")
     if gone:
         world.store.delete(name)
     else:
@@ -329,7 +304,7 @@ def test_files_that_no_reader_knows_are_remarks(world: World) -> None:
 
 
 def test_segments_that_nothing_names_are_remarks(world: World) -> None:
-    name = names(world.store, ".seg")[0]
+    name = stored(world, ".seg")[0]
     world.store.put(paths.segment("a", "default", bytes(16)), world.store.get(name))
     assert [(f.code, f.severity) for f in found(world)] == [("UNREFERENCED_SEGMENT", Severity.INFO)]
 

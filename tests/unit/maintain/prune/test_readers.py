@@ -1,0 +1,112 @@
+"""What readers are told of what was pruned, also while they hold it, and what they go on to read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from bucketcatalog import CatalogWarning, HistoryPruned
+
+from ....kit.pruning import GRACE, checkpoint, old_history, own_checkpoint, prune, pruned_with_a_tag, put
+from ....kit.world import DAY, HOUR, World, names, obj, stored
+
+pytestmark = pytest.mark.usefixtures("one_clock")
+
+
+def test_what_lies_before_the_horizon_is_refused_by_its_name_and_what_contains_it_is_read(world: World) -> None:
+    writer = world.writer("a")
+    put(world, writer, "x")
+    early, early_time = world.snapshot().version, world.clock.now
+    world.clock.tick(HOUR)
+    put(world, writer, "y")
+    horizon = checkpoint(world)
+    horizon_time = world.snapshot().cut.newest_commit_time
+    world.clock.tick(2 * DAY)
+    put(world, writer, "z")
+    for deleted in (False, True):
+        prune(world)
+        for options in (
+            {"version": early},
+            {"version": "a@0"},
+            {"timestamp": f"@{early_time}"},
+            {"timestamp": f"@{horizon_time - 1}"},
+        ):
+            with pytest.raises(HistoryPruned) as error:
+                world.snapshot(**options)
+            assert horizon in str(error.value) and error.value.code == "PRUNED"
+        with pytest.raises(HistoryPruned):
+            world.catalog().changes(start=early)
+        with pytest.raises(HistoryPruned):
+            world.catalog().diff(start=early)
+        with pytest.raises(HistoryPruned):
+            world.catalog().changes()
+        assert names(world.snapshot(timestamp=f"@{horizon_time}")) == ["x", "y"]
+        assert [row["name"] for row in world.catalog().changes(start=horizon).to_arrow().to_pylist()] == ["z"]
+        assert len(world.catalog().diff().to_arrow()) == 3
+        found = {(row["writer"], row["revision"]) for row in world.snapshot().scan("log").to_arrow().to_pylist()}
+        assert (("a", 0) in found) != deleted and ("a", 2) in found
+        world.clock.tick(GRACE)
+
+
+def test_what_was_pruned_names_a_tag_to_read_where_that_helps(world: World) -> None:
+    pruned_with_a_tag(world)
+    for read in (lambda: world.snapshot(version="a@0"), lambda: world.catalog().diff(start="a@0")):
+        with pytest.raises(HistoryPruned) as error:
+            read()
+        assert "'early'" in error.value.next_step
+    for options in ({"start": "a@0"}, {"start": "early"}, {}):
+        with pytest.raises(HistoryPruned) as error:
+            world.catalog().changes(**options)
+        assert "tag" not in error.value.next_step
+    with world.writer("maintainer-2") as tagger:
+        tagger.drop_tag("early")
+    with pytest.raises(HistoryPruned) as error:
+        world.snapshot(version="a@0")
+    assert "tag" not in error.value.next_step
+
+
+@pytest.mark.parametrize("held", ["rows", "changes", "log"])
+def test_what_is_held_while_its_history_is_pruned_says_so_when_it_is_read(world: World, held: str) -> None:
+    old_history(world)
+    start, writer = world.snapshot().version, world.writer("a")
+    with writer.transaction() as tx:  # so many that their blocks are read only when they are wanted
+        tx.put("objects", pa.Table.from_pylist([obj(f"{number:05}") for number in range(20_000)]))
+    snapshot, changes = world.snapshot(), world.catalog().changes(start=start)
+    put(world, writer, "newest")
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    put(world, writer, "last")
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).files
+    with pytest.raises(HistoryPruned, match=r"\[PRUNED\] .*which is gone, lies before .*Next: "):
+        (changes if held == "changes" else snapshot.scan("objects" if held == "rows" else held)).to_arrow()
+
+
+def test_who_reads_on_is_warned_of_a_segment_that_is_gone(world: World) -> None:
+    pruned_with_a_tag(world)
+    own = [name for name in stored(world, ".seg") if name.startswith("compactor-1/")]
+    for name in own:
+        world.store.delete(name)
+    snapshot = world.catalog().snapshot(ignore_corruption=True)
+    with pytest.warns(CatalogWarning) as warned:
+        assert names(snapshot) == []
+    assert [str(w.message) for w in warned if own[0] in str(w.message) and "Left out: 2 rows of objects" in str(w.message)] != []
+
+
+def test_without_the_horizons_checkpoint_tags_are_read_and_what_lies_behind_is_refused(world: World) -> None:
+    with world.writer("a") as writer:
+        put(world, writer, "w")
+    early = world.snapshot().version
+    pruned_with_a_tag(world)
+    with world.writer("a") as writer:
+        put(world, writer, "z")
+    checkpoint(world)
+    for name in own_checkpoint(world):
+        world.store.delete(name)
+    assert names(world.snapshot(version="early")) == ["w", "x"]
+    for options in ({"version": early}, {"version": "a@0"}, {"timestamp": "2023-11-15"}):
+        with pytest.raises(HistoryPruned):
+            world.snapshot(**options)
+    assert names(world.snapshot()) == ["w", "x", "y", "z"]
