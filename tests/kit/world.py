@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
+import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor
@@ -34,6 +35,7 @@ DAY = 24 * HOUR
 OWNER = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
 BUCKET = "33333333-3333-4333-8333-333333333333"
+ID_1, ID_2 = "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -114,6 +116,17 @@ def obj(name: str, **more: Any) -> dict[str, Any]:
 def bucket(name: str, **more: Any) -> dict[str, Any]:
     """A row or key of ``buckets``."""
     return {"owner": OWNER, "name": name, **more}
+
+
+def as_arrow(given: list[dict[str, Any]]) -> pa.Table:
+    """Rows of ``objects`` or ``buckets`` as columns, with all that any of them has."""
+    types = {"headers": pa.map_(pa.string(), pa.string()), "tags": pa.map_(pa.string(), pa.string())}
+    columns = list(dict.fromkeys(name for row in given for name in row))
+    data = {}
+    for name in columns:
+        values = [sorted(v.items()) if isinstance(v := row.get(name), dict) and name in types else v for row in given]
+        data[name] = pa.array(values, types.get(name))
+    return pa.table(data)
 
 
 def names(snapshot: Snapshot, table: str = "objects") -> list[str]:

@@ -1,0 +1,293 @@
+"""Rows as they are given: every form that holds the same values gives the same state, and what does not fit is refused."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bucketcatalog import BucketCatalogError, InvalidRows, UnknownTable
+from bucketcatalog.write.writer import Writer
+
+from ...kit.world import BUCKET, ID_1, OTHER, OWNER, World, as_arrow, obj, rows, time_at
+
+FULL = {
+    "id": ID_1,
+    "created": datetime.datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC),
+    "content_length": 5,
+    "content_md5": b"\x00\xff",
+    "content_type": "",
+    "headers": {"a": "", "b": "é"},
+    "roles": [OWNER, OTHER],
+    "sharks": ["x:1", ""],
+    "properties": '{"a":1}',
+    "legal_hold": False,
+    "tags": {},
+    "parts": -1,
+}
+
+
+class TestInputs:
+    """The same rows give the same state, however they are given and however many they are."""
+
+    @pytest.mark.parametrize("count", [1, 2, 64, 65, 200])
+    @pytest.mark.parametrize("form", ["dicts", "arrow", "batch", "singles", "mixed", "tuple", "generator"])
+    def test_every_form_gives_the_same_state(self, form: str, count: int) -> None:
+        given = [obj(f"{n:03}", **(FULL if n % 2 else {})) for n in range(count)]
+        more = [obj("~")] if form == "mixed" else []
+        world = World()
+        writer = world.writer()
+        with writer.transaction() as tx:
+            match form:
+                case "dicts":
+                    tx.put("objects", given)
+                case "arrow":
+                    tx.put("objects", as_arrow(given))
+                case "batch":
+                    tx.put("objects", as_arrow(given).combine_chunks().to_batches()[0])
+                case "singles":
+                    for row in given:
+                        tx.put("objects", row)
+                case "mixed":
+                    tx.put("objects", given[:1])
+                    tx.put("objects", as_arrow(given[1:] + more))
+                case "tuple":
+                    tx.put("objects", tuple(given))
+                case _:
+                    tx.put("objects", (row for row in given))  # type: ignore[arg-type]
+        for step in ("log", "checkpoint"):
+            found = rows(world.snapshot(), "objects")
+            assert len(found) == count + len(more), step
+            for n in range(count):
+                expected = (
+                    dict.fromkeys(found[n])
+                    | obj(f"{n:03}")
+                    | {"created": time_at(world.clock.now), "modified": time_at(world.clock.now)}
+                )
+                if n % 2:
+                    expected |= FULL | {"headers": [("a", ""), ("b", "é")], "tags": None}
+                assert found[n] == expected, step
+            writer.checkpoint()
+
+    @pytest.mark.parametrize("count", [1, 65])
+    def test_empty_lists_and_maps_read_as_unset(self, world: World, writer: Writer, count: int) -> None:
+        given = [obj(f"{n}", sharks=[], headers={}, tags=None) for n in range(count)]
+        arrow = as_arrow([obj(f"a{n}") for n in range(count)])
+        arrow = arrow.append_column("sharks", pa.array([[]] * count, pa.list_(pa.string())))
+        arrow = arrow.append_column("headers", pa.array([[]] * count, pa.map_(pa.string(), pa.string())))
+        world.commit(writer, ("put", "objects", given))
+        world.commit(writer, ("put", "objects", arrow))
+
+        found = rows(world.snapshot(), "objects", ["sharks", "headers", "tags"])
+        assert found == [{"sharks": None, "headers": None, "tags": None}] * (2 * count)
+
+    @pytest.mark.parametrize("count", [1, 65])
+    def test_a_key_twice_in_a_map_is_refused_or_counts_once(self, world: World, writer: Writer, count: int) -> None:
+        pairs = [("a", "1"), ("a", "2")]
+        results = []
+        for name, given in (
+            ("d", [obj(f"d{n}", headers=pairs) for n in range(count)]),
+            (
+                "a",
+                as_arrow([obj(f"a{n}") for n in range(count)]).append_column(
+                    "headers", pa.array([pairs] * count, pa.map_(pa.string(), pa.string()))
+                ),
+            ),
+        ):
+            try:
+                world.commit(writer, ("put", "objects", given))
+            except InvalidRows:
+                results.append("refused")
+            else:
+                results.append(world.snapshot().get("objects", **obj(f"{name}0"))["headers"])  # type: ignore[index]
+        assert results[0] == results[1] and results[0] in ("refused", [("a", "2")])
+
+    @pytest.mark.parametrize(
+        ("name", "values"),
+        [
+            ("name", pa.array(["x"], pa.large_string())),
+            ("name", pa.array(["x"], pa.string_view())),
+            ("name", pa.array(["x"]).dictionary_encode()),
+            ("name", pa.chunked_array([["x"], []], pa.string())),
+            ("owner", pa.array([uuid.UUID(OWNER).bytes], pa.binary())),
+            ("owner", pa.array([uuid.UUID(OWNER).bytes], pa.binary(16))),
+            ("owner", pa.array([uuid.UUID(OWNER).bytes], pa.uuid())),
+            ("owner", pa.array([OWNER.upper()])),
+            ("owner", pa.array([OWNER]).dictionary_encode()),
+            ("content_length", pa.array([5], pa.int8())),
+            ("content_length", pa.array([5], pa.uint64())),
+            ("created", pa.array([5_000], pa.timestamp("ms"))),
+            ("created", pa.array([5_000_000], pa.timestamp("us", tz="Europe/Berlin"))),
+            ("content_md5", pa.array([b"x"], pa.large_binary())),
+            ("sharks", pa.array([["x"]], pa.large_list(pa.string()))),
+            ("roles", pa.array([[OWNER]])),
+            ("roles", pa.array([[uuid.UUID(OWNER).bytes]], pa.list_(pa.binary(16)))),
+            ("content_type", pa.nulls(1)),
+            ("legal_hold", pa.array([None], pa.bool_())),
+        ],
+        ids=lambda value: value if isinstance(value, str) else str(value.type),
+    )
+    def test_arrow_types_that_hold_the_same_values_are_taken(self, world: World, writer: Writer, name: str, values: Any) -> None:
+        table = as_arrow(
+            [
+                obj(
+                    "x",
+                    content_length=5,
+                    content_md5=b"x",
+                    sharks=["x"],
+                    roles=[OWNER],
+                    created=datetime.datetime.fromtimestamp(5, datetime.UTC),
+                )
+            ]
+        )
+        table = table.drop_columns([name] if name in table.column_names else []).append_column(name, values)
+        world.commit(writer, ("put", "objects", table))
+
+        found = world.snapshot().get("objects", **obj("x"))
+        assert found is not None
+        assert (found["content_length"], found["sharks"], found["roles"]) == (5, ["x"], [OWNER])
+        assert (found["content_md5"], found["created"]) == (b"x", datetime.datetime.fromtimestamp(5, datetime.UTC))
+
+    @pytest.mark.parametrize(
+        ("name", "values"),
+        [
+            ("name", pa.array([5])),
+            ("name", pa.array([True])),
+            ("name", pa.array([b"\xff"])),
+            ("name", pa.array([b"\xff"]).cast(pa.binary()).view(pa.string())),
+            ("name", pa.array(["x" * 1025])),
+            ("name", pa.array([None], pa.string())),
+            ("name", pa.nulls(1)),
+            ("owner", pa.array(["x"])),
+            ("owner", pa.array([b"x"])),
+            ("owner", pa.array([5])),
+            ("content_length", pa.array(["5"])),
+            ("content_length", pa.array([5.5])),
+            ("content_length", pa.array([True])),
+            ("content_length", pa.array([2**63], pa.uint64())),
+            ("parts", pa.array([2**31])),
+            ("legal_hold", pa.array([1])),
+            ("legal_hold", pa.array(["true"])),
+            ("created", pa.array(["2024-01-01"])),
+            ("created", pa.array([2**62])),
+            ("created", pa.array([1.5])),
+            ("created", pa.array([1], pa.timestamp("ns"))),
+            ("content_md5", pa.array(["x"])),
+            ("content_md5", pa.array([5])),
+            ("sharks", pa.array(["x"])),
+            ("sharks", pa.array([[5]])),
+            ("sharks", pa.array([["x", None]])),
+            ("roles", pa.array([["x"]])),
+            ("roles", pa.array([[None]], pa.list_(pa.binary(16)))),
+            ("headers", pa.array([[("a", None)]], pa.map_(pa.string(), pa.string()))),
+            ("headers", pa.array([["a"]])),
+            ("properties", pa.array(["{"])),
+            ("properties", pa.array([5])),
+        ],
+        ids=lambda value: value if isinstance(value, str) else str(value.type),
+    )
+    def test_arrow_values_that_do_not_fit_are_refused(self, world: World, writer: Writer, name: str, values: Any) -> None:
+        table = as_arrow([obj("x")])
+        table = table.drop_columns([name] if name in table.column_names else []).append_column(name, values)
+        with pytest.raises(InvalidRows, match=name), writer.transaction() as tx:
+            tx.put("objects", table)
+        assert list(world.store.list("")) == []
+
+    @pytest.mark.parametrize(
+        ("given", "what"),
+        [
+            ({"owner": OWNER, "bucket_id": BUCKET}, "name"),
+            ({**obj("x"), "name": None}, "name"),
+            (obj("x", strange=1), "strange"),
+            (obj("x", _version="x"), "_version"),
+            (obj("x", deleted_at=1), "deleted_at"),
+            ({1: "x"}, "1"),
+            (obj("x", content_length="5"), "content_length"),
+            (obj("x", content_length=True), "content_length"),
+            (obj("x", content_length=5.0), "content_length"),
+            (obj("x", content_length=2**63), "content_length"),
+            (obj("x", parts=2**31), "parts"),
+            (obj("x", legal_hold=1), "legal_hold"),
+            (obj("x", created=2**63), "created"),
+            (obj("x", created=2**62), "created"),
+            (obj("x", created=1.5), "created"),
+            (obj("x", created="2024-01-01"), "created"),
+            (obj("x", content_md5="x"), "content_md5"),
+            (obj("x", sharks="x"), "sharks"),
+            (obj("x", sharks=[None]), "sharks"),
+            (obj("x", sharks=5), "sharks"),
+            (obj("x", roles=["x"]), "roles"),
+            (obj("x", headers={"a": None}), "headers"),
+            (obj("x", headers={"a": 1}), "headers"),
+            (obj("x", headers=["a"]), "headers"),
+            (obj("x", headers=5), "headers"),
+            (obj("x", properties="{"), "properties"),
+            (obj("x", properties="[" * 100_000), "properties"),
+            (obj("x", properties=object()), "properties"),
+            (obj("x", owner="x"), "owner"),
+            (obj("x", owner=b"x"), "owner"),
+            (obj("x", owner=5), "owner"),
+            (obj("x" * 1025), "name"),
+            (obj("é" * 513), "name"),
+            (obj(b"x"), "name"),  # type: ignore[arg-type]
+            (obj("\ud800"), "name"),
+            (obj("x", content_type="\ud800"), "content_type"),
+        ],
+        ids=lambda value: str(value)[:60] if isinstance(value, str) else None,
+    )
+    def test_rows_that_do_not_fit_are_refused(self, world: World, writer: Writer, given: dict[str, Any], what: str) -> None:
+        for number in (0, 70):
+            with pytest.raises(InvalidRows, match=what) as error, writer.transaction() as tx:
+                tx.put("objects", [obj(str(n)) for n in range(number)] + [given])
+            assert f"Row {number}" in error.value.message
+        assert list(world.store.list("")) == []
+
+    @pytest.mark.parametrize("given", [None, 5, "text", ["text"], [None], [[]], pytest.param(object(), id="object")], ids=str)
+    def test_what_is_no_row_is_refused(self, world: World, writer: Writer, given: Any) -> None:
+        with pytest.raises(InvalidRows), writer.transaction() as tx:
+            tx.put("objects", given)
+        assert list(world.store.list("")) == []
+
+    def test_arrow_columns_of_one_name_are_refused(self, world: World, writer: Writer) -> None:
+        table = as_arrow([obj("x")])
+        with pytest.raises(InvalidRows, match="name"), writer.transaction() as tx:
+            tx.put("objects", table.append_column("name", table["name"]))
+
+    def test_arrow_lacking_or_inventing_columns_is_refused(self, world: World, writer: Writer) -> None:
+        table = as_arrow([obj("x")])
+        for wrong, what in ((table.drop_columns(["name"]), "name"), (table.append_column("strange", pa.array([1])), "strange")):
+            with pytest.raises(InvalidRows, match=what), writer.transaction() as tx:
+                tx.put("objects", wrong)
+
+    def test_keys_with_more_than_key_columns_are_refused(self, world: World, writer: Writer) -> None:
+        for given in (obj("x", content_length=5), as_arrow([obj("x", content_length=5)])):
+            with pytest.raises(InvalidRows, match="content_length"), writer.transaction() as tx:
+                tx.delete("objects", given)
+
+    def test_rows_of_no_table_are_refused(self, world: World, writer: Writer) -> None:
+        for table in ("nothing", "", "log", "deleted_objects", None, 5):
+            with pytest.raises(BucketCatalogError) as error, writer.transaction() as tx:
+                tx.put(table, obj("x"))  # type: ignore[arg-type]
+            assert isinstance(error.value, UnknownTable)
+
+    def test_the_largest_values_come_back(self, world: World, writer: Writer) -> None:
+        row = obj(
+            "é" * 512,
+            content_length=2**63 - 1,
+            parts=-(2**31),
+            content_type="x" * 100_000,
+            properties="[" + "1," * 600_000 + "1]",
+        )
+        for count in (1, 65):
+            given = (
+                [row | {"name": f"{n:02}" + row["name"][1:]} for n in range(count)]
+                if count < 2
+                else [row] + [obj(str(n)) for n in range(count)]
+            )
+            world.commit(writer, ("put", "objects", given))
+        writer.checkpoint()
+        found = world.snapshot().get("objects", **obj("é" * 512))
+        assert found is not None and {name: found[name] for name in row} == row
