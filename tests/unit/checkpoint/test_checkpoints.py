@@ -3,57 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import Catalog, InvalidOption, clock
 from bucketcatalog.store.faults import Counting
-from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, MINUTE, OWNER, World, bucket, names, obj, rows, version
-
-ID = "aaaaaaaa-0000-4000-8000-000000000001"
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def writer(world: World) -> Writer:
-    return world.writer()
-
-
-def without_checkpoints(world: World) -> World:
-    """The same store with its transactions only."""
-    plain = World()
-    plain.clock.now = world.clock.now
-    for info in world.store.list(""):
-        if info.name.endswith(".txn"):
-            plain.store.put(info.name, world.store.get(info.name))
-    return plain
-
-
-def answers(world: World, **options: Any) -> dict[str, Any]:
-    """Everything that a user can ask of a snapshot."""
-    snapshot = world.snapshot(**options)
-    wide = ["name", "id", "content_length", "created", "modified", "_version", "_commit_timestamp", "_writer", "_revision"]
-    found: dict[str, Any] = {
-        "version": snapshot.version,
-        "objects": rows(snapshot, "objects", wide),
-        "deleted": rows(snapshot, "deleted_objects", [*wide, "deleted_at"]),
-        "buckets": rows(snapshot, "buckets"),
-        "deleted buckets": rows(snapshot, "deleted_buckets"),
-        "conflicts": sorted(map(str, rows(snapshot, "conflicts"))),
-        "forks": rows(snapshot, "forks"),
-        "log": rows(snapshot, "log"),
-        "list": snapshot.list("objects", owner=OWNER, bucket_id=BUCKET, delimiter="/").groups,
-    }
-    found["get"] = {row["name"]: snapshot.get("objects", **obj(row["name"])) for row in found["objects"]}
-    return found
+from ...kit.world import ID_1, MINUTE, OWNER, World, bucket, names, obj, rows, version
+from .conftest import answers, without_checkpoints
 
 
 def step(world: World, writer: Writer, number: int) -> None:
@@ -63,7 +21,7 @@ def step(world: World, writer: Writer, number: int) -> None:
         case 0:
             world.commit(
                 writer,
-                ("put", "objects", [obj(key, id=ID, content_length=number), obj(f"n/{number}")]),
+                ("put", "objects", [obj(key, id=ID_1, content_length=number), obj(f"n/{number}")]),
                 ("put", "buckets", bucket("b")),
             )
         case 1:
@@ -73,7 +31,9 @@ def step(world: World, writer: Writer, number: int) -> None:
                 writer, ("delete", "objects", [obj("c/03"), obj("nothing"), obj(key)]), ("delete", "buckets", bucket("b"))
             )
         case 3:
-            world.commit(writer, ("put", "objects", obj(key, id=ID), {"expect": "absent"}), ("put", "objects", obj(key, id=ID)))
+            world.commit(
+                writer, ("put", "objects", obj(key, id=ID_1), {"expect": "absent"}), ("put", "objects", obj(key, id=ID_1))
+            )
         case 4:
             name = version(obj("c/05"), world.snapshot())
             world.commit(
@@ -178,54 +138,6 @@ def test_time_travel_picks_the_newest_checkpoint_within(world: World, writer: Wr
             assert names(snapshot) == [str(n) for n in range(number + 1)]
 
 
-def test_late_transactions_below_a_checkpoint_are_read(world: World) -> None:
-    slow, fast = world.writer("slow"), world.writer("fast")
-    hidden = MemoryStore(clock=world.clock)
-    late = Catalog(hidden).writer("late", clock=world.clock)
-    world.commit(slow, ("put", "objects", obj("k", content_length=1)))
-    world.clock.tick()
-    with late.transaction() as tx:
-        tx.put("objects", obj("k", content_length=2))
-        tx.put("objects", obj("late"))
-    world.commit(fast, ("put", "objects", obj("k", content_length=3)))
-    world.commit(fast, ("delete", "objects", obj("k")))
-    world.writer("compactor-1").checkpoint(scope="all")
-    for info in hidden.list(""):
-        world.store.put(info.name, hidden.get(info.name))
-    for again in range(3):
-        snapshot = world.snapshot()
-        assert names(snapshot) == ["late"]
-        ended = [row for row in rows(snapshot, "deleted_objects") if row["name"] == "k"]
-        assert [row["content_length"] for row in ended] == [1, 2, 3]
-        assert [row["deleted_at"] for row in ended] == sorted(row["deleted_at"] for row in ended)
-        assert answers(world) == answers(without_checkpoints(world))
-        world.commit(fast, ("put", "objects", obj(f"again{again}")))
-        world.writer("compactor-1").checkpoint(scope="all")
-        world.commit(fast, ("delete", "objects", obj(f"again{again}")))
-
-
-def test_late_transactions_of_the_same_writer_are_found_after_its_checkpoint(world: World, writer: Writer) -> None:
-    world.commit(writer, ("put", "objects", obj("a")))
-    crashed = World(MemoryStore(clock=world.clock))
-    crashed.clock = world.clock
-    for info in world.store.list(""):
-        crashed.store.put(info.name, world.store.get(info.name))
-    crashed.commit(crashed.writer(), ("put", "objects", obj("stray")))
-    world.commit(writer, ("put", "objects", obj("b")))
-    writer.checkpoint()
-    for info in crashed.store.list(""):
-        if info.name.endswith(".txn"):
-            world.store.put(info.name, crashed.store.get(info.name))
-    with pytest.warns(match="forked"):
-        assert names(world.snapshot()) == ["a", "b", "stray"]
-    world.clock.tick(60 * MINUTE)
-    with world.writer() as joining:
-        world.commit(joining, ("put", "objects", obj("c")))
-        joining.checkpoint()
-    assert names(world.snapshot()) == ["a", "b", "c", "stray"]
-    assert answers(world) == answers(without_checkpoints(world))
-
-
 def test_reading_behind_a_checkpoint_reads_no_transactions(world: World, writer: Writer) -> None:
     for n in range(20):
         world.commit(writer, ("put", "objects", obj(str(n))))
@@ -267,3 +179,14 @@ def test_a_checkpoint_of_stubs_without_stamps_can_be_written_again(world: World,
     world.commit(writer, ("delete", "objects", obj("a")))
 
     assert rows(world.snapshot(), "deleted_objects") == rows(without_checkpoints(world).snapshot(), "deleted_objects") == []
+
+
+def test_purge_of_a_version_that_has_not_arrived_survives_two_checkpoints() -> None:
+    """The first keeps a stub that has no stamp at all; the second cannot write it and raises ``ValueError``."""
+    world = World()
+    writer = world.writer()
+    world.commit(writer, ("purge", "buckets", {"owner": OWNER, "name": "b", "_version": f"{clock.uuid7(world.clock.now)}:0"}))
+    writer.checkpoint()
+    world.commit(writer, ("put", "objects", obj("a")))
+    writer.checkpoint()
+    assert names(world.snapshot()) == ["a"]

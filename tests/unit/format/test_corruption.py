@@ -12,11 +12,16 @@ import pytest
 
 from bucketcatalog import CorruptionError, UnsupportedFormat
 from bucketcatalog.format.losses import Losses
+from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.format.transactions import decode_transaction, encode_transaction
 from bucketcatalog.log.salvage import SalvagingFiles
 from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.keys import KeyRange
+from bucketcatalog.model.paths import uuid_bytes
 from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.v1 import log_pb2
 
 from ...kit.corrupting import COLUMNAR, DAMAGES, EVERYTHING, INLINE, OF_SEGMENT, TAIL, Specimen, specimen
 from ...kit.world import MINUTE, World, names, obj, rows
@@ -123,6 +128,20 @@ def test_a_marker_that_leads_nowhere_is_an_error_and_passed_over_by_who_reads_on
         one.read()
     found, snapshot = one.read(ignore_corruption=True)
     assert found == EVERYTHING and snapshot.missing == ()
+
+
+def test_transaction_rewritten_under_its_name_is_not_the_parent_that_its_child_names() -> None:
+    world = World()
+    with world.writer() as writer:
+        first = world.commit(writer, ("put", "objects", obj("a")))
+        world.commit(writer, ("put", "objects", obj("b")))
+    name = paths.transaction("w", "default", Head(0, uuid_bytes(first.uuid)))
+    message = log_pb2.Transaction.FromString(unseal(world.store.get(name), name, "a transaction"))
+    del message.actions[:]
+    world.store.put(name, seal(message.SerializeToString(deterministic=True)))
+    with pytest.raises(CorruptionError, match="digest") as error:
+        world.snapshot()
+    assert name in error.value.message
 
 
 class TestWithoutTheTransactions:

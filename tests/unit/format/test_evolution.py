@@ -255,6 +255,18 @@ def test_contradicting_definitions_are_refused_before_anything_is_written(what: 
     assert [info.name for info in world.store.list("")] == before
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [("int32", "sint32"), ("sint64", "int64"), ("float", "double"), ("fixed32", "uint32")]
+)
+def test_definition_that_reads_the_same_bytes_otherwise_is_refused(before: str, after: str) -> None:
+    body = 'message Row { option (table) = {name: "t.rows" key: "k"}; string k = 1; optional %s n = 2; }'
+    older, newer = (messages(proto(body % kind))["Row"] for kind in (before, after))
+    catalog = World().catalog()
+    catalog.register(older)
+    with pytest.raises(IncompatibleTable, match="n"):
+        catalog.register(newer)
+
+
 def test_contradictions_between_writers_that_never_met_are_an_error_to_readers_that_names_the_table() -> None:
     world, other = World(), World()
     for at, source in ((world, OLD), (other, CONTRADICTIONS["another type"])):

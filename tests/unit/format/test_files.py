@@ -405,3 +405,10 @@ def test_a_run_that_is_no_rows_is_from_the_future(purpose: int) -> None:
     message.segments.add(uuid=bytes(16)).runs.add(table="t", rows=1, purpose=purpose, **{"class": 2})  # type: ignore[arg-type]
     with pytest.raises(UnsupportedFormat, match=f"{purpose} is no known purpose"):
         decode_checkpoint(seal(message.SerializeToString()), "file")
+
+
+def test_checkpoint_that_speaks_of_an_unknown_class_of_rows_is_refused_by_name() -> None:
+    message = log_pb2.Checkpoint(format_version=1, writer="w", database="default", uuid=bytes(16))
+    message.segments.add(writer="w", uuid=bytes(16)).runs.add(table="objects", **{"class": 99})
+    with pytest.raises(UnsupportedFormat, match=r"w/x\.ckpt"):
+        decode_checkpoint(seal(message.SerializeToString()), "w/x.ckpt")

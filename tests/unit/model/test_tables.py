@@ -270,6 +270,12 @@ def test_registering_contradicting_definitions_is_refused() -> None:
     assert catalog.register(odd()["Word"]) == ["odd.words"]
 
 
+def test_table_called_as_one_about_the_catalog_is_refused() -> None:
+    row = messages(proto('message Tag { option (table) = {name: "tags" key: "k"}; string k = 1; }'))["Tag"]
+    with pytest.raises(IncompatibleTable, match="tags"):
+        World().catalog().register(row)
+
+
 def test_rows_of_tables_that_nobody_registered_are_refused() -> None:
     world = World()
     with world.writer() as writer, pytest.raises(UnknownTable, match=r"odd\.words"), writer.transaction() as tx:

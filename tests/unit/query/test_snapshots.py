@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,14 +40,14 @@ def put(world: World, writer: Writer, name: str) -> Any:
 
 
 class TestNothingThere:
-    def test_a_store_without_a_catalog_is_an_error_that_says_so(self, world: World, tmp_path: Any) -> None:
+    def test_a_store_without_a_catalog_is_an_error_that_says_so(self, world: World, tmp_path: Path) -> None:
         for catalog in (world.catalog(), Catalog(LocalStore(tmp_path / "none")), Catalog(tmp_path)):
             for options in ({}, {"database": "default"}, {"timestamp": "@0"}):
                 with pytest.raises(CatalogNotFound) as error:
                     catalog.snapshot(**options)
                 assert catalog.url in error.value.message and error.value.next_step
 
-    def test_opening_a_catalog_or_a_writer_writes_nothing(self, tmp_path: Any) -> None:
+    def test_opening_a_catalog_or_a_writer_writes_nothing(self, tmp_path: Path) -> None:
         Catalog(tmp_path / "x").writer("w").close()
         assert list(tmp_path.iterdir()) == []
 
@@ -119,6 +120,16 @@ class TestTimes:
     def test_the_watermark_lies_a_lateness_bound_behind_the_stores_time(self, world: World, writer: Writer) -> None:
         put(world, writer, "a")
         assert world.snapshot().watermark == time_at(world.clock.now - 6 * 60 * 1_000_000)
+
+
+def test_as_of_now_right_after_a_commit_on_disk_is_not_the_future(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    with catalog.writer("w") as writer:
+        for number in range(20):
+            with writer.transaction() as tx:
+                tx.put("objects", obj(f"o{number:02}"))
+            now = datetime.datetime.now(datetime.UTC)
+            assert len(names(catalog.snapshot(timestamp=now))) == number + 1
 
 
 class TestVersions:
