@@ -23,9 +23,8 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 
-from .test_collection_races import BUCKET, HOUR, OWNER, an_id, key
+from .racing import BUCKET, HOUR, OWNER, START, an_id, key
 
-START = 1_700_000_000_000_000
 TEMPLATE = Template.parse("/data/{owner}/{bucket_id}/{id}")
 NAMES = [f"{number:02}" for number in range(6)]
 DEAD, SHARED, KEPT = NAMES[:3], NAMES[3:4], NAMES[4:]

@@ -5,190 +5,48 @@ fall between these in every possible way, none is sampled; time passes in the tw
 takes data out of a store. After every step from the deletion on a new reader asks for all live versions, whose data must be there. Now and
 then later collections follow, which must leave no other data, so that keeping all would not pass.
 
-A second model does the same for reaping. Each rule is then broken in turn, and the same check has to find the loss.
+Each rule is then broken in turn, and the same check has to find the loss.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, CommitUnknown, DataCollected, InvalidVersion, OutcomeUnknown, StaleRead
+from bucketcatalog import Catalog, DataCollected, InvalidVersion, StaleRead
 from bucketcatalog.limits import DEFAULT_LIMITS
 from bucketcatalog.log.entries import Boundaries
-from bucketcatalog.log.timeline import Timeline
-from bucketcatalog.maintain.gc.collect import InProcess, Known, collect
-from bucketcatalog.maintain.gc.data import Calling
-from bucketcatalog.maintain.gc.reap import reap
+from bucketcatalog.maintain.gc.collect import Known
 from bucketcatalog.maintain.restore import Hold, restore
 from bucketcatalog.model.names import writer_id
-from bucketcatalog.store import Store
-from bucketcatalog.store.faults import DelayedArrival
-from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.commit import Commit, Committed
 from bucketcatalog.write.writer import Writer
 
-MINUTE = 60_000_000
-HOUR = 60 * MINUTE
-START = 1_700_000_000_000_000
-OWNER, BUCKET = (str(uuid.uuid5(uuid.NAMESPACE_OID, name)) for name in ("owner", "bucket"))
-WAITS = 2
-"""Ticks that a boundary is waited out in: with a little less than half of the time between them."""
-TICK = 3 * HOUR + 10 * MINUTE
-Step = Callable[["Yard"], None]
-
-
-class Lost(AssertionError):
-    """A live version has no data."""
-
-
-class Hooked(Wrapped):
-    """Calls ``before`` ahead of each transaction that is put."""
-
-    def __init__(self, inner: Store, before: Callable[[], None]) -> None:
-        super().__init__(inner)
-        self.before = before
-
-    def put(self, name: str, data: bytes) -> None:
-        begun = self.now_us()
-        if name.endswith(".txn"):
-            self.before()
-        if self.now_us() > begun + 5 * MINUTE:  # a put that is under way for so long does not arrive any more
-            raise OutcomeUnknown("The put took too long.")
-        self.inner.put(name, data)
-
-
-def an_id(name: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
-
-
-def key(name: str) -> dict[str, Any]:
-    return {"owner": OWNER, "bucket_id": BUCKET, "name": name}
-
-
-@dataclass
-class Yard:
-    """The world of one interleaving: the time, the catalog's store, the data, and what the actors have in hand."""
-
-    now: int = START
-    held: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.store = MemoryStore(clock=self.clock)
-        self.data = MemoryStore(clock=self.clock)
-        self.deleted = False
-        self.uploads = 0
-
-    def clock(self) -> int:
-        return self.now
-
-    def writer(self, name: str, store: Store | None = None) -> Writer:
-        return Catalog(self.store if store is None else store).writer(name, database="default", clock=self.clock)
-
-    def commit(self, name: str, *calls: tuple[Any, ...]) -> None:
-        """One transaction of a process that has read nothing before."""
-        self.now += 1_000_000
-        with self.writer(name) as writer, writer.transaction() as tx:
-            for method, *arguments in calls:
-                getattr(tx, method)("objects", *arguments)
-
-    def upload(self, name: str, bucket: str = BUCKET) -> None:
-        """New data, and the object that names it. A name that is put again gets data of its own."""
-        self.uploads += 1
-        row = {
-            **key(name),
-            "bucket_id": bucket,
-            "id": an_id(name if self.uploads == 1 or bucket != BUCKET else f"{name} {self.uploads}"),
-        }
-        self.data.put(f"{bucket}/{row['id']}", b"data")
-        self.commit("w", ("put", row))
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        columns = ["owner", "bucket_id", "name", "id", "_version"]
-        return list(Catalog(self.store).snapshot().scan(table, columns=columns).to_arrow().to_pylist())
-
-    def version(self, name: str, table: str = "objects") -> dict[str, Any]:
-        """Key and version of the latest row of a name."""
-        row = [row for row in self.rows(table) if row["name"] == name][-1]
-        return {column: row[column] for column in ("owner", "bucket_id", "name", "_version")}
-
-    def named(self) -> set[str]:
-        """The data that live versions name."""
-        return {f"{row['bucket_id']}/{row['id']}" for row in self.rows("objects")}
-
-    def there(self) -> set[str]:
-        return {info.name for info in self.data.list("")}
-
-    def check(self) -> None:
-        lost = self.named() - self.there()
-        if lost:
-            raise Lost(f"the data of {len(lost)} live versions is gone")
-
-    def deleter(self, batch: pa.Table) -> list[bool]:
-        for row in batch.to_pylist():
-            self.data.delete(f"{row['bucket_id']}/{row['id']}")
-        self.deleted = True
-        return [True] * len(batch)
-
-    def collect(self, store: Store | None = None, deleter: Callable[[pa.Table], Any] | None = None) -> None:
-        self.now += 1_000_000
-        catalog = Catalog(self.store if store is None else store)
-        with suppress(CommitUnknown), catalog.writer("maintainer-1", clock=self.clock) as writer:
-            collect(catalog.database("default").look, writer, InProcess(Calling(deleter or self.deleter)), 0, force=False)
-
-
-# What races a collection: each actor is a list of steps, which happen in this order.
-
-
-def naming(actor: str, name: str, *, source: str, table: str = "objects", move: bool = False, slow: bool = False) -> Step:
-    """Begin to put an object that names the data of another one, and with ``move`` to end that one; ``slow``: over a slow network."""
-
-    def step(yard: Yard) -> None:
-        with suppress(IndexError, DataCollected):  # it is not there any more, or its data may not be
-            of = yard.version(source, table)
-            store = DelayedArrival(yard.store, acknowledge=True, picks=lambda name: name.endswith(".txn")) if slow else yard.store
-            tx = yard.writer(actor, store).transaction(operation=actor)
-            tx.__enter__()
-            tx.put("objects", {**key(name), "id": an_id("a")}, data_of=of)
-            if move:
-                tx.delete("objects", of, moved=True)
-            yard.held[actor] = (tx, store)
-
-    return step
-
-
-def commit(actor: str) -> Step:
-    """Commit what the actor holds open, unless that was refused, or is by now."""
-
-    def step(yard: Yard) -> None:
-        tx, store = yard.held.pop(actor, (None, None))
-        if tx is not None:
-            yard.now += 1_000_000
-            with suppress(StaleRead):
-                tx.__exit__(None, None, None)
-                yard.held[actor] = (yard.now, store)
-
-    return step
-
-
-def arrive(actor: str) -> Step:
-    """What was sent over a slow network arrives, if it is not later than its writer has promised."""
-
-    def step(yard: Yard) -> None:
-        sent, store = yard.held.pop(actor, (0, None))
-        if store is not None and yard.now <= sent + 6 * MINUTE:
-            store.deliver()
-
-    return step
+from . import racing
+from .racing import (
+    HOUR,
+    MINUTE,
+    OWNER,
+    Hooked,
+    Lost,
+    Step,
+    Yard,
+    arrive,
+    both,
+    commit,
+    commit_whenever,
+    delete,
+    interleavings,
+    key,
+    naming,
+    passing,
+    recreate,
+    wait,
+)
 
 
 class Stepwise:
@@ -265,42 +123,6 @@ def tagged(yard: Yard) -> None:
     yard.commit("w", ("delete", key("a")))
 
 
-def delete(name: str, *, minutes: int = 0) -> Step:
-    """End an object, blindly, as another process does; then time passes."""
-
-    def step(yard: Yard) -> None:
-        yard.commit("d", ("delete", key(name)))
-        yard.now += minutes * MINUTE
-
-    return step
-
-
-def passing(minutes: int) -> Step:
-    """Time passes."""
-
-    def step(yard: Yard) -> None:
-        yard.now += minutes * MINUTE
-
-    return step
-
-
-def both(first: Step, second: Step) -> Step:
-    """Two steps at once."""
-
-    def step(yard: Yard) -> None:
-        first(yard)
-        second(yard)
-
-    return step
-
-
-def recreate(yard: Yard) -> None:
-    """Create the bucket again: it is another one by now."""
-    yard.now += 1_000_000
-    with yard.writer("b") as writer, writer.transaction() as tx:
-        tx.put("buckets", {"owner": OWNER, "name": "cats"})
-
-
 def upload_into_new(yard: Yard) -> None:
     """Put an object into the bucket of that name, if it is there, with an id that was used in the old one."""
     for bucket in Catalog(yard.store).snapshot().scan("buckets").to_arrow().to_pylist():
@@ -372,13 +194,6 @@ CASES: dict[str, tuple[Step, list[list[Step]]]] = {
 }
 
 
-def interleavings(actors: Sequence[int], slots: int) -> Iterator[list[list[int]]]:
-    """Every way in which the steps of actors, so many each, fall into the slots: for each slot the actors whose turn it is, in order."""
-    for order in sorted(set(itertools.permutations([number for number, steps in enumerate(actors) for _ in range(steps)]))):
-        for places in itertools.combinations_with_replacement(range(slots), len(order)):
-            yield [[actor for actor, place in zip(order, places, strict=True) if place == slot] for slot in range(slots)]
-
-
 def race(begin: Step, actors: Sequence[Sequence[Step]], slots: Sequence[Sequence[int]]) -> Yard:
     """Run one interleaving; ``Lost`` where a live version has lost its data."""
     yard, todo = Yard(), list(slots)
@@ -401,9 +216,7 @@ def race(begin: Step, actors: Sequence[Sequence[Step]], slots: Sequence[Sequence
     others()
     yard.collect(Hooked(yard.store, others))  # others come between its look and its boundary
     others()
-    for _ in range(WAITS):
-        yard.now += TICK
-        others()
+    wait(yard, others)
     yard.collect(Hooked(yard.store, others), deleter)  # before its deletion, and between that and its purge
     while todo:
         others()
@@ -445,14 +258,9 @@ def ignore_boundaries(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("bucketcatalog.write.references.boundaries_of", lambda view: Boundaries())
 
 
-def commit_whenever(patch: pytest.MonkeyPatch) -> None:
-    """Transactions land however long ago they looked."""
-    patch.setattr(Timeline, "refuse_stale", lambda *_: None)
-
-
 def wait_for_nobody(patch: pytest.MonkeyPatch) -> None:
     """Data is deleted as soon as the boundary is there, half of the time after it was published."""
-    patch.setattr(f"{__name__}.WAITS", 1)
+    patch.setattr(racing, "WAITS", 1)
     patch.setattr(Known, "is_usable", lambda known, now: known.data > 0)
 
 
@@ -489,66 +297,5 @@ def test_each_rule_is_needed(breaking: Callable[[pytest.MonkeyPatch], None], mon
 
 
 def test_half_of_the_wait_is_not_enough_to_delete_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.WAITS", 1)
+    monkeypatch.setattr(racing, "WAITS", 1)
     assert run_all("rename begun while it was live") == 0
-
-
-# Reaping, which looks and commits, while a bucket is put again by somebody who has seen it live.
-
-
-def begin_to_put_again(yard: Yard) -> None:
-    """Somebody looks for the bucket, to put it again under its id."""
-    tx = yard.writer("p").transaction()
-    tx.__enter__()
-    tx.put("buckets", {"owner": OWNER, "name": "cats", "region": "elsewhere"})
-    yard.held["p"] = (tx, yard.store)
-
-
-def reap_race(begin: Step, steps: Sequence[Step], slots: Sequence[Sequence[int]]) -> bool:
-    """Run one interleaving of a reaping that looks after two waits; whether it has ended anything."""
-    yard, todo, left = Yard(), list(slots), list(steps)
-    with yard.writer("b") as writer, writer.transaction() as tx:
-        tx.put("buckets", {"owner": OWNER, "name": "cats"})
-    (bucket,) = Catalog(yard.store).snapshot().scan("buckets").to_arrow()["id"].to_pylist()
-    yard.upload("a", bucket)
-    begin(yard)
-    yard.now += 1_000_000
-    with yard.writer("d") as writer, writer.transaction() as tx:
-        tx.delete("buckets", {"owner": OWNER, "name": "cats"})
-
-    def others() -> None:
-        for _ in todo.pop(0) if todo else ():
-            left.pop(0)(yard)
-
-    others()
-    for _ in range(WAITS):
-        yard.now += TICK
-        others()
-    catalog = Catalog(Hooked(yard.store, others))
-    with suppress(CommitUnknown), catalog.writer("maintainer-1", clock=yard.clock) as held:
-        reap(catalog.database("default").look, held, 6 * HOUR)
-    while todo:
-        others()
-    snapshot = Catalog(yard.store).snapshot()
-    buckets = set(snapshot.scan("buckets").to_arrow()["id"].to_pylist())
-    if bucket in buckets and not snapshot.scan("objects").to_arrow().num_rows:
-        raise Lost("an object was ended whose bucket is live")
-    return not snapshot.scan("objects").to_arrow().num_rows
-
-
-def reap_all(steps: Sequence[Step]) -> int:
-    """Every interleaving; in how many the object was ended."""
-    return sum(reap_race(begin_to_put_again, steps, slots) for slots in interleavings([len(steps)], 5))
-
-
-@pytest.mark.parametrize(
-    "steps", [[commit("p")], [commit("p"), passing(4)], [passing(170), commit("p")], [recreate, commit("p")]]
-)
-def test_no_object_of_a_live_bucket_is_reaped(steps: Sequence[Step]) -> None:
-    assert reap_all(steps) > 0
-
-
-def test_a_bucket_put_again_by_whoever_looked_long_ago_would_lose_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    commit_whenever(monkeypatch)
-    with pytest.raises(Lost):
-        reap_all([commit("p")])
