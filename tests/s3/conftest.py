@@ -1,4 +1,4 @@
-"""One real MinIO server for the lane, or one a process where several run it, and a bucket of its own for each test."""
+"""One real MinIO server for the lane, or one a process where several run it; a bucket of its own for each test, and a store in that."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ from typing import Any
 
 import pytest
 
+from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
 from minio.process import Server
+
+from .proxy import Proxy
+
+ROOT = "lake/inventory"
+MEGABYTE = 1 << 20
+PATIENT, AT_ONCE = "600", 60
+"""For how many seconds a store would try again, and in how many it must not have begun to, also where the machine is busy."""
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +62,21 @@ def bucket(s3: Any) -> str:
     name = f"test-{uuid.uuid4().hex}"
     s3.create_bucket(Bucket=name)
     return name
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    with Proxy(server.endpoint_url) as running:
+        yield running
+
+
+@pytest.fixture
+def store(bucket: str, storage_options: dict[str, str]) -> S3Store:
+    return S3Store(f"s3://{bucket}/{ROOT}", storage_options)
+
+
+@pytest.fixture
+def watched(bucket: str, storage_options: dict[str, str], proxy: Proxy) -> S3Store:
+    """The same store, through the proxy, which does not wait for long."""
+    options = {**storage_options, "endpoint_url": proxy.endpoint_url, "read_timeout": 2, "retry_timeout": 1}
+    return S3Store(f"s3://{bucket}/{ROOT}", options)

@@ -72,6 +72,10 @@ class Request:
         return self.method.lower()
 
 
+def kinds(requests: list[Request]) -> list[str]:
+    return [request.kind for request in requests]
+
+
 @dataclass(frozen=True)
 class Refusal:
     """An error as S3 answers it; nothing reaches the server."""
