@@ -92,11 +92,6 @@ def ranges(task: MergeTask) -> Iterator[tuple[str, Slice]]:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks and slices of a few thousand rows, as larger tables have larger ones."""
     monkeypatch.setattr(merge, "PIECE_ROWS", 4_096)

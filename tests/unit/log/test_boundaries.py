@@ -15,11 +15,6 @@ from bucketcatalog.model.cuts import Cut, Head
 from ...kit.world import World, obj
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def horizon(world: World) -> Boundary:
     """A boundary with the horizon of a checkpoint that is there."""
     world.commit(world.writer(), ("put", "objects", obj("a")))

@@ -19,11 +19,6 @@ from ...kit.world import MINUTE, World, names, obj, rows
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def fork(world: World, left: int = 1, right: int = 1) -> tuple[Writer, Writer]:
     """A common first commit, then so many of two processes each."""
     world.commit(world.writer(), ("put", "objects", obj("base")))

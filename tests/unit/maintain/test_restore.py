@@ -46,11 +46,6 @@ def restore(world: World, to: str | int, table: str = "objects", *, dry_run: boo
         return restore_table(database, held, table, timestamp, version, skip_collected=skip)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def full(name: str, number: int, **more: Any) -> dict[str, Any]:
     return obj(name, id=ID.format(number), content_length=number, tags={"a": "b"}, roles=[OWNER], headers={"x": "y"}, **more)
 

@@ -14,16 +14,6 @@ from ...kit.world import World, bucket, messages, obj, proto, rows, time_at, ver
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def writer(world: World) -> Writer:
-    return world.writer()
-
-
 def changes(world: World, **options: Any) -> list[tuple[Any, ...]]:
     found = world.catalog().changes(**options).to_arrow().to_pylist()
     return [(row["_change_type"], row["name"], row["content_length"]) for row in found]

@@ -18,11 +18,6 @@ from bucketcatalog.store.memory import MemoryStore
 from ...kit.world import World, bucket, messages, obj, proto, rows, time_at
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def info(world: World) -> Information:
     return world.catalog().info()
 

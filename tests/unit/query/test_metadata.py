@@ -16,16 +16,6 @@ from bucketcatalog.write.writer import Writer
 from ...kit.world import World, bucket, obj, rows, time_at
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def writer(world: World) -> Writer:
-    return world.writer()
-
-
 def test_the_log_is_every_commit_also_behind_checkpoints(world: World, writer: Writer) -> None:
     world.commit(
         writer, ("put", "objects", [obj("a"), obj("b")]), operation="upload", metadata={"k": "v"}, app_id="job", app_version=3

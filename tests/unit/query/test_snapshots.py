@@ -25,16 +25,6 @@ from bucketcatalog.write.writer import Writer
 from ...kit.world import BUCKET, OWNER, START, World, bucket, names, obj, rows, time_at
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def writer(world: World) -> Writer:
-    return world.writer()
-
-
 def put(world: World, writer: Writer, name: str) -> Any:
     return world.commit(writer, ("put", "objects", obj(name)))
 
