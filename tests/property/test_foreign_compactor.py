@@ -18,8 +18,8 @@ from bucketcatalog.maintain.verify.findings import Severity
 
 from ..chance import searching
 from ..docs.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
+from ..kit.spec_reading import compare
 from ..kit.world import World, messages, proto
-from ..unit.format.test_spec_reader import compare
 from .machine.driver import quiet
 
 TABLES = proto(

@@ -16,8 +16,8 @@ from bucketcatalog.query.snapshot import Snapshot
 
 from ...docs.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
 from ...docs.spec_reader import writing as by_hand
+from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import World, messages, names, obj, proto, rows
-from .test_spec_reader import Script, compare, copied
 
 UPDATE, PURGE = 2, 4
 SHORT = b"fifteen bytes.."
