@@ -24,11 +24,6 @@ from .inventories import ListInventory, listed, time, version
 KEYS = st.lists(st.text(alphabet="ab/-\u00e9 %", min_size=1, max_size=5), unique=True, max_size=40)
 
 
-@pytest.fixture
-def catalog() -> Catalog:
-    return Catalog(MemoryStore())
-
-
 def names(source: S3Source, errors: list[EntryError] | None = None) -> list[str]:
     found = source.entries(Scope(), (errors if errors is not None else []).append)
     return [name for batch in found for name in batch.column("name").to_pylist()]

@@ -25,11 +25,6 @@ from .sources import ListSource
 from .trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
 
 
-@pytest.fixture
-def catalog() -> Catalog:
-    return Catalog(MemoryStore())
-
-
 def counts(result: Harvested) -> tuple[int, int, int, int]:
     return result.created, result.overwritten, result.deleted, result.unchanged
 

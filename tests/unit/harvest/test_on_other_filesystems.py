@@ -14,7 +14,6 @@ from bucketcatalog.harvest.sources import descent, local
 
 from ...kit.filesystems import KINDS, NFS, FileSystem, Kind
 from . import test_harvest, test_local
-from .test_harvest import catalog  # noqa: F401
 
 MORE = os.environ.get("BUCKETCATALOG_MORE") == "1"
 SLOW = {"test_a_huge_directory_comes_in_batches", "test_any_sequence_of_changes_and_runs_ends_with_what_is_on_disk"}

@@ -18,15 +18,9 @@ from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, St
 from bucketcatalog.harvest import harvest, open_source
 from bucketcatalog.harvest.sources.remote import RemoteSource
 from bucketcatalog.store import FsspecStore
-from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.remote_files import RemoteFiles
 
 from .trees import make_tree
-
-
-@pytest.fixture
-def catalog() -> Catalog:
-    return Catalog(MemoryStore())
 
 
 @pytest.fixture
