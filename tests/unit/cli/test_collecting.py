@@ -1,3 +1,5 @@
+"""``gc`` of data, parents and orphans: says what would go, publishes, then deletes, and refuses what readers may need."""
+
 from __future__ import annotations
 
 import os

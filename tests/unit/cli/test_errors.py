@@ -1,3 +1,5 @@
+"""What goes wrong is one line with its code and the next step, and an exit code; whatever output, terminal or signal is."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Output: names on one line without control characters, exact JSON, sizes for people."""
+
 from __future__ import annotations
 
 import datetime

@@ -1,3 +1,5 @@
+"""Commands that read: exact in JSON, safe for people, at any time, and refused where nothing can be said."""
+
 from __future__ import annotations
 
 from pathlib import Path

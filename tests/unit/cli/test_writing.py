@@ -1,3 +1,5 @@
+"""``harvest``, ``checkpoint`` and ``dump``: what they write, what they take, and what they show of files."""
+
 from __future__ import annotations
 
 import json

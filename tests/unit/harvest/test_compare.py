@@ -1,3 +1,5 @@
+"""The steps from one sorted side to another, however both come in pieces."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

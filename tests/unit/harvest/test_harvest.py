@@ -1,4 +1,6 @@
 # ruff: noqa: PTH108, PTH211
+"""Harvests from directories: what is in the catalog is what is on disk, and what was not seen is not deleted."""
+
 from __future__ import annotations
 
 import os

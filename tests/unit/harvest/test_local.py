@@ -1,4 +1,6 @@
 # ruff: noqa: PTH211
+"""The walk of a directory: every entry exactly once, in byte order, and whatever cannot be read is reported."""
+
 from __future__ import annotations
 
 import os

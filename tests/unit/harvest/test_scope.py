@@ -1,3 +1,5 @@
+"""What include and exclude let through, against ``fnmatch``, and which directories are entered at all."""
+
 from __future__ import annotations
 
 from fnmatch import fnmatchcase

@@ -1,3 +1,5 @@
+"""Encoded keys are taken apart into what they were made of."""
+
 from __future__ import annotations
 
 import datetime

@@ -1,3 +1,5 @@
+"""The wrappers that make stores fail: they promise what stores do, and each does to calls just what it says."""
+
 from __future__ import annotations
 
 import pickle

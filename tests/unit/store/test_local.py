@@ -1,3 +1,5 @@
+"""The local store: the contract, what its files are, what it syncs, and what others do to the directory."""
+
 from __future__ import annotations
 
 import errno

@@ -1,3 +1,5 @@
+"""The store in memory: the contract, and who shares its objects."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""Which store a path or URL opens, and what opens none."""
+
 from __future__ import annotations
 
 import importlib.util

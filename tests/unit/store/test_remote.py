@@ -1,3 +1,5 @@
+"""Stores that fsspec reaches: the contract, atomicity, errors, options, times and leftovers."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""``gc`` of what puts have left: lists what is old enough, and removes it when told to."""
+
 from __future__ import annotations
 
 import os
