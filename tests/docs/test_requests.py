@@ -9,11 +9,10 @@ import pytest
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from ..kit.world import MINUTE, Clock, World, bucket, obj
+from ..kit.world import DAY, Clock, World, bucket, obj
 from .test_tables import GUIDE, table_rows
 
 WRITERS, COMMITS = 3, 4
-DAY = 24 * 60 * MINUTE
 
 
 class Measured(World):

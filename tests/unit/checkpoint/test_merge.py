@@ -29,9 +29,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, MINUTE, OWNER, World, bucket, names, obj, rows, version
-
-HOUR = 60 * MINUTE
+from ...kit.world import BUCKET, HOUR, OWNER, World, bucket, names, obj, rows, version
 
 
 @dataclass

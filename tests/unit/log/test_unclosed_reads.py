@@ -17,9 +17,7 @@ from bucketcatalog.store.faults import Counting
 from ...docs.spec_reader import SpecReader, message, new_transaction, seal, table_of
 from ...docs.spec_reader.writing import name_of_file
 from ...kit.spec_reading import compare, copied
-from ...kit.world import MINUTE, World, names, obj
-
-DAY = 1440 * MINUTE
+from ...kit.world import DAY, World, names, obj
 
 
 class Chain:

@@ -18,9 +18,8 @@ from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
 from bucketcatalog.store.memory import MemoryStore
 
-from ...kit.world import MINUTE, World, bucket, messages, names, obj, proto, rows
+from ...kit.world import HOUR, World, bucket, messages, names, obj, proto, rows
 
-HOUR = 60 * MINUTE
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
 

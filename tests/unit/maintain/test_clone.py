@@ -8,15 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import (
-    Catalog,
-    CatalogWarning,
-    CorruptionError,
-    HistoryPruned,
-    InvalidOption,
-    MissingObject,
-    TargetNotEmpty,
-)
+from bucketcatalog import Catalog, CatalogWarning, CorruptionError, HistoryPruned, InvalidOption, MissingObject, TargetNotEmpty
 from bucketcatalog.format.records import Boundary
 from bucketcatalog.maintain.clone import Cloned
 from bucketcatalog.maintain.clone import clone as clone_to
@@ -26,10 +18,9 @@ from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.commit import Committed
 
-from ...kit.world import MINUTE, World, bucket, names, obj, rows
+from ...kit.world import HOUR, World, bucket, names, obj, rows
 
 MAINTAINER = "maintainer-test"
-HOUR = 60 * MINUTE
 TABLES = ("objects", "deleted_objects", "buckets", "harvest_errors", "conflicts")
 
 

@@ -16,7 +16,7 @@ from bucketcatalog.state.orders import order_runs, plan_ended
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from ...kit.world import BUCKET, OWNER, SECOND, START, Clock, World, messages, obj, time_at, version
+from ...kit.world import BUCKET, HOUR, OWNER, SECOND, START, Clock, World, messages, obj, time_at, version
 
 TABLE = """
 syntax = "proto3";
@@ -125,7 +125,6 @@ def test_tombstones_of_any_time_are_those_of_a_full_read(seed: int, monkeypatch:
     assert max(levels) > 1
 
 
-HOUR = 3_600 * SECOND
 HOURS, AN_HOUR = 200, 1_000
 
 
