@@ -20,7 +20,7 @@ import pytest
 from bucketcatalog import Catalog, DataCollected, InvalidVersion, StaleRead
 from bucketcatalog.limits import DEFAULT_LIMITS
 from bucketcatalog.log.entries import Boundaries
-from bucketcatalog.maintain.gc.collect import Known
+from bucketcatalog.maintain.gc.collect import DataBoundary
 from bucketcatalog.maintain.restore import Hold, restore
 from bucketcatalog.model.names import writer_id
 from bucketcatalog.write.commit import Commit, Committed
@@ -261,7 +261,7 @@ def ignore_boundaries(patch: pytest.MonkeyPatch) -> None:
 def wait_for_nobody(patch: pytest.MonkeyPatch) -> None:
     """Data is deleted as soon as the boundary is there, half of the time after it was published."""
     patch.setattr(racing, "WAITS", 1)
-    patch.setattr(Known, "is_usable", lambda known, now: known.data > 0)
+    patch.setattr(DataBoundary, "is_usable", lambda known, now: known.data > 0)
 
 
 def trust_the_first_tag(patch: pytest.MonkeyPatch) -> None:
