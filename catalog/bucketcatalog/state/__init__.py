@@ -16,5 +16,5 @@ Before it comes the log, which says what there is; after it checkpoints, which w
     contents      the tables of a cut, and the blocks and the tail that each is made from
     sums          exact sums over live rows by group, and the blocks that keep them
     orders        tombstones by when they ended: the blocks that keep the order, and plans narrowed by it
-    side_runs     all that is kept beside the rows of a table, of whatever kind
+    side_runs     what a checkpoint keeps beside rows, whichever kind it is
 """

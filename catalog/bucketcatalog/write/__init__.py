@@ -12,5 +12,6 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     tags           what has to be said of a tag, if anything
     commit         what one commit is to say, whoever wants it said, and the transaction that it becomes
     transaction    one transaction as its user fills it
+    host_turn      turns of the processes of one machine under the writers that are called after it
     writer         commits, repeatable ones, checkpoints
 """
