@@ -32,7 +32,7 @@ class Dying:
     def run(self, tasks: Sequence[MergeTask]) -> list[Merged]:
         def do(task: MergeTask) -> Merged:
             merged = run_task(Catalog(PATH).store, task)
-            mark = Path(MARKS) / task.parts[0].slices[0].piece.keys.start.hex()[:200].ljust(1, "_")
+            mark = Path(MARKS) / task.parts[0].share.slices[0].piece.keys.start.hex()[:200].ljust(1, "_")
             if not mark.exists():
                 mark.touch()
                 raise RuntimeError("the executor is gone")
