@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bucketcatalog import Catalog
 from bucketcatalog.clock import uuid7
+from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.paths import transaction
 from bucketcatalog.store import LocalStore
 
@@ -72,7 +73,8 @@ class Putter:
     def put(self) -> None:
         """One durable PUT."""
         self._count += 1
-        name = transaction(ours.WRITER, DATABASE, self._count, uuid7(1_700_000_000_000_000 + self._count).bytes)
+        head = Head(self._count, uuid7(1_700_000_000_000_000 + self._count).bytes)
+        name = transaction(ours.WRITER, DATABASE, head)
         self._store.put(name, self._data)
 
 

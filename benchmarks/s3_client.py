@@ -47,6 +47,7 @@ def ours(where: dict[str, Any], number: int) -> Commit:
 
 def puts(where: dict[str, Any], number: int) -> Commit:
     """A boto3 client that puts as many bytes as a commit has, under names of the same shape."""
+    from bucketcatalog.model.cuts import Head
     from bucketcatalog.model.paths import transaction
 
     from . import servers
@@ -54,7 +55,7 @@ def puts(where: dict[str, Any], number: int) -> Commit:
     client, data, revisions = servers.plain(where["options"]), bytes(servers.commit_bytes()), itertools.count()
 
     def put() -> int:
-        name = transaction(f"writer-{number}", "default", next(revisions), uuid.uuid4().bytes)
+        name = transaction(f"writer-{number}", "default", Head(next(revisions), uuid.uuid4().bytes))
         client.put_object(Bucket=where["bucket"], Key=name, Body=data)
         return 0
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bucketcatalog import Catalog
 from bucketcatalog.clock import uuid7
+from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.paths import transaction
 from minio.process import Server
 
@@ -30,7 +31,7 @@ def _measured(world: World, server: Server) -> Group:
         commits = _commits(writer)
         next(commits)
         data = bytes(servers.commit_bytes())
-        names = (transaction("plain", "default", n, uuid7(1_700_000_000_000_000 + n).bytes) for n in itertools.count())
+        names = (transaction("plain", "default", Head(n, uuid7(1_700_000_000_000_000 + n).bytes)) for n in itertools.count())
         count = world.scale.s3_commits
         samples = in_turns(
             {

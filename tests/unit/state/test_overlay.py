@@ -8,7 +8,7 @@ import pytest
 from bucketcatalog.model.facts import End, Facts, Kind, SortedFacts, transaction_table
 from bucketcatalog.model.keys import encode_key, shared_columns, without_leading
 from bucketcatalog.model.tables import Column, DataType, Table
-from bucketcatalog.state.overlay import merged, split
+from bucketcatalog.state.overlay import apply, split
 from bucketcatalog.state.plan import Part
 
 KEY = Column(1, "k", DataType.STRING)
@@ -44,7 +44,7 @@ def delete(key: str, time: int) -> tuple[str, Kind, int, int | None, End]:
 def live(base: Facts, over: Facts, newest: int) -> tuple[list[str], list[str]]:
     """What is live, and the keys that had to be folded."""
     apart = split(SortedFacts.of(over, TABLE), TABLE, Part.LIVE, newest)
-    found = merged(base, apart, TABLE, Part.LIVE)
+    found = apply(base, apart, TABLE, Part.LIVE)
     return found.rows["2"].to_pylist(), apart.rest.facts.rows["1"].to_pylist()
 
 
