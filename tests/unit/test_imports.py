@@ -33,6 +33,7 @@ ORDER = [
     "write",
     "maintain",
     "catalog",
+    "compaction",
     "harvest",
     "console",
     "cli",
