@@ -1,4 +1,7 @@
-"""The jobs from a command line: ``python -m pyspark_bucketcatalog.jobs``, or this file given to ``spark-submit``."""
+"""The jobs from a command line: ``python -m pyspark_bucketcatalog.jobs``, or this file given to ``spark-submit``.
+
+Its imports are absolute: what is submitted is run as a file of no package.
+"""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -12,9 +15,8 @@ from bucketcatalog.console.app import main, program
 from bucketcatalog.console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
 from bucketcatalog.console.output import print_facts
 from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
-
-from .. import jobs
-from .checkpointing import MOST_TASKS
+from pyspark_bucketcatalog import jobs
+from pyspark_bucketcatalog.jobs.checkpointing import MOST_TASKS
 
 app = program(help="Work on a catalog that Spark's executors do.")
 
