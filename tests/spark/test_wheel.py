@@ -1,0 +1,67 @@
+"""The wheel alone, in an environment of its own: the README's first answer, its first DataFrame, and the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from ..docs.blocks import ROOT, blocks_of
+
+SESSION = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+"""
+
+
+def run(*command: str | Path, cwd: Path, environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[:4]}: {done.stdout[-2_000:]} {done.stderr[-2_000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment in which nothing is installed but the wheel, what it asks for, and the PySpark of this lane."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "empty", with_pip=True)
+    found = folder / "empty" / "bin" / "python"
+    versions = folder / "constraints.txt"
+    others = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("pyspark==")]
+    versions.write_text("\n".join([*others, f"pyspark=={pyspark.__version__}"]))
+    run(found, "-m", "pip", "install", "--quiet", "--constraint", versions, wheel, cwd=folder, environment=_alone(found))
+    return found
+
+
+def _alone(python: Path) -> dict[str, str]:
+    """This process's variables but for those that lead to what it runs from."""
+    left_out = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+
+
+def test_the_readme_is_true_of_the_wheel(python: Path, tmp_path: Path) -> None:
+    blocks = {block.kind: block.text for block in reversed(blocks_of(ROOT / "README.md"))}
+    answer = run(python, "-c", blocks["python"], cwd=tmp_path, environment=_alone(python))
+    frame = run(python, "-c", SESSION + blocks["python spark"], cwd=tmp_path, environment=_alone(python))
+    shown = run(python.with_name("bucketcatalog"), "ls", "lake", "cats", cwd=tmp_path, environment=_alone(python))
+
+    assert "2024/tom.jpg" in answer
+    assert "48112" in frame and "upload" in frame
+    assert "2024/tom.jpg" in shown
+
+
+def test_the_environment_has_nothing_of_this_one(python: Path, tmp_path: Path) -> None:
+    code = "import bucketcatalog, pyspark, sys; print(bucketcatalog.__file__, pyspark.__version__, sys.prefix)"
+    where, version, prefix = run(python, "-c", code, cwd=tmp_path, environment=_alone(python)).split()
+
+    assert where.startswith(prefix) and prefix != sys.prefix
+    assert version == pyspark.__version__
