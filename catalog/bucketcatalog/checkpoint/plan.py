@@ -18,7 +18,7 @@ How a checkpoint of a view is to say which transactions it covers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from .. import clock, limits
@@ -75,13 +75,17 @@ def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago], view.horizon)
     covered = Covered(files, view.checkpoints, view.horizon)
     for writer in view.cut.heads:
-        known = _known(covered, view, writer)
+        listed = set(files.transactions(writer))
+        covered.know(writer, listed)
+        known = _known(covered, view, writer, listed)
         branches = _branches(known, view, writer)
         recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
         # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
         # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
         unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
-        list_from = min((head.revision for head in (*recent, *unsure)), default=view.cut.newest_revision(writer) + 1)
+        # What lies there and is not covered, such as the other branch of a fork that came after the horizon, nobody else finds for readers.
+        left_out = listed - known
+        list_from = min((head.revision for head in (*recent, *unsure, *left_out)), default=view.cut.newest_revision(writer) + 1)
         coverages[writer] = Coverage(
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),
@@ -92,11 +96,9 @@ def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     return coverages
 
 
-def _known(covered: Covered, view: View, writer: str) -> set[Head]:
-    """Every transaction of the writer in the view's cut, as far as it is there or somebody has named it."""
+def _known(covered: Covered, view: View, writer: str, listed: Set[Head]) -> set[Head]:
+    """Every transaction of the writer in the view's cut, as far as it is there, as ``listed``, or somebody has named it."""
     tail = {t.head for t in view.tail if t.writer == writer}
-    listed = set(covered.files.transactions(writer))
-    covered.know(writer, listed)
     named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
     return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
 

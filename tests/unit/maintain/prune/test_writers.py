@@ -124,3 +124,27 @@ def test_a_stray_behind_the_horizon_is_told_from_what_a_tagged_checkpoint_lists_
     assert names(world.snapshot(version="x")) == ["a0", "a1", "a2"]
     checkpoint(world, "compactor-2")
     assert names(world.snapshot()) == ["a0", "a1", "a2", "stray"]
+
+
+@pytest.mark.filterwarnings("ignore:The timeline of writer 'a' is forked")
+@pytest.mark.parametrize("beside", ["one revision", "revisions below the newest"])
+def test_a_branch_that_the_horizon_has_not_seen_is_read_beside_a_checkpoint_of_another_writer_that_starts_from_it(
+    world: World, beside: str
+) -> None:
+    """Two processes hold one id; one commits after the horizon's checkpoint was made, where that covers the other's transaction."""
+    other = world.writer("b")
+    put(world, other, "b")
+    second, first = world.writer("a"), world.writer("a")
+    put(world, first, "x")
+    if beside != "one revision":
+        put(world, first, "later")
+    world.catalog().prune(0, grace=0, force=True, dry_run=False, writer="maintainer-1", clock=world.clock)
+    put(world, second, "y")
+    put(world, other, "z")
+    world.clock.tick(DAY)
+    before = names(world.snapshot())
+    assert {"x", "y"} < set(before)
+    assert other.checkpoint() is not None
+
+    assert names(world.snapshot()) == before
+    assert [(fork.writer, fork.revision, fork.open) for fork in world.snapshot().view.forks] == [("a", 0, True)]
