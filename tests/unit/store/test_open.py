@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,9 +51,10 @@ def test_unknown_protocol_is_unsupported() -> None:
 @pytest.mark.parametrize(
     ("url", "module", "package"), [("sftp://host/x", "paramiko", "paramiko"), ("gs://bucket/x", "gcsfs", "gcsfs")]
 )
-def test_missing_package_is_named_with_how_to_install_it(url: str, module: str, package: str) -> None:
-    if importlib.util.find_spec(module):
-        pytest.skip(f"{module} is installed")
+def test_missing_package_is_named_with_how_to_install_it(
+    url: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)  # so that it is missing wherever it is installed
     with pytest.raises(UnsupportedStore, match=f"not installed. Next: pip install '{package}'"):
         open_store(url)
 
