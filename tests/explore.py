@@ -91,13 +91,16 @@ def to_paste(output: str) -> list[str]:
 
 
 def explored(kept: Path, engine: str) -> Mapping[str, tuple[int, int]]:
-    """By search how many cases ended well with this engine, and how many batches failed, in all runs that were kept."""
+    """By search how many cases ended well with this engine, and how many batches failed, in all runs that were kept.
+
+    Those of a batch that failed do not count: most are attempts to make its failing case smaller.
+    """
     cases: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     for line in kept.read_text().splitlines() if kept.exists() else ():
         batch = Batch(**json.loads(line))
         if batch.engine == engine:
-            cases[batch.search] += batch.cases
+            cases[batch.search] += 0 if batch.failure else batch.cases
             failures[batch.search] += bool(batch.failure)
     return {name: (cases[name], failures[name]) for name in cases | failures}
 
