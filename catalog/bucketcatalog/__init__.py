@@ -6,6 +6,7 @@
 from .catalog import Catalog
 from .errors import (
     AccessDenied,
+    BrokenSystem,
     BucketCatalogError,
     CatalogNotFound,
     CatalogWarning,
@@ -50,6 +51,7 @@ from .state.conditions import between, prefix
 
 __all__ = [
     "AccessDenied",
+    "BrokenSystem",
     "BucketCatalogError",
     "Catalog",
     "CatalogNotFound",

@@ -19,7 +19,7 @@ from .log.files import LogFiles
 from .log.versions import Version, without_naming_tags
 from .maintain.clone import Cloned, clone
 from .maintain.gc.collect import Collected, GcWorkers, InProcess, check_grace, collect, dry_run_of
-from .maintain.gc.data import Callback, DataPlace, Deleter, deleter_of
+from .maintain.gc.data import Callback, DataPlace, Deleters, deleters
 from .maintain.gc.orphans import Orphan, namer_of, orphans
 from .maintain.gc.reap import Find, Reaped, reap
 from .maintain.prune import PruneResult, Pruning
@@ -30,12 +30,12 @@ from .maintain.verify.findings import Finding
 from .maintain.verify.walk import verify
 from .model.cuts import Cut
 from .model.names import MAINTAINER_PREFIX, WriterId, database_name, host_writer, maintainer_id, several, tag_name, writer_id
-from .model.tables import Table
 from .model.times import Age, Time, age_micros
 from .query.changes import Changes, Diff, changed_table, changes_between
-from .query.database import Database, databases_in, declared, require
+from .query.database import Database, databases_in, require
 from .query.info import Information, describe
 from .query.snapshot import Snapshot
+from .registry import Registry, RunTasks, in_turn
 from .store import Store
 from .store.open import store_at
 from .write.host_turn import host_turn
@@ -53,7 +53,7 @@ class Catalog:
 
     def __init__(self, url: str | os.PathLike[str] | Store, *, storage_options: Mapping[str, Any] | None = None) -> None:
         self.store: Store = store_at(url, storage_options)
-        self._registered: dict[str, Table] = {}
+        self.registry = Registry()
         self._databases: dict[str, Database] = {}
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Catalog:
 
     def database(self, name: str) -> Database:
         """A database, whether or not there is anything in it."""
-        return self._databases.setdefault(name, Database(self.store, database_name(name), self._registered))
+        return self._databases.setdefault(name, Database(self.store, database_name(name), self.registry.beside))
 
     def databases(self) -> list[str]:
         """The databases there are; a request for each writer and one for each database."""
@@ -94,9 +94,7 @@ class Catalog:
 
         Returns their names. ``IncompatibleTable`` where a message is no table or contradicts one of the same name.
         """
-        added = declared(tables, self._registered)
-        self._registered.update((table.name, table) for table in added)
-        return [table.name for table in added]
+        return self.registry.register(tables)
 
     def writer(
         self,
@@ -110,7 +108,7 @@ class Catalog:
 
         ``clock`` gives the time in microseconds. ``ForeignBranch`` where the id's timeline is forked beyond one stray transaction.
         """
-        return Writer(self.database(database), writer_id(writer), clock, limits)
+        return Writer(self.database(database), writer_id(writer), clock, limits, takes=self.registry.writes)
 
     def snapshot(
         self,
@@ -235,21 +233,21 @@ class Catalog:
         force: bool = False,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
-        workers: Callable[[Deleter | None], GcWorkers] = InProcess,
+        workers: Callable[[Deleters], GcWorkers] = InProcess,
     ) -> Collected:
         """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
 
         A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
         ``collection``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data is gone;
         or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
-        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of a deleter
-        who does the work, by default this process.
+        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of
+        deleters who does the work, by default this process.
         """
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         place = DataPlace.given_by(data_url, data_options, self.store)
-        given = deleter_of(deleter, place)
         opened = self._existing(database)
+        given = deleters(deleter, place, self.registry.deleters(self.store, opened.name))
         maintainer_id(writer)
         if place is not None:
             namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
@@ -327,12 +325,32 @@ class Catalog:
         """
         policy = Retention(age_micros(older_than), keep, age_micros(grace))
         # What stays must be there, and be whole: what this process has read of it before says nothing.
-        opened = Database(self.store, self._existing(database).name, self._registered)
+        opened = Database(self.store, self._existing(database).name, self.registry.beside)
         maintainer = maintainer_id(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)
         with self._turn(opened.name, writer), Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
             return Pruning(opened, policy, held, tell).run(force=force)
+
+    def run_job(
+        self,
+        job: str,
+        *,
+        database: str | None = None,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+        run: RunTasks = in_turn,
+        **options: Any,
+    ) -> Any:
+        """Run a job of an installed system, called ``SYSTEM.JOB``, with its own options; returns what the job does.
+
+        It is committed by a compactor or a maintainer, as the job says, by default this machine's. ``run`` has the job's tasks done and
+        returns what each came to, by default in this process.
+        """
+        found = self.registry.job(job)
+        with self._maintainer(database, writer, clock, found.role) as held:
+            planned = found.plan(self.database(held.database).look(), held, **options)
+            return planned.finish(run(planned.tasks, self.store))
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
@@ -370,7 +388,7 @@ class Catalog:
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             require(self.url, there, name)
-        repairer = Repairer(self.store, self._registered, maintainer_id(writer), clock, DEFAULT_LIMITS)
+        repairer = Repairer(self.store, self.registry.beside, maintainer_id(writer), clock, DEFAULT_LIMITS)
         with nullcontext() if dry_run else self._turn(name, writer):
             return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
 
@@ -382,15 +400,17 @@ class Catalog:
         return self.database(name)
 
     @contextmanager
-    def _maintainer(self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us) -> Iterator[Writer]:
+    def _maintainer(
+        self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us, role: str = MAINTAINER_PREFIX
+    ) -> Iterator[Writer]:
         """A writer of what is about the catalog itself, in a database that is there."""
         name = self._existing(database).name
-        with self._turn(name, writer) as chosen, self.writer(chosen, database=name, clock=now) as held:
+        with self._turn(name, writer, role) as chosen, self.writer(chosen, database=name, clock=now) as held:
             yield held
 
-    def _turn(self, database: str, writer: str | None) -> AbstractContextManager[WriterId]:
-        """The maintainer that was named, else this machine's, which no other process of it has open meanwhile."""
-        return host_turn(self.store, database, named=writer, default=host_writer(MAINTAINER_PREFIX))
+    def _turn(self, database: str, writer: str | None, role: str = MAINTAINER_PREFIX) -> AbstractContextManager[WriterId]:
+        """The writer that was named, else this machine's in that role, which no other process of it has open meanwhile."""
+        return host_turn(self.store, database, named=writer, default=host_writer(role))
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
         """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""

@@ -12,6 +12,7 @@
     │   ├── UnknownTable               no table of that name in the catalog
     │   ├── IncompatibleTable          a definition that contradicts the catalog's own
     │   └── ClosedWriter               a writer or transaction used after its end
+    ├── BrokenSystem                   an installed system that cannot be used
     ├── NotFound                       what was named is not there
     │   ├── CatalogNotFound            no catalog at that place
     │   ├── DatabaseNotFound           no such database, or several to choose from
@@ -129,6 +130,12 @@ class ClosedWriter(UsageError):
     """A writer or transaction was used after its end."""
 
     code = "CLOSED_WRITER"
+
+
+class BrokenSystem(BucketCatalogError):
+    """An installed system that cannot be imported, or that declares what is not its own."""
+
+    code = "BROKEN_SYSTEM"
 
 
 class NotFound(BucketCatalogError):

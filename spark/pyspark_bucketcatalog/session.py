@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from bucketcatalog import InvalidOption
+from bucketcatalog.model.names import several
 
 from .options import STORAGE
 from .read.relation import open_relation
@@ -34,12 +35,15 @@ def attach(
     *,
     storage_options: Mapping[str, Any] | None = None,
     view_prefix: str = "",
+    systems: Iterable[str] = (),
     **options: Any,
 ) -> list[str]:
     """Show every table of a database as a temporary view, all at the same cut; returns the views' names.
 
     Attach again to see later commits. A view is called ``view_prefix`` and the table's name, with ``_`` for each dot, and replaces one
-    of that name. ``options`` are those of a read that are not about one table, such as ``timestampAsOf``.
+    of that name. What installed systems show is among them where the database has a table of the system; ``systems`` names others.
+    ``options`` are those of a read that are not about one table, such as ``timestampAsOf``. ``InvalidOption`` where two would be called
+    alike, and then nothing is shown.
     """
     register(spark)
     given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
@@ -49,17 +53,37 @@ def attach(
         if name.lower() in _OF_ONE_TABLE:
             raise InvalidOption(f"The option {name} is about one table.", next_step="Use spark.read for that table.")
     relation = open_relation({**given, "table": "tables"})
+    snapshot, registry = relation.snapshot, relation.catalog.registry
+    named = several(systems, "systems", "systems=['manta']")
+    tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
+    written = registry.sql_views(snapshot, named)
+    views = _called([*tables, *(view.name for view in written)], view_prefix)
     fixed = {name: value for name, value in given.items() if name.lower() not in _OF_TIME}
-    fixed |= {"database": relation.snapshot.database, "versionAsOf": relation.snapshot.version}
-    return [_show(spark, fixed, table, view_prefix) for table in relation.snapshot.tables]
+    fixed |= {"database": snapshot.database, "versionAsOf": snapshot.version}
+    for table in tables:
+        _show(spark, fixed, table, views[table])
+    for view in written:
+        spark.sql(view.text({name: f"`{views[name]}`" for name in tables})).createOrReplaceTempView(f"`{views[view.name]}`")
+    return list(views.values())
 
 
-def _show(spark: SparkSession, options: Mapping[str, str], table: str, view_prefix: str) -> str:
-    view = f"{view_prefix}{table.replace('.', '_')}"
+def _called(names: Iterable[str], prefix: str) -> dict[str, str]:
+    """What views are called; ``InvalidOption`` where two are called alike, for Spark, which takes no account of case."""
+    views = {name: f"{prefix}{name.replace('.', '_')}" for name in names}
+    first: dict[str, str] = {}
+    for name, view in views.items():
+        if (other := first.setdefault(view.casefold(), name)) != name:
+            raise InvalidOption(
+                f"{other!r} and {name!r} would both be shown as {view!r}.",
+                next_step="Read one of them with spark.read, by its name.",
+            )
+    return views
+
+
+def _show(spark: SparkSession, options: Mapping[str, str], table: str, view: str) -> None:
     path = options["path"]
     rest = {name: value for name, value in options.items() if name != "path"}
     spark.read.format("bucketcatalog").options(**rest, table=table).load(path).createOrReplaceTempView(f"`{view}`")
-    return view
 
 
 def _text(value: Any) -> str:

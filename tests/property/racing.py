@@ -15,7 +15,7 @@ import pytest
 from bucketcatalog import Catalog, CommitUnknown, DataCollected, OutcomeUnknown, StaleRead
 from bucketcatalog.log.timeline import Timeline
 from bucketcatalog.maintain.gc.collect import InProcess, collect
-from bucketcatalog.maintain.gc.data import Calling
+from bucketcatalog.maintain.gc.data import Calling, Deleters
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import DelayedArrival
 from bucketcatalog.store.memory import MemoryStore
@@ -128,7 +128,13 @@ class Yard:
         self.now += 1_000_000
         catalog = Catalog(self.store if store is None else store)
         with suppress(CommitUnknown), catalog.writer("maintainer-1", clock=self.clock) as writer:
-            collect(catalog.database("default").look, writer, InProcess(Calling(deleter or self.deleter)), 0, force=False)
+            collect(
+                catalog.database("default").look,
+                writer,
+                InProcess(Deleters(others=Calling(deleter or self.deleter))),
+                0,
+                force=False,
+            )
 
 
 # Each actor is a list of steps, which happen in this order.

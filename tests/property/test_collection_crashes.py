@@ -16,7 +16,7 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.maintain.gc.collect import InProcess, collect
-from bucketcatalog.maintain.gc.data import DataPlace, Deleting, Template
+from bucketcatalog.maintain.gc.data import DataPlace, Deleters, Deleting, Template
 from bucketcatalog.maintain.gc.orphans import namer_of, orphans
 from bucketcatalog.maintain.gc.reap import reap
 from bucketcatalog.store import Store
@@ -64,7 +64,7 @@ class Yard:
             collect(
                 catalog.database("default").look,
                 writer,
-                InProcess(Deleting(DataPlace(TEMPLATE, store.url, given=data))),
+                InProcess(Deleters(others=Deleting(DataPlace(TEMPLATE, store.url, given=data)))),
                 24 * HOUR,
                 force=False,
             )
@@ -177,7 +177,9 @@ def test_collections_at_once_do_the_same_work_twice_and_no_other() -> None:
             catalog = yard.catalog()
             with catalog.writer(f"maintainer-{number}", clock=yard.clock) as writer:
                 deleter = Together(DataPlace(TEMPLATE, yard.store.url, given=yard.data))
-                done = collect(catalog.database("default").look, writer, InProcess(deleter), 24 * HOUR, force=False)
+                done = collect(
+                    catalog.database("default").look, writer, InProcess(Deleters(others=deleter)), 24 * HOUR, force=False
+                )
             assert (done.purged, done.deleted, done.shared) == (4, 3, 1)
         except BaseException as error:
             errors.append(error)

@@ -32,6 +32,7 @@ ORDER = [
     "query",
     "write",
     "maintain",
+    "registry",
     "catalog",
     "compaction",
     "harvest",
@@ -214,6 +215,24 @@ def test_the_engine_knows_no_table_by_its_name(module: str) -> None:
     assert not known & said
 
 
+A_SYSTEM_MAY_IMPORT = {"errors", "clock", "limits", "parallel", "model", "query", "write", "registry", "catalog", "v1"}
+SYSTEMS = [path for path in (ROOT / "systems", ROOT.parent.parent / "tests" / "kit" / "boxes" / "boxes") if path.is_dir()]
+
+
+@pytest.mark.parametrize(
+    "path", [path for folder in SYSTEMS for path in sorted(folder.rglob("*.py"))], ids=lambda path: path.stem
+)
+def test_a_system_stands_on_what_is_meant_for_systems(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    of_ours = {name.split(".", 1)[1] for name in named if name.startswith("bucketcatalog.")}
+    seam = {"store.base", "store.retry"}
+    allowed = A_SYSTEM_MAY_IMPORT | ({"console"} if path.stem == "cli" else set())
+    assert {name for name in of_ours - seam if name.split(".")[0] not in allowed} == set()
+    assert not {name.split(".")[0] for name in named} & {"pyspark", "pyspark_bucketcatalog"}
+
+
 def test_an_object_stores_client_is_imported_only_when_one_is_opened() -> None:
     code = "import sys, bucketcatalog, bucketcatalog.cli; sys.exit(bool({'boto3', 'botocore', 's3fs'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -234,6 +253,7 @@ def test_the_surface_is_sorted_and_complete() -> None:
 
 SURFACE = {
     "AccessDenied",
+    "BrokenSystem",
     "BucketCatalogError",
     "Catalog",
     "CatalogNotFound",

@@ -6,7 +6,7 @@ slower.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from ..console.app import program
+from ..errors import BrokenSystem
 
 NAME = "bucketcatalog"
 GROUPS = {
@@ -42,10 +43,39 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
         "WRITER@REVISION, a tag, or a revision where there is one writer.",
     )
     made.callback()(_root)
-    for group in [group for group, names in GROUPS.items() if arguments[:1] and arguments[0] in names] or GROUPS:
+    asked = arguments[0] if arguments else ""
+    own = [group for group, names in GROUPS.items() if asked in names]
+    if not own and _add_systems(made, asked):
+        return made
+    for group in own or GROUPS:
         for name, command in import_module(f".{group}", __package__).COMMANDS.items():
             made.command(name)(command)
     return made
+
+
+def _add_systems(made: typer.Typer, asked: str) -> bool:
+    """The commands of the installed system that is asked for, else that there are systems; whether it was one that is asked for."""
+    from ..registry import system, system_names
+
+    try:
+        found = system(asked)
+        commands = found.part("commands") if found is not None else None
+    except BrokenSystem as error:
+        made.command(asked, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(_failing(error))
+        return True
+    if found is not None:
+        made.add_typer(commands or program(help=f"The system {asked} has no commands."), name=asked)
+        return True
+    for name in system_names():
+        made.add_typer(program(help=f"Commands of the system {name}."), name=name)
+    return False
+
+
+def _failing(error: BrokenSystem) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
 
 
 def _print_version(wanted: bool) -> None:

@@ -178,6 +178,10 @@ class Definitions(Mapping[str, Table]):
             )
         return self._merged[name]
 
+    def known_as(self, tables: Iterable[Table]) -> Definitions:
+        """The same tables, as those who declare some of them know these: they may have columns that nobody has written yet."""
+        return Definitions([*self._known.values(), *(table for table in tables if table.name in self)], self.given)
+
     def usable(self) -> list[Table]:
         """The tables whose definitions fit together, by name."""
         return [self[name] for name in sorted(self) if self.contradiction(name) is None]

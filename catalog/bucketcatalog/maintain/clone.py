@@ -292,7 +292,7 @@ class _Clone:
 
     def _publish(self, link: CheckpointLink, floors: Mapping[str, int]) -> None:
         """The transaction by which nothing before the cut can be read in the clone."""
-        database = Database(self._place.store, self._files.database, {})
+        database = Database(self._place.store, self._files.database)
         database.remember(self._view.cut)
         with Writer(database, self._place.maintainer, self._now, DEFAULT_LIMITS) as writer:
             metadata = {"source": self._files.store.url, "version": str(self._view.cut)}

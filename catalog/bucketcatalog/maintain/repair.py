@@ -25,9 +25,8 @@ from ..log.horizon import Horizon
 from ..log.view import View
 from ..model import paths
 from ..model.cuts import Ref
-from ..model.tables import Table
 from ..model.times import parse_causal
-from ..query.database import Database
+from ..query.database import Beside, Database
 from ..store.base import Store
 from ..write.writer import Writer
 from .rebuild import Rebuilt, rebuilt
@@ -272,10 +271,10 @@ class Repair:
 
 @dataclass(frozen=True)
 class Repairer:
-    """Repairs databases of a catalog as the maintainer ``writer``; ``registered`` are the tables that its user has made known."""
+    """Repairs databases of a catalog as the maintainer ``writer``; ``beside`` is what its catalog knows of tables."""
 
     store: Store
-    registered: Mapping[str, Table]
+    beside: Beside
     writer: str
     clock: Callable[[], int]
     limits: Limits
@@ -311,6 +310,6 @@ class Repairer:
 
     def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
         """A writer in the database that meets none of the broken checkpoints."""
-        database = Database(self.store, plan.database, dict(self.registered))
+        database = Database(self.store, plan.database, self.beside)
         database.files = plan.files
         return Writer(database, writer, self.clock, self.limits, joins=joins)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,17 +32,26 @@ from ..model.times import Time
 from ..store.base import Store
 from .metadata import METADATA_TABLES
 from .snapshot import DELETED_PREFIX, Snapshot
+from .views import Reads
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known beside what a database holds: tables that were made known, by name, and who answers for names that are no tables."""
+
+    table: Callable[[str], Table | None] = lambda name: None
+    reads: Callable[[], Sequence[Reads]] = tuple
 
 
 class Database:
-    """One database of a catalog. ``registered`` are the tables that the catalog's user has made known."""
+    """One database of a catalog, as far as this process has read it."""
 
-    def __init__(self, store: Store, name: str, registered: dict[str, Table]) -> None:
+    def __init__(self, store: Store, name: str, beside: Beside = Beside()) -> None:
         self.name = name
         self.files = LogFiles(store, name)
         self.seen = Cut()
         self.voids: dict[Ref, Void] = {}
-        self._registered = registered
+        self._beside = beside
         self._known = LastLook()
         self._looks = self._newest_look = self._reads = self._observed = 0
         self._found: dict[str, Table] = {}
@@ -50,7 +59,7 @@ class Database:
 
     def look(self) -> Snapshot:
         """A snapshot of now, also of a database that has nothing in it yet."""
-        return Snapshot(self.files, self.view())
+        return Snapshot(self.files, self.view(), reads=self._beside.reads)
 
     def snapshot(
         self, timestamp: Time | None, version: Version | None, *, strict: bool, ignore_corruption: bool = False
@@ -73,7 +82,7 @@ class Database:
             view = find_view(self.files, self.view, timestamp, version)
             self.remember(view.cut)
         _warn(view, strict=strict)
-        return Snapshot(files, view)
+        return Snapshot(files, view, reads=self._beside.reads)
 
     def view(self) -> View:
         """A view of now. What an earlier one found is not asked for again."""
@@ -124,11 +133,11 @@ class Database:
         return commit_time + limits.LATENESS_BOUND < self._observed
 
     def definition(self, name: str) -> Table:
-        """The definition to check rows of a table against: registered, the core's, or what the database holds.
+        """The definition to check rows of a table against: made known, the core's, or what the database holds.
 
-        For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where it contradicts what is registered.
+        For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where it contradicts what was made known.
         """
-        registered = self._registered.get(name)
+        registered = self._beside.table(name)
         if registered is None and name in core_tables():
             return core_tables()[name]
         known = self._found.get(name)
@@ -153,7 +162,7 @@ class MetadataTask:
 
     def read(self, store: Store) -> Iterator[pa.Table]:
         """The whole table."""
-        opened = Database(store, self.database, {})
+        opened = Database(store, self.database)
         snapshot = opened.snapshot(None, self.version, strict=False, ignore_corruption=self.ignore_corruption)
         yield snapshot.scan(self.name, columns=self.columns).to_arrow()
 

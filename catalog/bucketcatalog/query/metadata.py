@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import UNREADABLE, InvalidOption
+from ..errors import UNREADABLE
 from ..format.blocks import BlockClass
 from ..format.checkpoints import Checkpoint
 from ..format.segment_refs import SegmentReference
@@ -27,6 +27,7 @@ from ..state.plan import Part
 from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
 from .damage import DAMAGE, damage
+from .scan import chosen
 
 _MAP = pa.map_(pa.string(), pa.string())
 SCHEMAS = {
@@ -143,14 +144,7 @@ class MetadataScan:
         self._shape = Table(name, (), ())
         every = SCHEMAS[name]
         check(self._shape, where, every)
-        wanted = every.names if columns is None else list(columns)
-        unknown = [c for c in wanted if every.get_field_index(c) < 0 or wanted.count(c) > 1]
-        if unknown:
-            raise InvalidOption(
-                f"Table {name!r} has no column {unknown[0]!r}, or it is asked for twice.",
-                next_step=f"Its columns are {', '.join(every.names)}.",
-            )
-        self.schema = pa.schema([every.field(c) for c in wanted])
+        self.schema = chosen(name, every, every.names if columns is None else columns)
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""

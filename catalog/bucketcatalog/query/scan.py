@@ -5,6 +5,7 @@ A scan is planned from indexes alone; each slice is read, folded, filtered and s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +13,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..errors import InvalidOption
 from ..format.losses import STRICT, Losses
 from ..format.segments import BlockPlace
 from ..log.segments import Blocks
-from ..model.render import output_schema, render, storage_columns
+from ..model.render import REQUESTED, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
 from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
@@ -76,6 +78,51 @@ class ReadTask(Protocol):
         ...
 
 
+class Read(ABC):
+    """Rows that somebody asked for, planned but not read. Nothing is read before a ``to_`` method is called."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns of what is returned."""
+
+    @property
+    @abstractmethod
+    def available(self) -> pa.Schema:
+        """The columns that can be asked for, those of ``schema`` among them."""
+
+    @abstractmethod
+    def tasks(self, most_rows: int) -> list[ReadTask]:
+        """The read in parts of at most about so many rows, for other processes; none where there is nothing to read."""
+
+    @abstractmethod
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches of at most 65,536; memory does not grow with their number."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """What is read and what is skipped, in a few lines."""
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+
+def chosen(table: str, available: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The columns that are asked for; ``InvalidOption`` for one that is not there, or that is asked for twice."""
+    unknown = [name for name in columns if available.get_field_index(name) < 0 or list(columns).count(name) > 1]
+    if unknown:
+        raise InvalidOption(
+            f"Table {table!r} has no column {unknown[0]!r}, or it is asked for twice.",
+            next_step=f"Its columns are {', '.join(available.names)}.",
+        )
+    return pa.schema([available.field(name) for name in columns])
+
+
 @dataclass(frozen=True)
 class ShareTask:
     """A share of a scan."""
@@ -95,14 +142,14 @@ class ShareTask:
             yield from self.scan.read(blocks, piece)
 
 
-class Scan:
-    """A read of one table at a snapshot's cut. Nothing is read before a ``to_`` method is called."""
+class Scan(Read):
+    """A read of one table at a snapshot's cut."""
 
     def __init__(self, base: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
         self._base = base
         everything = output_schema(base.table, tombstones=tombstones, columns=None)
-        columns_there = output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *_REQUESTABLE])
-        self._stored = check(base.table, where, columns_there)
+        self._available = output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *REQUESTED])
+        self._stored = check(base.table, where, self._available)
         self.task = ScanTask(
             table=base.table,
             part=Part.TOMBSTONES if tombstones else Part.LIVE,
@@ -116,6 +163,11 @@ class Scan:
     def schema(self) -> pa.Schema:
         """The schema of what the scan returns."""
         return self.task.schema
+
+    @property
+    def available(self) -> pa.Schema:
+        """The table's columns, and what every table shows on request."""
+        return self._available
 
     def plan(self) -> list[Slice]:
         """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that something lies over."""
@@ -144,14 +196,6 @@ class Scan:
 
     def _read(self, piece: Slice) -> list[pa.Table]:
         return list(self.task.read(self._base.blocks, piece))
-
-    def to_arrow(self) -> pa.Table:
-        """All rows as one table."""
-        return pa.Table.from_batches(list(self.to_batches()), self.schema)
-
-    def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame; needs pandas."""
-        return self.to_arrow().to_pandas()
 
     def explain(self) -> str:
         """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
@@ -190,6 +234,3 @@ class Scan:
 def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:
     size, total = (sum(place.length for place in some) for some in (read, places))
     return f"{len(read):,} of {len(places):,} blocks, {size:,} of {total:,} bytes"
-
-
-_REQUESTABLE = ("_version", "_commit_timestamp", "_writer", "_revision")

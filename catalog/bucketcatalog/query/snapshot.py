@@ -6,29 +6,48 @@ A snapshot never changes: whatever is committed after it was taken, its rows, lo
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InvalidOption
+from ..format.evolution import Definitions
 from ..format.losses import Loss
+from ..log.files import LogFiles
+from ..log.view import View
 from ..model.coerce import storage_row
 from ..model.keys import encode_key
 from ..model.names import several
 from ..model.render import output_schema, render
+from ..model.tables import Table
 from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.plan import Part
 from .listing import Page, list_page
 from .metadata import METADATA_TABLES, MetadataScan
-from .scan import Scan
+from .scan import Read, Scan
+from .views import Reads
 
 DELETED_PREFIX = "deleted_"
 
 
 class Snapshot(Contents):
-    """A database at one cut. ``version`` names it for good, until it is pruned."""
+    """A database at one cut. ``version`` names it for good, until it is pruned.
+
+    ``reads`` says who answers for names that are no tables; it is asked where one is read, and for the snapshot's tables.
+    """
+
+    def __init__(
+        self,
+        files: LogFiles,
+        view: View,
+        definitions: Definitions | None = None,
+        *,
+        reads: Callable[[], Sequence[Reads]] = tuple,
+    ) -> None:
+        super().__init__(files, view, definitions)
+        self._reads = reads
 
     def __repr__(self) -> str:
         return f"Snapshot({self.files.store.url!r}, database={self.database!r}, version={self.version!r})"
@@ -50,15 +69,25 @@ class Snapshot(Contents):
 
     @property
     def tables(self) -> list[str]:
-        """What can be scanned: tables, their tombstones as ``deleted_...``, and what is known about the catalog itself."""
+        """What can be scanned: tables, their tombstones as ``deleted_...``, what systems show, and what is known about the catalog."""
+        shown = [name for reads in self._reads() for name in reads.names(self)]
+        return sorted({*self.rows, *shown, *METADATA_TABLES})
+
+    @property
+    def rows(self) -> set[str]:
+        """The tables, and their tombstones as ``deleted_...``."""
         kept = [f"{DELETED_PREFIX}{name}" for name in self.definitions if self._keeps_tombstones(name)]
-        return sorted({*self.definitions, *kept, *METADATA_TABLES})
+        return {*self.definitions, *kept}
 
     def _keeps_tombstones(self, name: str) -> bool:
         return self.definitions.contradiction(name) is not None or self.definitions[name].keeps_tombstones
 
-    def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan | MetadataScan:
-        """Read a table, its tombstones (``deleted_...``), or one about the catalog.
+    def known_as(self, tables: Iterable[Table]) -> Snapshot:
+        """The same cut, its tables as those who declare some of them know these."""
+        return Snapshot(self.files, self.view, self.definitions.known_as(tables), reads=self._reads)
+
+    def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Read | MetadataScan:
+        """Read a table, its tombstones (``deleted_...``), one about the catalog, or what a system shows under that name.
 
         ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``InvalidOption`` names a column
         that is not there.
@@ -70,8 +99,16 @@ class Snapshot(Contents):
                 "No column is asked for, and without one there are no rows.", next_step="Name a column of the key to count rows."
             )
         _check_table_name(table)
+        if not isinstance(conditions, Mapping):
+            raise InvalidOption(
+                f"{where!r} is no condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
+            )
         if table in METADATA_TABLES:
             return MetadataScan(self, table, columns=names, where=conditions)
+        if table not in self.rows:
+            found = (reads.read(self, table, names, conditions) for reads in self._reads())
+            if (read := next((read for read in found if read is not None), None)) is not None:
+                return read
         tombstones = table not in self.definitions and table.startswith(DELETED_PREFIX)
         definition = self.table(table.removeprefix(DELETED_PREFIX) if tombstones else table)
         return Scan(self.base(definition.name), tombstones=tombstones, columns=names, where=conditions)

@@ -180,10 +180,6 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
 def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
     """The values that conditions allow; ``InvalidOption`` where one names a column that there is not, or does not fit it."""
     stored: dict[str, list[Any] | Between] = {}
-    if not isinstance(where, Mapping):
-        raise InvalidOption(
-            f"{where!r} is no condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
-        )
     for name, condition in where.items():
         if not isinstance(name, str) or schema.get_field_index(name) < 0:
             raise InvalidOption(

@@ -11,6 +11,7 @@ from ..format.transactions import Application
 from ..model.events import EventKind
 from .commit import Commit, Committed
 from .draft import Draft, Rows
+from .parts import Taken
 
 
 class WriteTransaction:
@@ -23,6 +24,7 @@ class WriteTransaction:
         self,
         commit: Callable[[Commit], Committed | None],
         draft: Callable[[], Draft],
+        taken: Callable[[str], Taken | None],
         *,
         operation: str,
         metadata: Mapping[str, str],
@@ -35,6 +37,7 @@ class WriteTransaction:
         self.application = application
         self._commit = commit
         self._begin = draft
+        self._taken = taken
         self._draft: Draft | None = None
         self._begun = False
 
@@ -43,7 +46,15 @@ class WriteTransaction:
 
         Rows that name existing data (of a rename, a copy, a row that is put back) say so with ``data_of``: for each row the key and
         ``_version`` of the version whose data it is. ``DataCollected`` where that data may be deleted.
+
+        Where a system takes rows for the name of a table of its own making, they are written here, and named by the commit.
         """
+        if (taken := self._taken(table)) is not None:
+            self._open_draft()
+            if expect is not None or data_of is not None:
+                taken.refuse("put under conditions")
+            taken.put(self, rows)
+            return
         if data_of is not None:
             self._open_draft().share(table, rows, data_of)
         self._add(EventKind.PUT, table, rows, expect, has_expect=expect is not None)
@@ -66,6 +77,8 @@ class WriteTransaction:
     def _add(
         self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
     ) -> None:
+        if kind is not EventKind.PUT and (taken := self._taken(table)) is not None:
+            taken.refuse(kind.name.lower())
         self._open_draft().add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
 
     def _open_draft(self) -> Draft:

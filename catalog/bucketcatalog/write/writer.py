@@ -32,6 +32,7 @@ from ..query.database import Database
 from ..store.retry import retry
 from .commit import Commit, Committed, NoEvents, check_options
 from .draft import Draft
+from .parts import Taken, WritePlace, Writes
 from .tags import Decided, Tag, given, taken_back
 from .transaction import WriteTransaction
 
@@ -42,9 +43,19 @@ class Writer:
     Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
     """
 
-    def __init__(self, database: Database, writer: str, now: Callable[[], int], limits: Limits, *, joins: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        writer: str,
+        now: Callable[[], int],
+        limits: Limits,
+        *,
+        joins: bool = False,
+        takes: Callable[[str], Writes | None] = lambda name: None,
+    ) -> None:
         self.id = writer
         self._database = database
+        self._takes = takes
         self._timeline: Timeline | None = Timeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
@@ -68,7 +79,15 @@ class Writer:
         application = Application(app_id, app_version) if app_id is not None and app_version is not None else None
         metadata = {} if metadata is None else metadata
         check_options(operation, metadata, app_id, app_version)
-        return WriteTransaction(self.commit, self.draft, operation=operation, metadata=metadata, application=application)
+        return WriteTransaction(
+            self.commit, self.draft, self.taken, operation=operation, metadata=metadata, application=application
+        )
+
+    def taken(self, name: str) -> Taken | None:
+        """Who takes rows for a name that is no table, if anybody does; nothing is asked of the store for it."""
+        writes = self._takes(name) if isinstance(name, str) else None
+        place = WritePlace(self._database.files.store, self.id, self.database, self._database.look)
+        return None if writes is None else Taken(name, writes, place)
 
     @property
     def database(self) -> str:

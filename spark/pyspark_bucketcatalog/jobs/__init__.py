@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from .checkpointing import checkpoint
     from .collecting import gc
     from .reaping import reap
+    from .running import run
 
-__all__ = ["checkpoint", "gc", "reap"]
+__all__ = ["checkpoint", "gc", "reap", "run"]
 
 # No module here is called like a job: its import would hide the job's name.
-_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "reap": ".reaping"}
+_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "reap": ".reaping", "run": ".running"}
 
 
 def __getattr__(name: str) -> Any:

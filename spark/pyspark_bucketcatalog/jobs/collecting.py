@@ -35,7 +35,7 @@ from bucketcatalog.maintain.gc.candidates import (
     waiting_in,
 )
 from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
-from bucketcatalog.maintain.gc.data import Callback, Deleter, deleter_for
+from bucketcatalog.maintain.gc.data import Callback, Deleter, Deleters
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
@@ -62,7 +62,7 @@ class OnExecutors:
 
     spark: SparkSession
     place: CatalogPlace
-    deleter: Deleter | None
+    deleters: Deleters
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
         """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
@@ -135,7 +135,7 @@ class _Space:
     ) -> Collected:
         """Have the data of garbage deleted, of which each table has so many tombstones, and purge those whose data is gone."""
         names = self.tables[0].data_reference
-        deleter = deleter_for(self.workers.deleter, names)
+        deleter = self.workers.deleters.of(self.tables)
         garbage = {name: judged[name].filter(col(_STATE) == _GARBAGE) for name in counts}
         references = _union([rows.select(*names, REFERENCE) for rows in garbage.values()]).dropDuplicates([REFERENCE])
         if deleter is None or writer is None:
@@ -282,5 +282,5 @@ def gc(
         dry_run=dry_run,
         force=force,
         writer=writer,
-        workers=lambda deleter: OnExecutors(spark, place, deleter),
+        workers=lambda deleters: OnExecutors(spark, place, deleters),
     )

@@ -6,13 +6,16 @@ last column of its key; a prefix is one of the first text column of the key.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from bucketcatalog import InvalidOption, NotFound, prefix
 from bucketcatalog.model.tables import DataType, Table
+from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import DELETED_PREFIX, Snapshot
+from bucketcatalog.query.views import View, ViewScan
 
 from ..options import ReadOptions
 
@@ -22,9 +25,31 @@ _SHOWN = 5
 
 def conditions(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
     """What the options demand of rows; ``NotFound`` where there is no such bucket, ``InvalidOption`` where an option does not fit."""
-    found: dict[str, Any] = {}
     if asked.bucket is None and asked.owner is None and asked.prefix is None:
-        return found
+        return {}
+    read = snapshot.scan(asked.table)
+    if isinstance(read, ViewScan):
+        below = _of_table(snapshot, replace(asked, table=read.view.of))
+        return {_shown(read.view, column): condition for column, condition in below.items()}
+    if not isinstance(read, Scan):
+        raise InvalidOption(
+            f"{asked.table!r} is no table of the catalog.", next_step="Leave the options bucket, owner and prefix out."
+        )
+    return _of_table(snapshot, asked)
+
+
+def _shown(view: View, column: str) -> str:
+    name = view.shown_as(column)
+    if name is None:
+        raise InvalidOption(
+            f"The view {view.name!r} does not show {column!r} of {view.of!r}.",
+            next_step="Leave the options bucket, owner and prefix out, and filter what it shows.",
+        )
+    return name
+
+
+def _of_table(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     tombstones = asked.table not in snapshot.definitions
     table = snapshot.table(asked.table.removeprefix(DELETED_PREFIX) if tombstones else asked.table)
     if asked.owner is not None:

@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.model.cuts import Cut
-from bucketcatalog.model.render import REQUESTED
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
 from bucketcatalog.query.database import MetadataTask
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
-from bucketcatalog.query.scan import ReadTask, Scan
+from bucketcatalog.query.scan import Read, ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 
 from ..options import Moment, ReadOptions
@@ -102,30 +101,30 @@ class Relation(ABC):
 
 
 class TableRelation(Relation):
-    """Live rows or tombstones."""
+    """Live rows or tombstones, of a table, a view, or what a system reads by itself."""
 
     @property
     def shown(self) -> pa.Schema:
-        """The table's columns, and ``deleted_at`` of tombstones."""
-        return self._scan(None, {}).schema
+        """The columns that are shown without being asked for, with ``deleted_at`` of tombstones."""
+        return self._read(None, {}).schema
 
     @property
     def available(self) -> pa.Schema:
-        """What every table shows on request, too."""
-        return self._scan([*self.shown.names, *REQUESTED], {}).schema
+        """What is shown on request, too."""
+        return self._read(None, {}).available
 
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Key ranges, planned from indexes."""
-        return self._scan(columns, self.where).tasks(self.options.max_partition_rows)
+        return self._read(columns, self.where).tasks(self.options.max_partition_rows)
 
     def check(self) -> None:
         """An error where there is no such table, or a condition does not fit it."""
-        self._scan(self.options.columns, self.where)
+        self._read(self.options.columns, self.where)
 
-    def _scan(self, columns: Sequence[str] | None, where: Where) -> Scan:
-        scan = self.snapshot.scan(self.options.table, columns=columns, where=where)
-        assert isinstance(scan, Scan)
-        return scan
+    def _read(self, columns: Sequence[str] | None, where: Where) -> Read:
+        read = self.snapshot.scan(self.options.table, columns=columns, where=where)
+        assert isinstance(read, Read)
+        return read
 
 
 class MetadataRelation(Relation):

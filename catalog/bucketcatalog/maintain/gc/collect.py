@@ -45,7 +45,7 @@ from .candidates import (
     read_columns,
     waiting_in,
 )
-from .data import Deleter, Pretending, deleter_for
+from .data import NOBODY, Deleter, Deleters, Pretending
 from .judge import Mask
 
 
@@ -202,9 +202,9 @@ def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> DataBoundary:
 
 @dataclass(frozen=True)
 class InProcess:
-    """Does the work in this process, with a deleter or without."""
+    """Does the work in this process."""
 
-    deleter: Deleter | None = None
+    deleters: Deleters = NOBODY
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
         """See ``GcWorkers``."""
@@ -214,8 +214,7 @@ class InProcess:
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
         """See ``GcWorkers``."""
-        deleter = self.deleter if writer is not None or self.deleter is None else Pretending(self.deleter)
-        return _Run(snapshot, rules, writer, deleter, done).all()
+        return _Run(snapshot, rules, writer, self.deleters, done).all()
 
 
 @dataclass
@@ -225,7 +224,7 @@ class _Run:
     contents: Contents
     rules: Rules
     writer: Writer | None
-    deleter: Deleter | None
+    deleters: Deleters
     done: Collected
 
     def all(self) -> Collected:
@@ -262,9 +261,10 @@ class _Run:
             self.done = self.done.plus(shared=_count(shared), external=_count(rows[EXTERNAL]))
             for some in batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
                 self._purge([(table, some)])
-        deleter = deleter_for(self.deleter, tables[0].data_reference)
+        deleter = self.deleters.of(tables)
         self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if deleter is None else {}))
         if deleter is not None:
+            deleter = deleter if self.writer is not None else Pretending()
             for start in range(0, len(garbage), BATCH):
                 self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
 

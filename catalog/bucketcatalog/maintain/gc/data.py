@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from ...errors import BucketCatalogError, InvalidOption, StoreNotFound
 from ...model.paths import DATA_FOLDER, is_of_a_catalog, is_of_a_log
+from ...model.tables import Table
 from ...parallel import in_order
 from ...store import Store, open_store
 from .judge import Mask
@@ -204,45 +205,82 @@ class Deleting:
 
     def delete(self, batch: pa.Table) -> Deletions:
         """Gone is what the store has deleted or has not."""
-        names = self.place.template.names(batch).to_pylist()
-        problems = list(in_order(self._delete, names, threads=self.place.store.concurrency))
-        gone = np.array([problem is None for problem in problems], dtype=bool)
-        return Deletions(gone, tuple(problem for problem in problems if problem is not None)[:_FEW])
+        return _deleted(self.place.store, self.place.template.names(batch).to_pylist(), self.place.is_data)
 
-    def _delete(self, name: str) -> str | None:
-        """Delete an object; says why that failed."""
-        if not self.place.is_data(name):
+
+@dataclass(frozen=True)
+class InCatalog:
+    """Deletes what references of one column name: paths in the catalog, below some writer's folder for data of this database."""
+
+    store: Store
+    database: str
+
+    def delete(self, batch: pa.Table) -> Deletions:
+        """Gone is what the store has deleted or has not."""
+        return _deleted(self.store, batch.column(0).to_pylist(), self._is_data)
+
+    def _is_data(self, name: str) -> bool:
+        return is_of_a_catalog(name) and name.split("/")[1:3] == [self.database, DATA_FOLDER] and not is_of_a_log(name)
+
+
+def _deleted(store: Store, names: Sequence[str], is_data: Callable[[str], bool]) -> Deletions:
+    """Delete objects, one request each, and nothing that is no data."""
+
+    def delete(name: str) -> str | None:
+        """Says why it failed."""
+        if not is_data(name):
             return f"{name!r} lies where a catalog keeps no data"
         try:
-            self.place.store.delete(name)
+            store.delete(name)
         except BucketCatalogError as error:
             return error.message
         return None
 
+    problems = list(in_order(delete, names, threads=store.concurrency))
+    gone = np.array([problem is None for problem in problems], dtype=bool)
+    return Deletions(gone, tuple(problem for problem in problems if problem is not None)[:_FEW])
 
-@dataclass(frozen=True)
+
 class Pretending:
     """Deletes nothing and says that all is gone, for a dry run of another one."""
-
-    of: Deleter
 
     def delete(self, batch: pa.Table) -> Deletions:
         """All of it."""
         return Deletions(np.ones(len(batch), dtype=bool))
 
 
-def deleter_for(deleter: Deleter | None, columns: Sequence[str]) -> Deleter | None:
-    """The deleter, if it can find data by references of these columns: one at a URL by those that stand in it alone."""
-    asked = deleter.of if isinstance(deleter, Pretending) else deleter
-    if isinstance(asked, Deleting) and sorted(asked.place.template.columns) != sorted(columns):
-        return None
-    return deleter
+@dataclass(frozen=True)
+class Deleters:
+    """Who deletes the data of which tables: those that say how, by name, and somebody for the ``others``."""
+
+    by_table: Mapping[str, Deleter] = field(default_factory=dict)
+    others: Deleter | None = None
+
+    def of(self, tables: Sequence[Table]) -> Deleter | None:
+        """Who deletes what these tables name alike; None where nobody can, or where they do not agree who it is.
+
+        One at a URL can find data by references of the columns that stand in it alone.
+        """
+        said = [self.by_table.get(table.name) for table in tables]
+        if any(one is not None for one in said):
+            return said[0] if all(one == said[0] for one in said) else None
+        if isinstance(self.others, Deleting) and sorted(self.others.place.template.columns) != sorted(tables[0].data_reference):
+            return None
+        return self.others
 
 
-def deleter_of(given: Callback | None, place: DataPlace | None) -> Deleter | None:
-    """The deleter that a user gave, as a callable or as a place; ``InvalidOption`` where it is both, or no callable."""
+NOBODY = Deleters()
+
+
+def deleters(given: Callback | None, place: DataPlace | None, by_table: Mapping[str, Deleter]) -> Deleters:
+    """Who deletes what, where a user gave a callable, which is then asked for everything, or a place, for what nobody else says how.
+
+    ``InvalidOption`` where it is both, or no callable.
+    """
     if given is not None and place is not None:
         raise InvalidOption("Data is deleted by a deleter or at a URL, not by both.", next_step="Give one of them.")
     if given is not None and not callable(given):
         raise InvalidOption(f"{given!r} deletes nothing.", next_step="Give a callable that takes a table of references.")
-    return Calling(given) if given is not None else Deleting(place) if place is not None else None
+    if given is not None:
+        return Deleters(others=Calling(given))
+    return Deleters(by_table, Deleting(place) if place is not None else None)

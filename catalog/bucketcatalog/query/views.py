@@ -1,0 +1,237 @@
+"""Views: rows of a table, or its tombstones, under other names and with columns that are computed from them.
+
+A view holds nothing. It is read as its table is, with what is asked of it handed on as far as the table can answer that: conditions on
+renamed columns narrow what is read, those on computed ones are checked on what came back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from ..model.arrays import one_chunk
+from ..model.render import REQUESTED
+from ..model.tables import Table
+from ..state.conditions import Where, allowed_values, check, matching
+from .scan import Read, ReadTask, Scan, chosen
+
+if TYPE_CHECKING:
+    from ..store.base import Store
+    from .snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A column that Arrow kernels make of others.
+
+    ``compute`` is given the columns ``of`` the view's table, as arrays of equal length, and returns an array of ``type`` as long. It
+    travels to other processes by its name, so it is a function of a module.
+    """
+
+    type: pa.DataType
+    of: tuple[str, ...]
+    compute: Callable[..., pa.Array]
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class View:
+    """What a view shows: the rows of the table (or ``deleted_`` table) ``of`` that meet ``where``.
+
+    ``columns`` are in their order; each is a column of the table, called otherwise or not, or computed.
+    """
+
+    name: str
+    of: str
+    columns: Mapping[str, str | Computed]
+    where: Where = field(default_factory=dict)
+
+    def needs(self, name: str) -> tuple[str, ...]:
+        """The table's columns that one of the view's is made of; what every table shows on request is called the same in a view."""
+        column = self.columns.get(name, name)
+        return column.of if isinstance(column, Computed) else (column,)
+
+    def shown_as(self, column: str) -> str | None:
+        """What the view calls a column of its table, None where it does not show it."""
+        return next((name for name, source in self.columns.items() if source == column), None)
+
+
+_NAMED = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
+
+
+@dataclass(frozen=True)
+class SqlView:
+    """A view that only SQL can say, such as a join. In ``sql`` each table or view stands in braces: ``SELECT ... FROM {objects}``."""
+
+    name: str
+    sql: str
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        """The tables and views that it names."""
+        return tuple(dict.fromkeys(_NAMED.findall(self.sql)))
+
+    def text(self, shown: Mapping[str, str]) -> str:
+        """The SQL, with what its tables and views are called where it is run."""
+        return _NAMED.sub(lambda found: shown[found[1]], self.sql)
+
+
+class Reads(Protocol):
+    """Names that can be read although the database has no such table: who answers for them, and how."""
+
+    def names(self, snapshot: Snapshot) -> Iterable[str]:
+        """Those to show among the snapshot's tables."""
+        ...
+
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
+        """A read of that name, None where it is not one of these; ``InvalidOption`` for a column that is not there."""
+        ...
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What makes a view's rows of its table's: picklable.
+
+    ``below`` are conditions on the table's columns that its scan was not given, ``where`` those on computed columns of the view.
+    """
+
+    view: View
+    table: Table
+    schema: pa.Schema
+    source: pa.Schema
+    tested: pa.Schema
+    below: Where
+    where: Where
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """The view's rows."""
+        if self.below:
+            rows = rows.filter(matching(rows, self.below, allowed_values(self.table, self.below, self.source)))
+        if self.where:
+            allowed = allowed_values(_shapeless(self.view), self.where, self.tested)
+            rows = rows.filter(matching(self._shown(rows, self.tested), self.where, allowed))
+        return self._shown(rows, self.schema)
+
+    def _shown(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        return pa.table([self._column(rows, name) for name in schema.names], schema=schema)
+
+    def _column(self, rows: pa.Table, name: str) -> pa.Array:
+        column, given = self.view.columns.get(name), [one_chunk(rows.column(each)) for each in self.view.needs(name)]
+        return column.compute(*given) if isinstance(column, Computed) else given[0]
+
+
+@dataclass(frozen=True)
+class ViewTask:
+    """A task of the table's read, and what makes the view's rows of it."""
+
+    source: ReadTask
+    projection: Projection
+
+    @property
+    def rows(self) -> int:
+        """An upper bound."""
+        return self.source.rows
+
+    def read(self, store: Store) -> Iterator[pa.Table]:
+        """The view's rows."""
+        return (self.projection.of(rows) for rows in self.source.read(store))
+
+
+class ViewScan(Read):
+    """A read of a view at a snapshot's cut."""
+
+    def __init__(self, view: View, snapshot: Snapshot, columns: Sequence[str] | None, where: Where) -> None:
+        self.view = view
+        every = snapshot.scan(view.of)
+        assert isinstance(every, Scan)
+        table = every.task.table
+        self._available = pa.schema([*_fields(view, every.schema), *(every.available.field(name) for name in REQUESTED)])
+        schema = chosen(view.name, self._available, list(view.columns) if columns is None else columns)
+        pushed, below, rest = _divided(view, where, self._available)
+        check(table, below, every.available)
+        check(_shapeless(view), rest, self._available)
+        shown = dict.fromkeys(column for name in [*schema.names, *rest] for column in view.needs(name))
+        source = snapshot.scan(view.of, columns=list({**shown, **below}), where={**view.where, **pushed})
+        assert isinstance(source, Scan)
+        self._source = source
+        tested = pa.schema([self._available.field(name) for name in rest])
+        self._projection = Projection(view, table, schema, source.schema, tested, below, rest)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that were asked for."""
+        return self._projection.schema
+
+    @property
+    def available(self) -> pa.Schema:
+        """The view's columns, and what every table shows on request."""
+        return self._available
+
+    def tasks(self, most_rows: int) -> list[ReadTask]:
+        """The tasks of the table's read."""
+        return [ViewTask(task, self._projection) for task in self._source.tasks(most_rows)]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of the table's keys."""
+        for batch in self._source.to_batches():
+            yield from self._projection.of(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
+    def explain(self) -> str:
+        """What is read of the table."""
+        after = [*self._projection.below, *self._projection.where]
+        checked = f", checked on its rows: {', '.join(after)}" if after else ""
+        return f"view {self.view.name} of {self.view.of}{checked}\n{self._source.explain()}"
+
+
+@dataclass(frozen=True)
+class Views:
+    """Views as what can be read. ``tables`` are as those who declare the views know them, which a database may know less of.
+
+    ``listed`` says of a snapshot whether they are shown among its tables.
+    """
+
+    views: Mapping[str, View]
+    tables: tuple[Table, ...]
+    listed: Callable[[Snapshot], bool]
+
+    def names(self, snapshot: Snapshot) -> Iterable[str]:
+        """All of them, or none; only those whose tables are there."""
+        return [name for name, view in self.views.items() if view.of in snapshot.rows] if self.listed(snapshot) else []
+
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
+        """See ``Reads``."""
+        view = self.views.get(name)
+        return None if view is None else ViewScan(view, snapshot.known_as(self.tables), columns, where)
+
+
+def _shapeless(view: View) -> Table:
+    """A table of the view's name that says nothing of its columns: conditions go by their Arrow types."""
+    return Table(view.name, (), ())
+
+
+def _fields(view: View, source: pa.Schema) -> Iterator[pa.Field]:
+    for name, column in view.columns.items():
+        if isinstance(column, Computed):
+            yield pa.field(name, column.type, column.nullable)
+        else:
+            yield source.field(column).with_name(name)
+
+
+def _divided(view: View, where: Where, available: pa.Schema) -> tuple[Where, Where, Where]:
+    """The conditions that go to the scan of the table and those that it cannot have, on its columns; and those on the view's own."""
+    pushed: dict[str, Any] = {}
+    below: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, condition in where.items():
+        column = view.columns.get(name, name)
+        if not isinstance(column, str) or available.get_field_index(name) < 0:
+            rest[name] = condition
+        elif column in pushed or column in view.where:
+            below[column] = condition
+        else:
+            pushed[column] = condition
+    return pushed, below, rest

@@ -1,0 +1,124 @@
+"""Systems that cannot be used: a typed error where one is asked for by name, a warning where all are looked at, and the engine goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import BrokenSystem, CatalogWarning, InvalidOption
+from bucketcatalog.cli import run
+from bucketcatalog.registry import Registry, system, system_names
+
+from ...kit.installing import boxes, installed
+from ...kit.world import OWNER, World
+
+OF = "from bucketcatalog.registry import System\nfrom bucketcatalog.query.views import View\n"
+BROKEN = [
+    ("raises", "raise RuntimeError('no')", "RuntimeError: no"),
+    ("lacks", "OTHER = 1", "AttributeError"),
+    ("other", "SYSTEM = 'boxes'", "is no System of that name"),
+    ("named", f"{OF}SYSTEM = System('else')", "is no System of that name"),
+    ("core", f"{OF}import bucketcatalog.v1.tables_pb2 as t\nSYSTEM = System('core', t)", "is not called core.TABLE"),
+    ("views", f"{OF}SYSTEM = System('views', views=(View('log', 'objects', {{}}),))", "'log'"),
+    ("gone", f"{OF}SYSTEM = System('gone', views=(View('deleted_x', 'objects', {{}}),))", "'deleted_x'"),
+    ("spaced", f"{OF}SYSTEM = System('spaced', views=(View('a b', 'objects', {{}}),))", "'a b'"),
+    ("takes", f"{OF}SYSTEM = System('takes', collects={{'objects': 'path'}})", "no table of its own"),
+]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.commit(world.writer(), ("put", "buckets", {"owner": OWNER, "name": "b"}))
+    return world
+
+
+@pytest.mark.parametrize(("name", "source", "why"), BROKEN, ids=[name for name, _, _ in BROKEN])
+def test_a_system_that_cannot_be_used_is_an_error_where_it_is_asked_for_and_a_warning_elsewhere(
+    name: str,
+    source: str,
+    why: str,
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.syspath_prepend(installed(tmp_path / "p", name, f"broken_{name}:SYSTEM", source))
+    with pytest.raises(BrokenSystem, match=f"The system '{name}' cannot be used") as caught:
+        system(name)
+    assert why in str(caught.value)
+    with pytest.raises(BrokenSystem):
+        world.catalog().run_job(f"{name}.job")
+    snapshot = world.snapshot()
+    with pytest.warns(CatalogWarning, match=name):
+        assert "buckets" in snapshot.tables
+    assert "buckets" in snapshot.tables  # said once
+    assert run([name, "do"]) == 1
+    assert capsys.readouterr().err.startswith("[BROKEN_SYSTEM] ")
+
+
+def test_two_packages_of_one_name_are_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("p", "q"):
+        monkeypatch.syspath_prepend(
+            installed(tmp_path / folder, "twice", f"broken_{folder}:SYSTEM", f"{OF}SYSTEM = System('twice')")
+        )
+    (tmp_path / "q" / "bucketcatalog_twice-1.0.0.dist-info").rename(tmp_path / "q" / "another_twice-1.0.0.dist-info")
+    (tmp_path / "q" / "another_twice-1.0.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: another-twice\nVersion: 1\n"
+    )
+    with pytest.raises(BrokenSystem, match="broken_p:SYSTEM, broken_q:SYSTEM"):
+        system("twice")
+
+
+@pytest.mark.parametrize("part", ["reads", "writes", "jobs", "commands"])
+def test_code_that_cannot_be_imported_is_an_error_of_the_system_that_names_it(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = f"{OF}SYSTEM = System('hollow', {part}='nowhere_at_all:X')"
+    monkeypatch.syspath_prepend(installed(tmp_path / part, "hollow", f"hollow_{part}:SYSTEM", source))
+    found = system("hollow")
+    assert found is not None
+    with pytest.raises(BrokenSystem, match="nowhere_at_all:X cannot be imported: ModuleNotFoundError"):
+        found.part(part)
+
+
+def test_no_system_is_imported_for_what_the_engine_has(tmp_path: Path) -> None:
+    source = "raise RuntimeError('imported')"
+    folder = installed(tmp_path / "p", "loud", "broken_loud:SYSTEM", source)
+    code = """if True:
+        import sys
+        from bucketcatalog import Catalog
+        from bucketcatalog.cli import run
+        cat = Catalog(sys.argv[1])
+        with cat.writer("w") as w, w.transaction() as tx:
+            tx.put("buckets", {"owner": "%s", "name": "b"})
+        cat.snapshot().scan("deleted_buckets").to_arrow()
+        sys.exit(run(["ls", sys.argv[1]]) or run(["log", sys.argv[1]]) or "broken_loud" in sys.modules)
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code % OWNER, tmp_path / "c"],
+        env={**__import__("os").environ, "PYTHONPATH": f"{folder}:{':'.join(sys.path)}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_names_before_the_dot_belong_to_who_declares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert system_names() == []
+    assert Registry().writes("packed.a") is None
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    assert system_names() == ["boxes"]
+    assert Registry().writes("packed.a") is not None
+    assert Registry().writes("boxes.parts") is None
+    assert Registry().writes("packed") is None
+
+
+def test_a_system_that_is_not_installed_cannot_be_shown(world: World) -> None:
+    with pytest.raises(InvalidOption, match="No system 'chests' is installed"):
+        Registry().view_names(world.snapshot(), ["chests"])
