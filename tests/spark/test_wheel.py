@@ -13,6 +13,7 @@ import pyspark
 import pytest
 
 from ..docs.blocks import ROOT, blocks_of
+from ..kit.installing import BOXES
 
 SESSION = """
 from pyspark.sql import SparkSession
@@ -57,6 +58,20 @@ def test_the_readme_is_true_of_the_wheel(python: Path, tmp_path: Path) -> None:
     assert "2024/tom.jpg" in answer
     assert "48112" in frame and "upload" in frame
     assert "2024/tom.jpg" in shown
+
+
+def test_a_system_that_is_installed_beside_it_is_there(python: Path, tmp_path: Path) -> None:
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", BOXES, cwd=tmp_path, environment=_alone(python))
+    code = """
+from bucketcatalog import Catalog
+with Catalog("lake").writer("w") as writer, writer.transaction() as tx:
+    tx.put("boxes.boxes", {"name": "a", "grams": 1500})
+print(Catalog("lake").snapshot().scan("box_weights").to_arrow()["kilograms"].to_pylist())
+"""
+    assert run(python, "-c", code, cwd=tmp_path, environment=_alone(python)).strip() == "[1.5]"
+    weighed = run(python.with_name("bucketcatalog"), "boxes", "weigh", "lake", cwd=tmp_path, environment=_alone(python))
+    assert "1.5" in weighed
+    run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "bucketcatalog-boxes", cwd=tmp_path, environment=_alone(python))
 
 
 def test_the_environment_has_nothing_of_this_one(python: Path, tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from bucketcatalog import Catalog, InvalidOption, InvalidRows, UnknownTable, between, prefix
 from bucketcatalog.cli import run
 from bucketcatalog.query.scan import Read
 
-from ...kit.installing import boxes
-from ...kit.world import HOUR, World, rows, stored
+from ...kit.installing import BOXES, boxes
+from ...kit.world import HOUR, World, compiled, rows, stored
 
 HAMMERS = [{"size": 1, "name": "tack"}, {"size": 9, "name": "sledge"}]
 
@@ -218,3 +219,15 @@ def test_what_it_has_written_can_be_read_without_it(world: World, monkeypatch: p
     assert not {"box_weights", "packed.a"} & set(snapshot.tables)
     with pytest.raises(UnknownTable):
         snapshot.scan("packed.a")
+
+
+def test_its_declarations_are_those_of_its_proto() -> None:
+    from boxes import tables_pb2
+
+    files = FileDescriptorSet.FromString(compiled((BOXES / "boxes" / "tables.proto").read_text())).file
+    (written,) = [file for file in files if file.package == "boxes"]
+    kept = FileDescriptorProto.FromString(tables_pb2.DESCRIPTOR.serialized_pb)
+    written.name = kept.name
+    for field in (field for message in written.message_type for field in message.field):
+        field.ClearField("json_name")  # which protoc writes into files of descriptors alone
+    assert written == kept

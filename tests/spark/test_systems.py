@@ -1,0 +1,90 @@
+"""A system that is installed where driver and executors run: its views by ``attach``, what it reads itself, its jobs, its data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import Catalog
+from bucketcatalog.store.local import LocalStore
+
+from ..kit.installing import boxes
+from .test_jobs_gc import Earlier
+
+# In a process of its own: executors find packages where the process that made them does.
+PROGRAM = """
+import json, sys
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+import pyspark_bucketcatalog as bcs
+from bucketcatalog import Catalog
+
+path = sys.argv[1]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+told = {"views": bcs.attach(spark, path), "later": bcs.attach(spark, path, versionAsOf="w@0", view_prefix="then_", systems=["boxes"])}
+told["weights"] = [r.asDict() for r in spark.sql("SELECT box, kilograms FROM box_weights ORDER BY box").collect()]
+told["sizes"] = [r.asDict() for r in spark.sql("SELECT * FROM box_sizes ORDER BY box").collect()]
+told["packed"] = sorted(r["size"] for r in spark.table("packed_a").collect())
+load = spark.read.format("bucketcatalog").option("table", "box_weights")
+told["prefixed"] = [r["box"] for r in load.option("prefix", "b").load(path).collect()]
+try:
+    load.option("bucket", "b").load(path)
+except AnalysisException as error:
+    told["refused"] = str(error)
+told["repacked"] = bcs.jobs.run(spark, path, "boxes.repack", writer="compactor-x")
+told["parts"] = Catalog(path).snapshot().scan("boxes.parts").to_arrow().num_rows
+told["collected"] = bcs.jobs.gc(spark, path, dry_run=False, force=True).deleted
+told["still"] = sorted(r["size"] for r in spark.read.format("bucketcatalog").option("table", "packed.a").load(path).collect())
+print(json.dumps(told))
+"""
+
+
+def _fill(store: Earlier) -> None:
+    """Three boxes of which one was lost, and one that was repacked, days ago; another that is to be repacked."""
+    catalog = Catalog(store)
+    with catalog.writer("w", clock=store.now_us) as writer:
+        with writer.transaction() as tx:
+            given = [("a", 500), ("b", 2_500), ("c", None)]
+            tx.put("boxes.boxes", [{"name": name, "label": f"L-{name}", "grams": grams} for name, grams in given])
+        with writer.transaction() as tx:
+            tx.put("packed.a", [{"size": 1}, {"size": 9}])
+            tx.put("packed.a", [{"size": 3}])
+        store.days = 2
+        assert catalog.run_job("boxes.repack", writer="compactor-w", clock=store.now_us) == 1
+        with writer.transaction() as tx:
+            tx.delete("boxes.boxes", {"name": "c"})
+            tx.put("packed.b", [{"size": 5}])
+            tx.put("packed.b", [{"size": 7}])
+
+
+def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = boxes(tmp_path)
+    for folder in folders:
+        monkeypatch.syspath_prepend(folder)
+    _fill(Earlier(LocalStore(tmp_path / "lake")))
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    (labels / "L-c").touch()
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "BOXES_LABELS": str(labels)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, tmp_path / "lake"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+
+    assert {"box_weights", "heavy_boxes", "lost_boxes", "box_sizes", "packed_a", "boxes_parts", "objects"} <= set(told["views"])
+    assert {"then_box_weights", "then_lost_boxes"} <= set(told["later"])
+    assert told["weights"] == [{"box": "a", "kilograms": 0.5}, {"box": "b", "kilograms": 2.5}]
+    assert told["sizes"] == [{"box": "a", "size": 3}, {"box": "b", "size": 2}]
+    assert told["packed"] == told["still"] == [1, 3, 9]
+    assert told["prefixed"] == ["b"]
+    assert "[INVALID_OPTION] " in told["refused"]
+    assert (told["repacked"], told["parts"], told["collected"]) == (1, 2, 3)
+    assert list(labels.iterdir()) == []
+    assert "boxes.parts" in Catalog(tmp_path / "lake").snapshot().tables
