@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from bucketcatalog import Catalog
+import pyspark_bucketcatalog as bcs
+from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.store.local import LocalStore
 
 from ..kit.installing import boxes
+from ..kit.world import messages, proto
 from .test_jobs_gc import Earlier
 
 # In a process of its own: executors find packages where the process that made them does.
@@ -88,3 +91,16 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (told["repacked"], told["parts"], told["collected"]) == (1, 2, 3)
     assert list(labels.iterdir()) == []
     assert "boxes.parts" in Catalog(tmp_path / "lake").snapshot().tables
+
+
+def test_tables_that_would_be_shown_alike_are_not_shown_one_for_the_other(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    row = 'message {0} {{ option (table) = {{ name: "{1}" key: "k" }}; string k = 1; }}'
+    catalog.register(list(messages(proto(row.format("One", "shop.new_Orders"), row.format("Two", "shop_new.orders"))).values()))
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("shop.new_Orders", {"k": "one"})
+        tx.put("shop_new.orders", {"k": "two"})
+
+    with pytest.raises(InvalidOption, match=r"shop\.new_Orders' and '(deleted_)?shop_new\.orders' would both be shown as"):
+        bcs.attach(spark, tmp_path / "lake")
+    assert not spark.catalog.tableExists("shop_new_Orders")
