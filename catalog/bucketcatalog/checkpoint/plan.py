@@ -29,7 +29,7 @@ from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
 from ..log.ancestry import version_view, without_ancestors
 from ..log.coverage import Covered, may_be_deleted
-from ..log.discovery import horizon_of, newest_own, newest_view
+from ..log.discovery import horizon_of, newest_own, newest_view, own_view, whole_view
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
@@ -157,8 +157,11 @@ def prepare(
     limit = files.time_for(writer) + timeline.limits.clock_skew
     horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
     parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
-    only, using = writer if note is None else None, instead or ([parent] if parent is not None else [])
-    view = newest_view(files, everything=True, ahead_of=limit, only=only, using=using, horizon=horizon)
+    using = instead or ([parent] if parent is not None else [])
+    if note is None:
+        view = own_view(files, writer, using=using, ahead_of=limit, horizon=horizon)
+    else:
+        view = whole_view(files, using=using, ahead_of=limit, horizon=horizon)
     if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
 
 from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
@@ -49,6 +48,21 @@ class LastLook:
     horizon: Horizon | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Which transactions a view is looked for among.
+
+    With a ``limit`` none with a later commit time is taken but by name; where the view has to be ``founded`` what builds on such a one is
+    left out too, however far removed. Of an ``own`` timeline, one writer's, the view is closed under parents, not under reads. ``whole``
+    timelines are listed from their start, so that strays below the checkpoints are found.
+    """
+
+    limit: int | None = None
+    founded: bool = False
+    own: bool = False
+    whole: bool = False
+
+
 Timelines = dict[str, tuple[int, list[LogFile]]]
 """For each writer the revision that its timeline was listed from, and its files from there."""
 
@@ -65,92 +79,179 @@ def look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
         return _look(files, LastLook())
 
 
-def _look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
-    observed = files.store.now_us()
-    writers = files.writers()
-    markers = {writer: known.markers[writer] for writer in writers if writer in known.markers}
-    asked: set[str] = set()
-    hinted = [writer for writer in writers if writer not in markers]
-    newest = partial(_newest_markers, usable=lambda checkpoint: checkpoint.uuid not in known.avoided)
-    listed: Timelines = {}
-
-    def more(covered: Covered) -> None:
-        firsts = {writer: _first(covered, known, writer) for writer in sorted({*writers, *covered.writers()})}
-        listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
-
-    while True:
-        markers |= zip(hinted, files.map(newest, hinted), strict=True)
-        asked |= set(hinted)
-        more(Covered(files, choose(m.checkpoint for m in markers.values() if m.checkpoint is not None)))
-        hinted = [w for w in writers if w not in asked and _tells_of_more(w, listed[w][1], markers[w])]
-        if not hinted:
-            break
-    candidates = [m.checkpoint for m in markers.values() if m.checkpoint is not None]
-
-    def attempt(horizon: Horizon | None) -> Gathering:
-        covered = Covered(files, choose(candidates, horizon), horizon)
-        more(covered)
-        gathering = Gathering(files, covered, known=known.tail)
-        gathering.take(listed)
-        return gathering
-
-    gathering = _with_horizon(files, known.horizon, candidates, attempt)
-    gathering.complete()
-    if unaware := {checkpoint.uuid for checkpoint in gathering.unaware()}:
-        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.uuid not in unaware}
-        return _look(files, LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon))
-    view = view_of(files, gathering, observed)
-    revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in listed}
-    return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon)
-
-
-def _with_horizon(
-    files: LogFiles, known: Horizon | None, candidates: Sequence[Checkpoint], attempt: Callable[[Horizon | None], Gathering]
-) -> Gathering:
-    """What ``attempt`` gathers with the horizon that counts, which may be told by what is gathered.
-
-    The checkpoint of an earlier one may be gone. Then it is found without one what has been published since.
-    """
-    horizon, gone = newest_horizon(files, known, candidates), None
-    while True:
-        try:
-            gathering = attempt(horizon)
-        except MissingObject:
-            if horizon in (None, gone):
-                raise
-            gone, horizon = horizon, None
-            continue
-        newest = newest_horizon(files, horizon or gone, candidates, gathering.found.values())
-        if newest == horizon:
-            return gathering
-        horizon = newest
-
-
-def newest_horizon(
-    files: LogFiles, known: Horizon | None, checkpoints: Iterable[Checkpoint], transactions: Iterable[Transaction] = ()
-) -> Horizon | None:
-    """The horizon that counts of the one that is known and those that checkpoints carry on or transactions have published."""
-    boundaries = [boundary for checkpoint in checkpoints for boundary in checkpoint.boundaries]
-    boundaries += [transaction.boundary for transaction in transactions if transaction.boundary is not None]
-    boundaries = [boundary for boundary in boundaries if files.heeds(boundary)]
-    newest = newest_of(boundaries if known is None else [known.boundary, *boundaries]).history
-    return known if newest is None or (known is not None and newest == known.boundary) else Horizon(newest, files)
-
-
 def horizon_of(files: LogFiles) -> Horizon | None:
     """The horizon of now. Only maintainers publish one: a database without them has none, which one request tells."""
     return look(files, LastLook())[0].horizon if any(map(is_maintainer, files.writers())) else None
 
 
-def _first(covered: Covered, known: LastLook, writer: str) -> int:
-    """Where to list a timeline from: not behind what was known of it, since a new checkpoint may lie beside its last transaction."""
-    first = covered.list_from(writer)
-    return min(first, known.newest.get(writer, first))
+def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizon | None = None) -> View:
+    """The view of now.
+
+    With ``ahead_of`` each timeline stops before its first transaction with a later commit time, and so does what has read such a one.
+    """
+    return _view(files, None, _Scope(ahead_of, founded=True), horizon=horizon)
 
 
-def _timelines(files: LogFiles, firsts: Mapping[str, int]) -> Timelines:
-    listed = files.map(lambda files, item: list(files.timeline(*item)), [*firsts.items()])
-    return {writer: (first, found) for (writer, first), found in zip(firsts.items(), listed, strict=True)}
+def view_at(files: LogFiles, time: int, *, horizon: Horizon | None, writers: Sequence[str]) -> View:
+    """The view of every transaction whose commit time is at most ``time``, of the ``writers``, who were just listed.
+
+    The horizon is given: it is told by later transactions.
+    """
+    return _view(files, writers, _Scope(time), horizon=horizon)
+
+
+def whole_view(
+    files: LogFiles, *, using: Sequence[Checkpoint] = (), ahead_of: int | None = None, horizon: Horizon | None = None
+) -> View:
+    """The view of now with every timeline listed from its start, so that strays below the checkpoints are found.
+
+    Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided; one of
+    them reaches the ``horizon``. ``ahead_of`` is as for ``newest_view``.
+    """
+    return _view(files, None, _Scope(ahead_of, founded=True, whole=True), using=using, horizon=horizon)
+
+
+def own_view(files: LogFiles, writer: str, *, using: Sequence[Checkpoint], ahead_of: int, horizon: Horizon | None) -> View:
+    """The view of one writer's whole timeline beside what ``using`` covers, and no other checkpoint.
+
+    It is closed under parents, not under reads. ``ahead_of`` is as for ``newest_view``.
+    """
+    return _view(files, [writer], _Scope(ahead_of, founded=True, own=True, whole=True), using=using, horizon=horizon)
+
+
+def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:
+    """The writer's newest checkpoint of its own timeline ``alone``, or of others' too, whose whole cut lies at or before the limit."""
+    return _newest_markers(files, writer, limit, lambda checkpoint: (set(checkpoint.cut.heads) == {writer}) is alone).checkpoint
+
+
+def _look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
+    while True:
+        observed = files.store.now_us()
+        search = _Search(files, files.writers(), _Scope(), known)
+        markers = _markers(search)
+        gathering = search.gathered(_used(markers.values()), known.horizon)
+        unaware = {checkpoint.uuid for checkpoint in gathering.unaware()}
+        if not unaware:
+            view = view_of(files, gathering, observed)
+            revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in search.listed}
+            return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon)
+        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.uuid not in unaware}
+        known = LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon)
+
+
+def _view(
+    files: LogFiles,
+    writers: Sequence[str] | None,
+    scope: _Scope,
+    *,
+    using: Sequence[Checkpoint] = (),
+    horizon: Horizon | None,
+) -> View:
+    """The view of a scope, of all writers where none are given. Checkpoints that do not know what is voided are done without."""
+    observed = files.store.now_us()
+    writers = files.writers() if writers is None else writers
+    avoided: frozenset[bytes] = frozenset()
+    while True:
+        using = [checkpoint for checkpoint in using if checkpoint.uuid not in avoided]
+        search = _Search(files, writers, scope, LastLook(avoided=avoided))
+        if using or scope.own:
+            gathering = search.gathered(using, horizon, given=True)
+        else:
+            gathering = search.gathered(_used(files.map(search.newest_markers, writers)), horizon)
+        unaware = {checkpoint.uuid for checkpoint in gathering.unaware()}
+        if not unaware:
+            return view_of(files, gathering, observed)
+        avoided |= unaware
+
+
+class _Search:
+    """One search for a view of these writers: the timelines that were listed for it, and what is gathered from them.
+
+    Invariant: no timeline is listed twice from the same revision on. What is ``known`` of an earlier search is not asked for.
+    """
+
+    def __init__(self, files: LogFiles, writers: Sequence[str], scope: _Scope, known: LastLook) -> None:
+        self.files = files
+        self.writers = writers
+        self.scope = scope
+        self.known = known
+        self.listed: Timelines = {}
+
+    def newest_markers(self, files: LogFiles, writer: str) -> Markers:
+        """What the writer's ``newest/`` says of checkpoints in the scope, but for those that are avoided."""
+        return _newest_markers(files, writer, self.scope.limit, lambda checkpoint: checkpoint.uuid not in self.known.avoided)
+
+    def list_beside(self, covered: Covered) -> None:
+        """List each timeline from the revision on that has to be looked at beside these checkpoints, unless that was done."""
+        everyone = sorted({*self.writers, *(() if self.scope.own else covered.writers())})
+        firsts = {writer: self._first(covered, writer) for writer in everyone}
+        asked = [(w, first) for w, first in firsts.items() if w not in self.listed or first < self.listed[w][0]]
+        found = self.files.map(lambda files, item: list(files.timeline(*item)), asked)
+        self.listed |= {writer: (first, timeline) for (writer, first), timeline in zip(asked, found, strict=True)}
+
+    def _first(self, covered: Covered, writer: str) -> int:
+        """Where to list a timeline from: not behind what was known of it, since a new checkpoint may lie beside its last transaction."""
+        first = 0 if self.scope.whole else covered.list_from(writer)
+        return min(first, self.known.newest.get(writer, first))
+
+    def gathered(self, candidates: Sequence[Checkpoint], known: Horizon | None, *, given: bool = False) -> Gathering:
+        """All that a view is made of, beside those of the candidates that are worth reading, or all where they are ``given``.
+
+        The horizon that counts may be told by what is gathered. The checkpoint of the ``known`` one may be gone. Then it is found without
+        one what has been published since.
+        """
+        horizon, gone = _newest_horizon(self.files, known, candidates), None
+        while True:
+            try:
+                gathering = self._beside(Covered(self.files, candidates if given else choose(candidates, horizon), horizon))
+            except MissingObject:
+                if horizon in (None, gone):
+                    raise
+                gone, horizon = horizon, None
+                continue
+            newest = _newest_horizon(self.files, horizon or gone, candidates, gathering.found.values())
+            if newest == horizon:
+                return self._completed(gathering)
+            horizon = newest
+
+    def _beside(self, covered: Covered) -> Gathering:
+        """What the timelines have in the scope that is not covered."""
+        self.list_beside(covered)
+        limit = self.scope.limit
+        gathering = Gathering(
+            self.files,
+            covered,
+            lambda head: limit is None or head.commit_time <= limit,
+            closed_reads=not self.scope.own,
+            known=self.known.tail,
+        )
+        gathering.take(self.listed)
+        return gathering
+
+    def _completed(self, gathering: Gathering) -> Gathering:
+        """With what is referred to, and founded where it has to be."""
+        if self.scope.limit is not None and self.scope.founded:
+            _drop_unfounded(gathering, self.scope.limit, gathering.voids().keys())
+        gathering.complete()
+        return gathering
+
+
+def _markers(search: _Search) -> dict[str, Markers]:
+    """What the markers of each writer say: asked for where that is not known, and where its timeline tells of more."""
+    markers = {writer: search.known.markers[writer] for writer in search.writers if writer in search.known.markers}
+    hinted, asked = [writer for writer in search.writers if writer not in markers], set[str]()
+    while True:
+        markers |= zip(hinted, search.files.map(search.newest_markers, hinted), strict=True)
+        asked |= set(hinted)
+        search.list_beside(Covered(search.files, choose(_used(markers.values()))))
+        hinted = [w for w in search.writers if w not in asked and _tells_of_more(w, search.listed[w][1], markers[w])]
+        if not hinted:
+            return markers
+
+
+def _used(markers: Iterable[Markers]) -> list[Checkpoint]:
+    """The checkpoints that markers say to use."""
+    return [each.checkpoint for each in markers if each.checkpoint is not None]
 
 
 def _tells_of_more(writer: str, found: Iterable[LogFile], markers: Markers) -> bool:
@@ -163,78 +264,15 @@ def _tells_of_more(writer: str, found: Iterable[LogFile], markers: Markers) -> b
     return any(not markers.tell_of(head) for head in heads)
 
 
-def newest_view(
-    files: LogFiles,
-    *,
-    everything: bool = False,
-    ahead_of: int | None = None,
-    before: int | None = None,
-    only: str | None = None,
-    using: Sequence[Checkpoint] = (),
-    horizon: Horizon | None = None,
-    writers: Sequence[str] | None = None,
-) -> View:
-    """The view of now, or with ``before`` that of every transaction whose commit time is at most that.
-
-    With ``everything`` timelines are listed from their start, so that strays below the checkpoints are found too. With ``ahead_of``
-    each timeline stops before its first transaction with a later commit time, and so does what has read such a one. With ``only`` the
-    view is of one writer's own timeline, beside what ``using`` covers: closed under parents, not under reads.
-    Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided; one of
-    them reaches the ``horizon``. Of a view of an earlier time the horizon is given: it is told by later transactions. ``writers`` are
-    those that were just listed.
-    """
-    observed = files.store.now_us()
-    listed = ([*writers] if writers is not None else files.writers()) if only is None else [only]
-    wanted = _Wanted(everything, ahead_of, before, only, horizon)
-    avoided: frozenset[bytes] = frozenset()
-    while True:
-        using = [checkpoint for checkpoint in using if checkpoint.uuid not in avoided]
-        gathering = _gathered(files, listed, wanted, using, avoided)
-        unaware = {checkpoint.uuid for checkpoint in gathering.unaware()}
-        if not unaware:
-            return view_of(files, gathering, observed)
-        avoided |= unaware
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What ``newest_view`` was asked for."""
-
-    everything: bool
-    ahead_of: int | None
-    before: int | None
-    only: str | None
-    horizon: Horizon | None
-
-
-def _gathered(
-    files: LogFiles, writers: Sequence[str], wanted: _Wanted, using: Sequence[Checkpoint], avoided: frozenset[bytes]
-) -> Gathering:
-    """What ``newest_view`` is made from where these checkpoints are avoided."""
-    ahead_of, only = wanted.ahead_of, wanted.only
-    limit = wanted.before if wanted.before is not None else ahead_of
-    candidates = [*using]
-    if not using and only is None:
-        newest = partial(_newest_markers, limit=limit, usable=lambda checkpoint: checkpoint.uuid not in avoided)
-        found = files.map(newest, writers)
-        candidates = [markers.checkpoint for markers in found if markers.checkpoint is not None]
-    listed: Timelines = {}
-
-    def attempt(horizon: Horizon | None) -> Gathering:
-        chosen = candidates if using or only is not None else choose(candidates, horizon)
-        covered = Covered(files, chosen, horizon)
-        everyone = sorted({*writers, *(covered.writers() if only is None else ())})
-        firsts = {writer: 0 if wanted.everything else covered.list_from(writer) for writer in everyone}
-        listed.update(_timelines(files, {w: first for w, first in firsts.items() if w not in listed or first < listed[w][0]}))
-        gathering = Gathering(files, covered, lambda head: limit is None or head.commit_time <= limit, closed_reads=only is None)
-        gathering.take(listed)
-        return gathering
-
-    gathering = _with_horizon(files, wanted.horizon, candidates, attempt)
-    if ahead_of is not None:
-        _drop_unfounded(gathering, ahead_of, gathering.voids().keys())
-    gathering.complete()
-    return gathering
+def _newest_horizon(
+    files: LogFiles, known: Horizon | None, checkpoints: Iterable[Checkpoint], transactions: Iterable[Transaction] = ()
+) -> Horizon | None:
+    """The horizon that counts of the one that is known and those that checkpoints carry on or transactions have published."""
+    boundaries = [boundary for checkpoint in checkpoints for boundary in checkpoint.boundaries]
+    boundaries += [transaction.boundary for transaction in transactions if transaction.boundary is not None]
+    boundaries = [boundary for boundary in boundaries if files.heeds(boundary)]
+    newest = newest_of(boundaries if known is None else [known.boundary, *boundaries]).history
+    return known if newest is None or (known is not None and newest == known.boundary) else Horizon(newest, files)
 
 
 def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
@@ -255,14 +293,7 @@ def _builds_on(transaction: Transaction) -> Iterator[Ref]:
         yield from (Ref(writer, head) for head in heads)
 
 
-def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:
-    """The writer's newest checkpoint of its own timeline ``alone``, or of others' too, whose whole cut lies at or before the limit."""
-    return _newest_markers(files, writer, limit, lambda checkpoint: (set(checkpoint.cut.heads) == {writer}) is alone).checkpoint
-
-
-def _newest_markers(
-    files: LogFiles, writer: str, limit: int | None = None, usable: Callable[[Checkpoint], bool] = lambda _: True
-) -> Markers:
+def _newest_markers(files: LogFiles, writer: str, limit: int | None, usable: Callable[[Checkpoint], bool]) -> Markers:
     """The writer's newest usable checkpoint whose whole cut lies at or before the limit; its uuid tells.
 
     Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived. Where several

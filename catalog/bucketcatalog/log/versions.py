@@ -15,7 +15,7 @@ from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, parse_causal, parse_time, shown_time
 from .ancestry import causal_cut, rests_on_what_is_gone, version_view
-from .discovery import newest_view
+from .discovery import newest_view, view_at
 from .entries import TagState, tags_of
 from .files import LogFiles
 from .horizon import FROM_THEN_ON, Horizon
@@ -52,7 +52,7 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
         _refuse_future(files, time)
         if horizon is not None and time < horizon.time:
             raise horizon.refusal(f"The time {shown_time(time)}")
-        return newest_view(files, before=time, horizon=horizon, writers=writers)
+        return view_at(files, time, horizon=horizon, writers=writers)
     cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
     try:
         return version_view(files, cut, horizon, writers)

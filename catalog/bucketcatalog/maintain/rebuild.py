@@ -21,7 +21,7 @@ from ..format.evolution import Definitions
 from ..format.losses import Held, revision
 from ..format.segments import SegmentFile
 from ..log.coverage import Covered
-from ..log.discovery import newest_view
+from ..log.discovery import whole_view
 from ..log.entries import latest_of, newest_of, states_of, voids_of
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
@@ -199,7 +199,7 @@ def _ancestors(walk: Walk, writer: str, heads: tuple[Head, ...]) -> set[Head]:
 def _suffices(files: LogFiles, made: Rebuilt) -> bool:
     """Whether a reader that has it misses nothing."""
     try:
-        newest_view(files, everything=True, using=made.parts)
+        whole_view(files, using=made.parts)
     except _UNUSABLE:
         return False
     return True

@@ -19,7 +19,7 @@ from ..format.records import Link, Void
 from ..limits import Limits
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
-from ..log.discovery import newest_view
+from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
 from ..log.horizon import Horizon
 from ..log.view import View
@@ -88,7 +88,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
     left = remains(walk, without, broken)
     again = rebuilt(without, walk, now) if left.obstacle else None
     if again is not None:
-        left = Remains(without, newest_view(without, everything=True, using=again.parts), again.parts)
+        left = Remains(without, whole_view(without, using=again.parts), again.parts)
     obstacle = left.obstacle
     actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join, now)]
     for (writer, head), why in sorted(broken.items()):

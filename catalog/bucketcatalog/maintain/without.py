@@ -14,7 +14,7 @@ from ..errors import UNREADABLE
 from ..format.checkpoints import Checkpoint
 from ..format.records import Boundary
 from ..log.coverage import Covered
-from ..log.discovery import newest_view
+from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout
 from ..log.horizon import Horizon
 from ..log.view import View
@@ -69,7 +69,7 @@ def remains(walk: Walk, without: FilesWithout, broken: Collection[Ref]) -> Remai
 def _read(files: ChosenFiles, walk: Walk, broken: Collection[Ref]) -> Remains:
     """What these files say, and if it does not hold all that the broken checkpoints covered why not."""
     try:
-        view = newest_view(files, everything=True)
+        view = whole_view(files)
     except UNREADABLE as error:
         return Remains(files, None, obstacle=f"What it covers is not all there without it: {error.message}")
     for checkpoint in walk.checkpoints:
