@@ -12,5 +12,6 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     snapshot    one cut, read as often as one likes
     info        what a database is, how well it is kept, what needs doing
     changes     events and differences between two cuts
-    database    a database as this process knows it: its log, and what has been read of it
+    seen        what a process has read of a database
+    database    a database as this process knows it: its log, its tables, and what has been read of it
 """

@@ -1,4 +1,4 @@
-"""A database as one process knows it: its log, and what the process has read of it.
+"""A database as one process knows it: its log, its tables, and what the process has read of it.
 
 What a process has read decides what its commits come after: the newest cut that it has seen is what its writers name in their
 transactions. So a reader that sees a transaction sees all that its writer had seen.
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from .. import limits
-from ..errors import CatalogNotFound, CatalogWarning, CorruptionError, DatabaseNotFound, ForkDetected, IncompatibleTable
+from ..errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable
 from ..format.definitions import core_tables, tables_of
 from ..format.evolution import merge
 from ..format.records import Void
@@ -24,13 +24,14 @@ from ..log.files import LogFiles
 from ..log.salvage import salvaged
 from ..log.versions import Version, find_view
 from ..log.view import View
-from ..model.cuts import Cut, Head, Ref
-from ..model.names import is_maintainer, is_name
+from ..model.cuts import Cut, Ref
+from ..model.names import is_name
 from ..model.paths import newest_prefix, transactions_prefix
 from ..model.tables import Table
 from ..model.times import Time
 from ..store.base import Store
 from .metadata import METADATA_TABLES
+from .seen import Seen
 from .snapshot import DELETED_PREFIX, Snapshot
 from .views import Reads
 
@@ -49,13 +50,24 @@ class Database:
     def __init__(self, store: Store, name: str, beside: Beside = Beside()) -> None:
         self.name = name
         self.files = LogFiles(store, name)
-        self.seen = Cut()
-        self.voids: dict[Ref, Void] = {}
         self._beside = beside
-        self._known = LastLook()
-        self._looks = self._newest_look = self._reads = self._observed = 0
+        self._seen = Seen()
+        self._seeing = threading.Lock()
         self._found: dict[str, Table] = {}
-        self._adding = threading.Lock()
+
+    @property
+    def seen(self) -> Cut:
+        """The newest cut that this process has read: what its commits come after."""
+        return self._seen.cut
+
+    @property
+    def voids(self) -> Mapping[Ref, Void]:
+        """What is voided by what this process has read."""
+        return self._seen.voids
+
+    def has_seen(self, commit_time: int) -> bool:
+        """Whether every transaction of that commit time has certainly been listed."""
+        return self._seen.has_all_of(commit_time)
 
     def look(self) -> Snapshot:
         """A snapshot of now, also of a database that has nothing in it yet."""
@@ -86,51 +98,16 @@ class Database:
 
     def view(self) -> View:
         """A view of now. What an earlier one found is not asked for again."""
-        with self._adding:
-            self._looks += 1
-            number, known, reads = self._looks, self._known, self._reads
-        view, found = look(self.files, known)
-        with self._adding:
-            self._observed = max(self._observed, view.observed)
-            limit = view.observed + limits.MAX_CLOCK_SKEW
-            if all(head.commit_time <= limit for writer, head in view.cut.refs() if is_maintainer(writer)):
-                self.voids = {**self.voids, **view.voids}  # who counts on them says that it has read them
-            if number > self._newest_look:
-                self._newest_look, self._known = number, found
-            # what another thread has read since this look began may not be in it
-            self._add(view.cut if reads == self._reads else self.seen.joined(view.cut))
+        began = self._seen
+        view, found = look(self.files, began.known)
+        with self._seeing:
+            self._seen = self._seen.after_look(began, view, found, self.files)
         return view
 
     def remember(self, cut: Cut) -> None:
         """The cut has been read too."""
-        with self._adding:
-            self._add(self.seen.joined(cut))
-
-    def _add(self, cut: Cut) -> None:
-        """``cut`` holds all that was seen before of its writers; what lies in the future is not counted, but what it follows is."""
-        self._reads += 1
-        limit = self.files.store.now_us() + limits.MAX_CLOCK_SKEW
-        settled = {writer: heads for writer in cut.heads if (heads := self._until(limit, writer, cut))}
-        self.seen = Cut(dict(sorted({**self.seen.heads, **settled}.items())))
-
-    def _until(self, limit: int, writer: str, cut: Cut) -> tuple[Head, ...]:
-        """The writer's heads up to a time; none where nobody can say what those behind it follow."""
-        found, pending = set(), list(cut.of_writer(writer))
-        while pending:
-            head = pending.pop()
-            if head.commit_time <= limit:
-                found.add(head)
-                continue
-            try:
-                parents = self.files.transaction(writer, head).parents
-            except CorruptionError:
-                return ()
-            pending += [link.head for link in parents]
-        return tuple(sorted(found))
-
-    def has_seen(self, commit_time: int) -> bool:
-        """Whether every transaction of that commit time has certainly been listed."""
-        return commit_time + limits.LATENESS_BOUND < self._observed
+        with self._seeing:
+            self._seen = self._seen.after_reading(cut, self.files)
 
     def definition(self, name: str) -> Table:
         """The definition to check rows of a table against: made known, the core's, or what the database holds.

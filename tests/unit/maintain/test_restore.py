@@ -23,6 +23,7 @@ from bucketcatalog.limits import MAX_SNAPSHOT_AGE
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.restore import Restored, plan_restore
 from bucketcatalog.maintain.restore import restore as restore_table
+from bucketcatalog.query.seen import Seen
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
@@ -224,7 +225,7 @@ def test_late_transactions_show_as_conflicts(world: World, past: Committed) -> N
     late = Clock(world.clock.now - 10)
     restore(world, past.version)
     with world.catalog().writer("late", clock=late) as w:
-        w._database.seen = type(w._database.seen)()  # it has read nothing of what has happened
+        w._database._seen = Seen()  # it has read nothing of what has happened
         with w.transaction() as tx:
             tx.put("objects", full("gone", 5))
     assert tx.committed is not None and tx.committed.commit_time < world.clock.now
