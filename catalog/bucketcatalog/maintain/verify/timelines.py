@@ -27,7 +27,7 @@ from .findings import Finding, unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Outline:
     """What is kept of a transaction: its links, its time, and what it defines."""
 
     writer: str
@@ -50,10 +50,10 @@ class Seen:
         return Ref(self.writer, self.head)
 
 
-def seen(t: Transaction) -> Seen:
+def outline_of(t: Transaction) -> Outline:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
-    return Seen(
+    return Outline(
         writer=t.writer,
         head=t.head,
         lateness_bound=t.lateness_bound,
@@ -70,13 +70,13 @@ def seen(t: Transaction) -> Seen:
     )
 
 
-def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen | Finding]:
+def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Outline | Finding]:
     """Every transaction that can be read, and a finding for each that cannot."""
     refs = [Ref(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
 
-    def read(ref: Ref) -> Seen | Finding:
+    def read(ref: Ref) -> Outline | Finding:
         try:
-            return seen(files.transaction(*ref))
+            return outline_of(files.transaction(*ref))
         except UNREADABLE as error:
             return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref.writer, ref.head.revision))
         except BucketCatalogError as error:  # of a definition that it carries: the rest may be whole
@@ -89,7 +89,7 @@ def _name(files: LogFiles, ref: Ref) -> str:
     return transaction_path(ref.writer, files.database, ref.head)
 
 
-def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
+def check_links(files: LogFiles, log: Mapping[Ref, Outline], voided: Set[Ref]) -> Iterator[Finding]:
     """Transactions whose parents are other ones than they say, or that do not come after what they follow and have read."""
     for ref, t in log.items():
         name = _name(files, ref)
@@ -129,7 +129,7 @@ def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Map
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
 
 
-def references(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
+def references(log: Mapping[Ref, Outline], files: LogFiles) -> dict[Ref, str]:
     """For each transaction that others build on the name of one of these."""
     named: dict[Ref, str] = {}
     for ref, t in log.items():
@@ -142,7 +142,7 @@ def references(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
     return named
 
 
-def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
+def check_forks(log: Mapping[Ref, Outline], files: LogFiles) -> Iterator[Finding]:
     """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
     followed = {Ref(t.writer, link.head) for t in log.values() for link in t.parents}
     gone, known = _revisions(followed - log.keys()), _revisions(log)
@@ -173,7 +173,7 @@ def _next(revisions: list[int], after: int) -> int | None:
 
 
 def check_clocks(
-    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
+    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Outline], voided: Set[Ref], kept: Kept
 ) -> Iterator[Finding]:
     """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
 

@@ -35,7 +35,7 @@ from .closure import check_reads
 from .deep import differences
 from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, tagged_cuts
 from .findings import Finding, unreadable, with_keys
-from .timelines import Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
+from .timelines import Outline, check_clocks, check_forks, check_links, check_references, read_timelines, references
 
 Tell = Callable[[str], None]
 
@@ -46,7 +46,7 @@ class Walk:
     def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
         self.files = files
         self.found: dict[str, Inventory] = {}
-        self.log: dict[Ref, Seen] = {}
+        self.log: dict[Ref, Outline] = {}
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
         self.voided: frozenset[Ref] = frozenset()
