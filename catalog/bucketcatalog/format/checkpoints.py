@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from ..clock import uuid7_time
 from ..errors import CorruptionError
-from ..model.cuts import Cut, Head, Ref
+from ..model.cuts import Cut, Head, OnTimelineOf
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .definitions import parse_definition
@@ -74,7 +74,7 @@ class ApplicationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(OnTimelineOf):
     """The state at ``cut``, as segments."""
 
     writer: str
@@ -97,16 +97,6 @@ class Checkpoint:
     features: frozenset[str] = frozenset()
     digest: bytes = b""
     size: int = 0
-
-    @property
-    def head(self) -> Head:
-        """The checkpoint's place on its writer's timeline."""
-        return Head(self.revision, self.uuid)
-
-    @property
-    def ref(self) -> Ref:
-        """Whose checkpoint it is, and where it stands."""
-        return Ref(self.writer, self.head)
 
     @property
     def as_of(self) -> int:

@@ -6,22 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model.cuts import UNPUBLISHED, Cut, Head, Ref, Stamp
+from ..model.cuts import UNPUBLISHED, Cut, Head, OnTimeline, OnTimelineOf, Ref, Stamp
 from ..v1 import log_pb2
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Link(OnTimeline):
     """Names a transaction of the same timeline and fixes its content by its digest."""
 
     revision: int
     uuid: bytes
     digest: bytes
-
-    @property
-    def head(self) -> Head:
-        """The transaction's place on the timeline."""
-        return Head(self.revision, self.uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +98,13 @@ def tag_of(message: Any, stamp: Stamp | None = None) -> TagEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointLink:
+class CheckpointLink(OnTimelineOf):
     """Names a checkpoint of any writer and fixes its content by its digest."""
 
     writer: str
     revision: int
     uuid: bytes
     digest: bytes
-
-    @property
-    def head(self) -> Head:
-        """The checkpoint's place on its writer's timeline."""
-        return Head(self.revision, self.uuid)
-
-    @property
-    def ref(self) -> Ref:
-        """Whose checkpoint it is, and where it stands."""
-        return Ref(self.writer, self.head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from ..errors import CorruptionError, UnsupportedFormat
-from ..model.cuts import Cut, Head, Ref, Stamp
+from ..model.cuts import Cut, OnTimelineOf, Stamp
 from ..model.events import Event, EventKind, VersionName
 from ..model.tables import Table
 from ..v1 import log_pb2
@@ -57,7 +57,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(OnTimelineOf):
     """One commit as its file tells it.
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
@@ -88,16 +88,6 @@ class Transaction:
     size: int = 0
     lost: bool = False
     voided: bool = False
-
-    @property
-    def head(self) -> Head:
-        """The transaction's place on its timeline."""
-        return Head(self.revision, self.uuid)
-
-    @property
-    def ref(self) -> Ref:
-        """Whose transaction it is, and where it stands."""
-        return Ref(self.writer, self.head)
 
     @property
     def stamp(self) -> Stamp:

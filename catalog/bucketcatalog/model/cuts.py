@@ -39,6 +39,31 @@ class Ref(NamedTuple):
     head: Head
 
 
+class OnTimeline:
+    """What a timeline has at a place that its own fields tell, or names it so."""
+
+    __slots__ = ()
+    revision: int
+    uuid: bytes
+
+    @property
+    def head(self) -> Head:
+        """Its place on the timeline."""
+        return Head(self.revision, self.uuid)
+
+
+class OnTimelineOf(OnTimeline):
+    """The same where it also tells whose timeline that is."""
+
+    __slots__ = ()
+    writer: str
+
+    @property
+    def ref(self) -> Ref:
+        """Whose it is, and where it stands."""
+        return Ref(self.writer, self.head)
+
+
 class Stamp(NamedTuple):
     """What the stamps of a transaction's events begin with. Stamps order as tuples; ``commit_time`` is in microseconds."""
 

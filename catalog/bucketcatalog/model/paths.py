@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from .cuts import Head
+from .cuts import Head, OnTimeline
 from .names import is_name
 
 _LAST = 10**20 - 1
@@ -44,17 +44,12 @@ class FileKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class LogFile:
+class LogFile(OnTimeline):
     """A transaction or checkpoint as its name tells it: where it stands on its timeline, and its 16-byte uuid."""
 
     revision: int
     uuid: bytes
     kind: FileKind
-
-    @property
-    def head(self) -> Head:
-        """Where it stands on its timeline."""
-        return Head(self.revision, self.uuid)
 
     @property
     def is_transaction(self) -> bool:
