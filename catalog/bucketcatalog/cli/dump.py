@@ -22,7 +22,8 @@ from ..console.options import (
 )
 from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
 from ..errors import InvalidOption
-from ..format.dump import KINDS, Inspection, inspect
+from ..format.dump import Inspection, inspect
+from ..model.paths import kind_of
 
 _LONGEST = 200
 
@@ -66,7 +67,7 @@ def dump(
 
 def _is_of_a_catalog(file: str, found: Inspection) -> bool:
     """Whether a file has the name of one, or, under any other name, something in it that makes one."""
-    named = file.rpartition(".")[2] in KINDS
+    named = kind_of(file) is not None
     return named or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
 
 

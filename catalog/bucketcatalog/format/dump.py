@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError, Message
 
 from ..errors import BucketCatalogError
-from ..model.paths import uuid_text
+from ..model.paths import FileKind, kind_of, uuid_text
 from ..model.render import surface_array
 from ..model.tables import Table, split_side
 from ..v1 import log_pb2
@@ -24,8 +24,12 @@ from .definitions import core_tables, parse_definition
 from .rows import decode_row
 from .sealing import block_checksum, unseal
 
-KINDS: Mapping[str, Any] = {"txn": log_pb2.Transaction, "ckpt": log_pb2.Checkpoint, "seg": log_pb2.Segment}
-_HOLDS = {"txn": "a transaction", "ckpt": "a checkpoint", "seg": "a segment"}
+_MESSAGES: Mapping[FileKind, Any] = {
+    FileKind.TRANSACTION: log_pb2.Transaction,
+    FileKind.CHECKPOINT: log_pb2.Checkpoint,
+    FileKind.SEGMENT: log_pb2.Segment,
+}
+_HOLDS = {FileKind.TRANSACTION: "a transaction", FileKind.CHECKPOINT: "a checkpoint", FileKind.SEGMENT: "a segment"}
 _TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
 _UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
 _SHOWN_ZEROS = ("revision", "sequence")
@@ -46,30 +50,27 @@ class Inspection:
 
 def inspect(data: bytes, name: str, *, rows: int = 0) -> Inspection:
     """Look at the file ``name``; never raises for what its bytes are. ``rows``: how many rows of each block to show."""
-    kind = _kind(data, name)
-    looking = _Looking(Inspection(kind), name, rows)
+    kind = kind_of(name) or _kind(data)
+    looking = _Looking(Inspection(kind.value), name, rows)
     if not data:
         looking.problem("The file is empty.")
         return looking.found
-    message = looking.parts(KINDS[kind], data)
+    message = looking.parts(_MESSAGES[kind], data)
     looking.learn_tables(message)
-    if kind != "seg":
+    if kind is not FileKind.SEGMENT:
         looking.check_seal(data, _HOLDS[kind])
     looking.found.content = looking.readable(message)
-    if kind == "seg":
+    if kind is FileKind.SEGMENT:
         looking.check_segment(message, data)
     return looking.found
 
 
-def _kind(data: bytes, name: str) -> str:
-    """What the name says, else what the first fields look like."""
-    ending = name.rpartition(".")[2]
-    if ending in KINDS:
-        return ending
+def _kind(data: bytes) -> FileKind:
+    """What the first fields look like."""
     if data[:1] == b"\x0a":
-        return "seg"
+        return FileKind.SEGMENT
     wires = {part.number: part.wire for part in _fields(data, [])}
-    return "ckpt" if wires.get(8) == _LENGTH_DELIMITED else "txn"
+    return FileKind.CHECKPOINT if wires.get(8) == _LENGTH_DELIMITED else FileKind.TRANSACTION
 
 
 class _Looking:

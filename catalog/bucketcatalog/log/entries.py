@@ -20,7 +20,7 @@ from ..format.checkpoints import ApplicationResult, Checkpoint
 from ..format.records import Boundary, Link, TagEntry, Void
 from ..format.transactions import Transaction
 from ..model.cuts import Ref
-from ..model.names import MAINTAINER_PREFIX
+from ..model.names import is_maintainer
 
 
 class Carrier(Protocol):
@@ -46,14 +46,14 @@ class Entries(Protocol):
 def voids_of(transactions: Iterable[Carrier], checkpoints: Iterable[Checkpoint]) -> dict[Ref, Void]:
     """What maintainers among these have voided, sorted; a void counts even where the transaction that carries it is voided itself."""
     found = [void for checkpoint in checkpoints for void in checkpoint.voids]
-    found += [void for t in transactions if t.writer.startswith(MAINTAINER_PREFIX) for void in t.voids]
+    found += [void for t in transactions if is_maintainer(t.writer) for void in t.voids]
     return {void.ref: void for void in sorted(found, key=lambda void: void.ref)}
 
 
 def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
     """The transactions that a follower does not come after, though it had read a maintainer: so it knew that they are voided."""
     found: dict[Ref, Void] = {}
-    pending = [(t.commit_time, t) for t in transactions.values() if any(w.startswith(MAINTAINER_PREFIX) for w in t.reads.heads)]
+    pending = [(t.commit_time, t) for t in transactions.values() if any(map(is_maintainer, t.reads.heads))]
     while pending:
         time, t = pending.pop()
         for link in t.parents:

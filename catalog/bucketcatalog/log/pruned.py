@@ -31,21 +31,22 @@ def telling_of_prunes(store: Store) -> Iterator[None]:
 
 def if_pruned(store: Store, name: str) -> HistoryPruned | None:
     """The error for a file that is gone where the newest boundary allowed it to be deleted, None where it should be there."""
-    writer, database, *_ = name.split("/")
+    found = paths.parse(name)
+    if found is None:
+        return None
     try:
-        horizon = horizon_of(LogFiles(store, database))
-        explains = horizon is not None and _may_be_deleted(horizon, writer, database, name)
+        horizon = horizon_of(LogFiles(store, found.database))
+        explains = horizon is not None and _may_be_deleted(horizon, found)
     except BucketCatalogError:
         return None  # a reader is told what it misses, not what else is wrong
     return horizon.refusal(f"{name}, which is gone,") if horizon is not None and explains else None
 
 
-def _may_be_deleted(horizon: Horizon, writer: str, database: str, name: str) -> bool:
-    segment = paths.parse_segment(paths.segments_prefix(writer, database), name)
+def _may_be_deleted(horizon: Horizon, found: paths.Parsed) -> bool:
+    segment, file = found.segment, found.log_file
     if segment is not None:
         return uuid7_time(segment) <= horizon.time and segment not in {kept.uuid for kept in horizon.checkpoint.segments}
-    file = paths.parse_log_file(paths.transactions_prefix(writer, database), name)
-    return file is not None and file.is_transaction and file.revision < horizon.floor(writer)
+    return file is not None and file.is_transaction and file.revision < horizon.floor(found.writer)
 
 
 def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObject:

@@ -26,7 +26,7 @@ from ..format.transactions import Transaction
 from ..limits import Limits
 from ..model import paths
 from ..model.cuts import Head, Ref
-from ..model.names import COMPACTOR_PREFIX
+from ..model.names import is_compactor
 from ..store.retry import for_seconds, put_retrying
 from .discovery import horizon_of
 from .files import LogFiles
@@ -61,7 +61,7 @@ class Timeline:
 
     def _covering(self) -> list[Checkpoint]:
         """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
-        compactors = [name for name in self.files.writers() if name.startswith(COMPACTOR_PREFIX) and name != self.writer]
+        compactors = [name for name in self.files.writers() if is_compactor(name) and name != self.writer]
         newest = [(maker, next(self.files.checkpoints(maker), None)) for maker in (self.writer, *compactors)]
         found = [self.files.checkpoint(maker, head) for maker, head in newest if head is not None]
         return [checkpoint for checkpoint in found if self.writer in checkpoint.coverage]

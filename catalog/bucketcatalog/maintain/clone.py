@@ -43,7 +43,7 @@ from ..log.versions import Version
 from ..log.view import View
 from ..model import paths
 from ..model.cuts import Cut, Ref
-from ..model.names import MAINTAINER_PREFIX, is_name, writer_id
+from ..model.names import MAINTAINER_PREFIX, writer_id
 from ..model.times import Time
 from ..query.database import Database, has_timeline
 from ..state.contents import Contents
@@ -199,9 +199,7 @@ class _Target:
 
     def look(self) -> _Found:
         """What is there; ``TargetNotEmpty`` where it is no clone that this one could be. Segments without a timeline are nothing."""
-        writers = {
-            name for name in self.store.list_prefixes("") if is_name(name) and has_timeline(self.store, name, self.files.database)
-        }
+        writers = {name for name in self.files.writers() if has_timeline(self.store, name, self.files.database)}
         if not writers:
             return _Found()
         newest = max(self.files.transactions(self.maintainer), default=None) if self.maintainer in writers else None

@@ -25,6 +25,7 @@ from ..log.horizon import Horizon
 from ..log.view import View
 from ..model import paths
 from ..model.cuts import Ref
+from ..model.paths import FileKind
 from ..model.times import parse_causal
 from ..query.database import Beside, Database
 from ..store.base import Store
@@ -77,7 +78,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
     """
     ahead = _ahead(walk, now)
     chosen = _chosen(ahead, void)
-    forked = sorted({f.file.split("/")[0] for f in findings if f.code == "OPEN_FORK"})
+    forked = sorted({paths.writer_of(f.file) for f in findings if f.code == "OPEN_FORK"})
     for writer in join:
         if writer not in forked:
             raise InvalidOption(
@@ -176,14 +177,19 @@ def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, st
     for finding in findings:
         if finding.severity is not Severity.ERROR:
             continue
-        names = [finding.file] if finding.code in _OF_CHECKPOINTS or finding.file.endswith(".ckpt") else []
-        if finding.code in _OF_SEGMENTS or finding.file.endswith(".seg"):
+        names = [finding.file] if _is_of(finding, FileKind.CHECKPOINT, _OF_CHECKPOINTS) else []
+        if _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
             names = [by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by]
         for name in names:
-            ref = _checkpoint_named(walk.files.database, name)
+            ref = _named(walk, name, FileKind.CHECKPOINT)
             if ref is not None:
                 found.setdefault(ref, finding.message if finding.file == name else _of_part(finding))
     return found
+
+
+def _is_of(finding: Finding, kind: FileKind, codes: Collection[str]) -> bool:
+    """Whether something is wrong with a file of this kind, as the code says or the name."""
+    return finding.code in codes or paths.kind_of(finding.file) is kind
 
 
 def _of_part(finding: Finding) -> str:
@@ -197,10 +203,12 @@ def _lies_in(walk: Walk, references: References, name: str) -> bool:
     return paths.segment(reference.writer, walk.files.database, reference.uuid) == name
 
 
-def _checkpoint_named(database: str, name: str) -> Ref | None:
-    writer = name.partition("/")[0]
-    file = paths.parse_log_file(paths.transactions_prefix(writer, database), name)
-    return None if file is None or file.is_transaction else Ref(writer, file.head)
+def _named(walk: Walk, name: str, kind: FileKind) -> Ref | None:
+    """The transaction or checkpoint of the database that has this name."""
+    found = paths.parse(name)
+    if found is None or found.log_file is None or (found.database, found.log_file.kind) != (walk.files.database, kind):
+        return None
+    return Ref(found.writer, found.log_file.head)
 
 
 def _newer(findings: Iterable[Finding], name: str) -> str:
@@ -243,7 +251,7 @@ def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: C
     for finding in findings:
         if finding.severity is not Severity.ERROR or finding.file in dropped:
             continue
-        if finding.code in _OF_SEGMENTS or finding.file.endswith(".seg"):
+        if _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
             by = {by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by}
             if by and by <= set(dropped):
                 continue
@@ -255,9 +263,8 @@ def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: C
 
 
 def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:
-    writer = name.partition("/")[0]
-    file = paths.parse_log_file(paths.transactions_prefix(writer, walk.files.database), name)
-    return file is not None and covered.holds(writer, file.head)
+    ref = _named(walk, name, FileKind.TRANSACTION)
+    return ref is not None and covered.holds(*ref)
 
 
 @dataclass(frozen=True, slots=True)

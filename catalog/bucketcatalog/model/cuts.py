@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from ..clock import uuid7_time
 from ..errors import InvalidVersion
+from .names import NAME
 
-_PART = re.compile(r"(?P<writer>[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})@(?P<revision>[0-9]{1,20}):(?P<uuid>[0-9a-f]{32})", re.ASCII)
+_PART = re.compile(rf"(?P<writer>{NAME})@(?P<revision>[0-9]{{1,20}}):(?P<uuid>[0-9a-f]{{32}})", re.ASCII)
 _EMPTY = ":"
 
 

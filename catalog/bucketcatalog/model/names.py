@@ -17,7 +17,9 @@ WriterId = NewType("WriterId", str)
 DatabaseName = NewType("DatabaseName", str)
 TagName = NewType("TagName", str)
 
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", re.ASCII)
+NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}"
+"""The shape of a writer's and of a database's name, wherever it stands in something longer."""
+_NAME = re.compile(NAME, re.ASCII)
 _TAG = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,127}", re.ASCII)
 _SHAPE = "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot"
 
@@ -57,12 +59,24 @@ def is_name(text: str) -> bool:
 
 def is_data_writer(writer: str) -> bool:
     """Whether the writer commits rows of its own: compactors and maintainers do not count where one writer is looked for."""
-    return not writer.startswith((COMPACTOR_PREFIX, MAINTAINER_PREFIX))
+    return not is_compactor(writer) and not is_maintainer(writer)
+
+
+def is_compactor(writer: str) -> bool:
+    """Whether the writer's checkpoints may be of everybody."""
+    return writer.startswith(COMPACTOR_PREFIX)
 
 
 def is_maintainer(writer: str) -> bool:
     """Whether the writer may delete what others have written."""
     return writer.startswith(MAINTAINER_PREFIX)
+
+
+def role_of(writer: str) -> str:
+    """What the writer's name says that it is: a compactor, a maintainer, or any other writer."""
+    if is_compactor(writer):
+        return "compactor"
+    return "maintainer" if is_maintainer(writer) else "writer"
 
 
 def maintainer_id(writer: str | None) -> WriterId:

@@ -22,8 +22,11 @@ from .cuts import Head, OnTimeline
 from .names import is_name
 
 _LAST = 10**20 - 1
-DATA_FOLDER = "data"
-_FOLDERS = ("transactions", "newest", "segments", DATA_FOLDER)
+_DATA = "data"
+TIMELINE_FOLDERS = frozenset({"transactions", "newest"})
+"""Where one of these is, a writer has committed, or written a checkpoint."""
+FOLDERS = TIMELINE_FOLDERS | {"segments", _DATA}
+"""All that a writer has in a database."""
 _UUID = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 _LOG_FILE = re.compile(rf"(?P<revision>[0-9]{{20}})/{_UUID}\.(?P<kind>txn|ckpt)", re.ASCII)
 _NEWEST = re.compile(rf"(?P<countdown>[0-9]{{20}})-{_UUID}", re.ASCII)
@@ -37,10 +40,14 @@ _OF_A_LOG = re.compile(
 
 
 class FileKind(Enum):
-    """The kinds of files on a timeline, by the ending of their names."""
+    """The kinds of files that have content, by the ending of their names; the first two lie on timelines."""
 
     TRANSACTION = "txn"
     CHECKPOINT = "ckpt"
+    SEGMENT = "seg"
+
+
+_ENDINGS = frozenset(kind.value for kind in FileKind)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,6 +64,16 @@ class LogFile(OnTimeline):
         return self.kind is FileKind.TRANSACTION
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The name of a file, taken apart: whose it is, in which database, and either the ``log_file`` or the uuid of the ``segment``."""
+
+    writer: str
+    database: str
+    log_file: LogFile | None = None
+    segment: bytes | None = None
+
+
 def uuid_text(uuid: bytes) -> str:
     """The 36 characters of 16 bytes."""
     digits = uuid.hex()
@@ -68,60 +85,101 @@ def uuid_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("-", ""))
 
 
+def writer_prefix(writer: str) -> str:
+    """All that a writer has in a catalog."""
+    return f"{writer}/"
+
+
+def database_prefix(writer: str, database: str) -> str:
+    """All that a writer has in a database, in ``FOLDERS``."""
+    return f"{writer}/{database}/"
+
+
 def transactions_prefix(writer: str, database: str) -> str:
     """The writer's timeline."""
-    return f"{writer}/{database}/transactions/"
+    return f"{database_prefix(writer, database)}transactions/"
 
 
 def newest_prefix(writer: str, database: str) -> str:
     """The markers of the writer's checkpoints, newest first."""
-    return f"{writer}/{database}/newest/"
+    return f"{database_prefix(writer, database)}newest/"
 
 
 def segments_prefix(writer: str, database: str) -> str:
     """The writer's segments."""
-    return f"{writer}/{database}/segments/"
+    return f"{database_prefix(writer, database)}segments/"
 
 
 def revision_start(writer: str, database: str, revision: int) -> str:
     """A name that sorts before every file at or after ``revision`` and after every earlier one."""
-    return f"{writer}/{database}/transactions/{revision:020}"
+    return f"{transactions_prefix(writer, database)}{revision:020}"
 
 
 def transaction(writer: str, database: str, head: Head) -> str:
     """The name of a transaction."""
-    return f"{writer}/{database}/transactions/{head.revision:020}/{uuid_text(head.uuid)}.txn"
+    return f"{revision_start(writer, database, head.revision)}/{uuid_text(head.uuid)}.txn"
 
 
 def checkpoint(writer: str, database: str, head: Head) -> str:
     """The name of a checkpoint."""
-    return f"{writer}/{database}/transactions/{head.revision:020}/{uuid_text(head.uuid)}.ckpt"
+    return f"{revision_start(writer, database, head.revision)}/{uuid_text(head.uuid)}.ckpt"
 
 
 def newest_marker(writer: str, database: str, head: Head) -> str:
     """The name of the empty object that leads to a checkpoint."""
-    return f"{writer}/{database}/newest/{_LAST - head.revision:020}-{uuid_text(head.uuid)}"
+    return f"{newest_prefix(writer, database)}{_LAST - head.revision:020}-{uuid_text(head.uuid)}"
 
 
 def segment(writer: str, database: str, uuid: bytes) -> str:
     """The name of a segment."""
-    return f"{writer}/{database}/segments/{uuid_text(uuid)}.seg"
+    return f"{segments_prefix(writer, database)}{uuid_text(uuid)}.seg"
 
 
 def data_prefix(writer: str, database: str) -> str:
     """The writer's data."""
-    return f"{writer}/{database}/{DATA_FOLDER}/"
+    return f"{database_prefix(writer, database)}{_DATA}/"
 
 
 def is_of_a_catalog(name: str) -> bool:
     """Whether a name lies where a catalog puts objects: ``<writer>/<database>/`` and one of its folders."""
+    return _folder(name) in FOLDERS
+
+
+def is_data_of_a_catalog(name: str) -> bool:
+    """Whether a name lies where a catalog puts data: ``<writer>/<database>/data/``."""
+    return _folder(name) == _DATA
+
+
+def _folder(name: str) -> str:
+    """In which folder of a writer's in a database a name lies; empty where it lies in none."""
     parts = name.split("/")
-    return len(parts) > 3 and is_name(parts[0]) and is_name(parts[1]) and parts[2] in _FOLDERS
+    return parts[2] if len(parts) > 3 and is_name(parts[0]) and is_name(parts[1]) else ""
 
 
 def is_of_a_log(name: str) -> bool:
     """Whether a name ends as that of a transaction, checkpoint, marker or segment does, wherever it lies."""
     return _OF_A_LOG.fullmatch(name) is not None
+
+
+def writer_of(name: str) -> str:
+    """Whose namespace a name lies in."""
+    return name.partition("/")[0]
+
+
+def kind_of(name: str) -> FileKind | None:
+    """What a file is by the ending of its name, wherever it lies; None where that is no ending of a catalog's."""
+    ending = name.rpartition(".")[2]
+    return FileKind(ending) if ending in _ENDINGS else None
+
+
+def parse(name: str) -> Parsed | None:
+    """What the name of a transaction, a checkpoint or a segment stands for, None for any other."""
+    writer, _, below = name.partition("/")
+    database = below.partition("/")[0]
+    log_file = parse_log_file(transactions_prefix(writer, database), name)
+    segment = parse_segment(segments_prefix(writer, database), name)
+    is_one = is_name(writer) and is_name(database) and (log_file is not None or segment is not None)
+    return Parsed(writer, database, log_file, segment) if is_one else None
 
 
 def parse_log_file(prefix: str, name: str) -> LogFile | None:

@@ -6,6 +6,7 @@ import datetime
 import re
 
 from ..errors import InvalidOption, InvalidTime
+from .names import NAME
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -18,7 +19,7 @@ Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[smhdw])", re.ASCII)
-_CAUSAL = re.compile(r"(?P<writer>[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})@(?P<revision>[0-9]{1,20})", re.ASCII)
+_CAUSAL = re.compile(rf"(?P<writer>{NAME})@(?P<revision>[0-9]{{1,20}})", re.ASCII)
 
 
 def parse_time(value: Time) -> int:

@@ -26,7 +26,7 @@ from ..log.versions import Version, find_view
 from ..log.view import View
 from ..model.cuts import Cut, Ref
 from ..model.names import is_name
-from ..model.paths import newest_prefix, transactions_prefix
+from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
 from ..model.tables import Table
 from ..model.times import Time
 from ..store.base import Store
@@ -151,16 +151,14 @@ def databases_in(store: Store) -> list[str]:
     """
     found: set[str] = set()
     for writer in filter(is_name, store.list_prefixes("")):
-        candidates = [name for name in store.list_prefixes(f"{writer}/") if is_name(name)]
+        candidates = [name for name in store.list_prefixes(writer_prefix(writer)) if is_name(name)]
         found |= {name for name in candidates if name not in found and has_timeline(store, writer, name)}
     return sorted(found)
 
 
 def has_timeline(store: Store, writer: str, database: str) -> bool:
     """Whether a writer has committed, or written a checkpoint, in a database."""
-    timelines = {transactions_prefix(writer, database), newest_prefix(writer, database)}
-    below = f"{writer}/{database}/"
-    return any(f"{below}{part}/" in timelines for part in store.list_prefixes(below))
+    return not TIMELINE_FOLDERS.isdisjoint(store.list_prefixes(database_prefix(writer, database)))
 
 
 def require(url: str, names: Sequence[str], database: str | None) -> None:

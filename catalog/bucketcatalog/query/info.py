@@ -17,7 +17,7 @@ from ..log.files import LogFiles
 from ..log.pruned import KeptCheckpoints
 from ..model.arrays import exact_sum
 from ..model.cuts import Ref
-from ..model.paths import uuid_text
+from ..model.paths import FileKind, database_prefix, kind_of, parse_segment, segments_prefix
 from ..model.tables import Table
 from ..state.sums import kept_totals, sum_runs
 from .metadata import stored_checkpoints
@@ -141,7 +141,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         watermark=snapshot.watermark,
         writers=len(view.cut.heads),
         tables=tuple(table for table in tables if table.stored),
-        files=_files(snapshot, {uuid_text(s.uuid) for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
+        files=_files(snapshot, {s.uuid for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
         checkpoints=len(view.checkpoints),
         stored_checkpoints=len(stored),
         newest_checkpoint=_time(max((checkpoint.created for checkpoint in view.checkpoints), default=0)),
@@ -180,14 +180,15 @@ def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:
     return [checkpoint for checkpoint in found if checkpoint is not None]
 
 
-def _files(snapshot: Snapshot, of_checkpoints: set[str]) -> Files:
+def _files(snapshot: Snapshot, of_checkpoints: set[bytes]) -> Files:
     """The database's files; ``of_checkpoints`` are the uuids of segments that checkpoints name."""
     found = Files()
     for writer in snapshot.cut.heads:
-        for info in snapshot.files.store.list(f"{writer}/{snapshot.database}/"):
-            name, _, kind = info.name.rpartition("/")[2].rpartition(".")
-            is_checkpoint = kind == "ckpt" or (kind == "seg" and name in of_checkpoints)
-            is_change = kind in ("txn", "seg") and not is_checkpoint
+        segments = segments_prefix(writer, snapshot.database)
+        for info in snapshot.files.store.list(database_prefix(writer, snapshot.database)):
+            kind = kind_of(info.name)
+            is_checkpoint = kind is FileKind.CHECKPOINT or parse_segment(segments, info.name) in of_checkpoints
+            is_change = kind is not None and not is_checkpoint
             found = Files(
                 count=found.count + 1,
                 bytes=found.bytes + info.size,

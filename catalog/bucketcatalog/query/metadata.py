@@ -18,7 +18,7 @@ from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
 from ..log.segments import read_index
 from ..model import paths
-from ..model.names import COMPACTOR_PREFIX, is_maintainer
+from ..model.names import role_of
 from ..model.tables import TIMESTAMP, Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..state.conflicts import CONFLICTS, conflicts
@@ -192,18 +192,12 @@ def _log(contents: Contents) -> pa.Table:
     return _table("log", rows)
 
 
-def _role(writer: str) -> str:
-    if writer.startswith(COMPACTOR_PREFIX):
-        return "compactor"
-    return "maintainer" if is_maintainer(writer) else "writer"
-
-
 def _writers(contents: Contents) -> pa.Table:
     tail = [t.writer for t in contents.view.tail]
     rows = [
         {
             "writer": writer,
-            "role": _role(writer),
+            "role": role_of(writer),
             "revision": max(head.revision for head in heads),
             "heads": len(heads),
             "last_commit_timestamp": max(head.commit_time for head in heads),

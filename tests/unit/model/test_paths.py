@@ -9,7 +9,7 @@ import pytest
 
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Head
-from bucketcatalog.model.paths import FileKind, LogFile
+from bucketcatalog.model.paths import FileKind, LogFile, Parsed
 
 REVISIONS = [0, 1, 9, 10, 99, 12_345_678_901, 2**63 - 1, 10**20 - 1]
 ONE, TWO = uuid.UUID(int=1).bytes, uuid.UUID(int=2**127 + 5).bytes
@@ -30,6 +30,41 @@ def test_names_parse_to_what_they_were_built_from(revision: int, name: bytes) ->
     marker = paths.newest_marker("w", "db", Head(revision, name))
     assert paths.parse_newest_marker(NEWEST, marker) == LogFile(revision, name, FileKind.CHECKPOINT)
     assert paths.parse_segment(SEGMENTS, paths.segment("w", "db", name)) == name
+
+
+def test_a_name_tells_whose_it_is_and_what_it_stands_for() -> None:
+    transaction, checkpoint = (f("w-1", "d.b", Head(7, ONE)) for f in (paths.transaction, paths.checkpoint))
+    segment = paths.segment("w-1", "d.b", TWO)
+
+    assert paths.parse(transaction) == Parsed("w-1", "d.b", LogFile(7, ONE, FileKind.TRANSACTION))
+    assert paths.parse(checkpoint) == Parsed("w-1", "d.b", LogFile(7, ONE, FileKind.CHECKPOINT))
+    assert paths.parse(segment) == Parsed("w-1", "d.b", segment=TWO)
+    assert {paths.writer_of(name) for name in (transaction, checkpoint, segment)} == {"w-1"}
+    assert [paths.kind_of(name) for name in (transaction, checkpoint, segment)] == [*FileKind]
+    for strange in (
+        "",
+        "w-1",
+        "w-1/d.b/",
+        paths.newest_marker("w-1", "d.b", Head(7, ONE)),
+        f"./{transaction}",
+        f"{transaction}/x",
+    ):
+        assert paths.parse(strange) is None
+    assert paths.parse(f".w/{paths.database_prefix('w', 'db')}transactions") is None
+    assert paths.kind_of("elsewhere/x.seg") is FileKind.SEGMENT and paths.kind_of("x.segment") is None
+
+
+def test_a_database_of_a_writer_has_nothing_but_its_folders() -> None:
+    below = paths.database_prefix("w", "db")
+    of_folders = [PREFIX, NEWEST, SEGMENTS, paths.data_prefix("w", "db")]
+
+    assert below.startswith(paths.writer_prefix("w"))
+    assert sorted(f"{below}{folder}/" for folder in paths.FOLDERS) == sorted(of_folders)
+    assert sorted(f"{below}{folder}/" for folder in paths.TIMELINE_FOLDERS) == sorted([PREFIX, NEWEST])
+    assert [paths.is_of_a_catalog(f"{folder}x") for folder in of_folders] == [True] * 4
+    assert [paths.is_data_of_a_catalog(f"{folder}x") for folder in of_folders] == [False, False, False, True]
+    for strange in (f"{below}other/x", f"{below}data", f".{below}data/x", "w/.db/data/x", "data/x"):
+        assert not paths.is_of_a_catalog(strange) and not paths.is_data_of_a_catalog(strange)
 
 
 def test_names_are_those_of_the_layout() -> None:

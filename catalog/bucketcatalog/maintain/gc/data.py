@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import BucketCatalogError, InvalidOption, StoreNotFound
-from ...model.paths import DATA_FOLDER, is_of_a_catalog, is_of_a_log
+from ...model.paths import data_prefix, is_data_of_a_catalog, is_of_a_log, writer_of
 from ...model.tables import Table
 from ...parallel import in_order
 from ...store import Store, open_store
@@ -144,8 +144,7 @@ class DataPlace:
             return False  # also where the same place is reached by another url
         if not inside.startswith(root):
             return True
-        below = inside.removeprefix(root)
-        return is_of_a_catalog(below) and below.split("/")[2] == DATA_FOLDER
+        return is_data_of_a_catalog(inside.removeprefix(root))
 
 
 def _refused(text: str, why: str) -> InvalidOption:
@@ -220,7 +219,8 @@ class InCatalog:
         return _deleted(self.store, batch.column(0).to_pylist(), self._is_data)
 
     def _is_data(self, name: str) -> bool:
-        return is_of_a_catalog(name) and name.split("/")[1:3] == [self.database, DATA_FOLDER] and not is_of_a_log(name)
+        prefix = data_prefix(writer_of(name), self.database)
+        return is_data_of_a_catalog(name) and name.startswith(prefix) and not is_of_a_log(name)
 
 
 def _deleted(store: Store, names: Sequence[str], is_data: Callable[[str], bool]) -> Deletions:

@@ -19,8 +19,6 @@ from ...model.cuts import Cut, Head, Ref
 from ...model.names import is_maintainer
 from ...store.base import ObjectInfo
 
-_KNOWN = {"transactions", "newest", "segments", "data"}
-
 
 @dataclass
 class Inventory:
@@ -37,8 +35,8 @@ class Inventory:
 def inventory(files: LogFiles, writer: str) -> Inventory:
     """List everything of the writer but its data files: four requests and more where there is much."""
     found = Inventory(writer)
-    below = f"{writer}/{files.database}/"
-    found.strange += [f"{below}{name}/" for name in files.store.list_prefixes(below) if name not in _KNOWN]
+    below = paths.database_prefix(writer, files.database)
+    found.strange += [f"{below}{name}/" for name in files.store.list_prefixes(below) if name not in paths.FOLDERS]
     prefix = paths.transactions_prefix(writer, files.database)
     for info in files.store.list(prefix):
         file = paths.parse_log_file(prefix, info.name)

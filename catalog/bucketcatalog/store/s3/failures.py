@@ -32,7 +32,8 @@ from ...errors import (
     StoreUnreachable,
     UnsupportedStore,
 )
-from ...model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
+from ...model.names import role_of
+from ...model.paths import writer_of
 
 _CREDENTIALS = (
     boto.NoCredentialsError,
@@ -170,8 +171,5 @@ def role_for(doing: str, name: str) -> str:
         return "maintainer"
     if doing not in _CHANGING:
         return "reader (or any other) of this catalog"
-    writer = name.partition("/")[0]
-    for prefix, role in ((COMPACTOR_PREFIX, "compactor"), (MAINTAINER_PREFIX, "maintainer")):
-        if writer.startswith(prefix):
-            return f"{role} for {writer!r}{_OWN_ID}"
-    return f"writer for {writer!r}{_OWN_ID}"
+    writer = writer_of(name)
+    return f"{role_of(writer)} for {writer!r}{_OWN_ID}"
