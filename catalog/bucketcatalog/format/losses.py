@@ -166,7 +166,7 @@ class Losses:
             return
         with self._adding:
             for run in reference.rows_runs:
-                self._withheld.setdefault(run.table, []).append(KeyRange(run.first_key, run.last_key + b"\x00"))
+                self._withheld.setdefault(run.table, []).append(KeyRange.closed(run.first_key, run.last_key))
         warnings.warn(str(loss), CatalogWarning, stacklevel=3)
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:

@@ -19,6 +19,7 @@ from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..model.arrays import exact_sum
 from ..model.names import WriterId, host_writer, several, writer_id
+from ..model.paths import uuid_text
 from ..query.snapshot import Snapshot
 from ..write.host_turn import host_turn
 from .commit import Chunks, Failed, Failures
@@ -140,7 +141,7 @@ def _require_bools(**options: object) -> None:
 
 def _begun(source: Source, target: Bucket, database: str, writer: str, *, dry_run: bool) -> Harvested:
     """A harvest that has done nothing so far."""
-    return Harvested(source.url, target.name, _text(target.id), target.owner, database, writer, dry_run)
+    return Harvested(source.url, target.name, uuid_text(target.id), target.owner, database, writer, dry_run)
 
 
 def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:
@@ -173,11 +174,6 @@ def _alone() -> Iterator[None]:
 def _own_places(catalog: Catalog) -> list[str]:
     """Directories of this machine that are the catalog itself."""
     return [] if "://" in catalog.url else [catalog.url]
-
-
-def _text(uuid: bytes) -> str:
-    digits = uuid.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _told(source: Source) -> dict[str, Any]:

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.arrays import Mask, one_chunk, same_values
-from ..model.facts import FACT_COLUMNS, NO_STAMP, SEQUENCE_BITS, End, Expects, Facts, Kind, Stamps
+from ..model.facts import FACT_COLUMNS, NO_STAMP, End, Expects, Facts, Kind, Stamps, sequences_of
 from ..model.keys import encode_keys
 from ..model.render import row_columns, version_names
 from ..model.tables import Table
 
 Positions = npt.NDArray[np.int64]
-_NUMBER = (1 << SEQUENCE_BITS) - 1
 _NOTHING = -1
 
 
@@ -44,7 +43,7 @@ class Reverted:
     @property
     def put_versions(self) -> pa.Array:
         """The names of the versions whose rows are put again."""
-        return version_names(*_names(self.then, self.then.stamps()[self.put]))
+        return version_names(*self.then.event_names(self.then.stamps()[self.put]))
 
     def without_puts(self, mask: Mask) -> Reverted:
         """The same without those puts."""
@@ -68,16 +67,16 @@ class Reverted:
         named = pa.concat_arrays(
             [
                 pa.nulls(len(self.put), FACT_COLUMNS["_name_uuid"]),
-                _names(self.then, self.then.stamps()[self.update])[0],
-                _names(self.now, self.now.stamps()[self.delete])[0],
+                self.then.event_names(self.then.stamps()[self.update])[0],
+                self.now.event_names(self.now.stamps()[self.delete])[0],
             ]
         )
-        sequences = np.concatenate([self.put, self.then.stamps()[self.update], self.now.stamps()[self.delete]]) & _NUMBER
+        sequences = sequences_of(np.concatenate([self.put, self.then.stamps()[self.update], self.now.stamps()[self.delete]]))
         partner = self.partner[self.put]
         found = self.now.stamps()[partner] if len(self.now) else partner
         expected = np.concatenate([np.where(partner == _NOTHING, NO_STAMP, found), np.full((~puts).sum(), NO_STAMP)])
         expects = np.where(puts, np.where(expected == NO_STAMP, Expects.ABSENT, Expects.VERSION), 0)
-        uuids, expected_sequences = _names(self.now, expected)
+        uuids, expected_sequences = self.now.event_names(expected)
         return {
             "_kind": pa.array(np.where(puts, Kind.VERSION, Kind.NAMED), FACT_COLUMNS["_kind"]),
             "_seq": pa.array(number),
@@ -98,7 +97,7 @@ def reverted(then: Facts, now: Facts, table: Table) -> Reverted:
     partner = np.asarray(pc.fill_null(pc.index_in(old_keys, value_set=new_keys), _NOTHING)).astype(np.int64)
     there = np.flatnonzero(partner != _NOTHING)
     same_version = _same_event(then, then.stamps()[there], now, now.stamps()[partner[there]])
-    same_row = _same_event(then, _row_stamps(then)[there], now, _row_stamps(now)[partner[there]])
+    same_row = _same_event(then, then.row_stamps()[there], now, now.row_stamps()[partner[there]])
     unsure = np.flatnonzero(~(same_version & same_row))
     differs = unsure[~_same_rows(then, there[unsure], now, partner[there[unsure]], table)]
     return Reverted(
@@ -112,21 +111,8 @@ def reverted(then: Facts, now: Facts, table: Table) -> Reverted:
     )
 
 
-def _row_stamps(facts: Facts) -> Stamps:
-    """The stamps of the events that wrote the rows."""
-    row = facts.stamps("row")
-    return np.where(row == NO_STAMP, facts.stamps(), row)
-
-
-def _names(facts: Facts, stamps: Stamps) -> tuple[pa.Array, pa.Array]:
-    """Uuid and sequence number of the events with these stamps, null where there is none."""
-    missing = stamps == NO_STAMP
-    uuids = facts.uuids.take(pa.array(stamps >> SEQUENCE_BITS, mask=missing))
-    return uuids, pa.array((stamps & _NUMBER).astype(np.int32), mask=missing)
-
-
 def _same_event(then: Facts, old: Stamps, now: Facts, new: Stamps) -> Mask:
-    (old_uuids, old_numbers), (new_uuids, new_numbers) = _names(then, old), _names(now, new)
+    (old_uuids, old_numbers), (new_uuids, new_numbers) = then.event_names(old), now.event_names(new)
     alike: Mask = same_values(old_uuids, new_uuids) & same_values(old_numbers, new_numbers)
     return alike
 

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .arrays import Mask
+
 Hashes = npt.NDArray[np.uint64]
 BITS_PER_KEY = 12
 """One absent key in about two hundred passes."""
@@ -57,10 +59,10 @@ class KeyFilter:
         """The words, little-endian."""
         return self.words.astype("<u4").tobytes()
 
-    def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    def may_hold(self, hashes: Hashes) -> Mask:
         """For each key whether it can be among those that the filter was made of; false is certain."""
         block, bits = _bits(hashes, len(self.words))
-        found: npt.NDArray[np.bool_] = ((self.words[block] & bits) == bits).all(axis=1)
+        found: Mask = ((self.words[block] & bits) == bits).all(axis=1)
         return found
 
 

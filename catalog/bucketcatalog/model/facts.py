@@ -34,14 +34,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import one_chunk
+from .arrays import Mask, one_chunk
 from .keys import KeyRange, encode_keys, span
-from .tables import UUID_STORAGE, Table
+from .tables import UUID_STORAGE, Column, Table
 
 Stamps = npt.NDArray[np.int64]
 NO_STAMP = -1
 NEVER = np.iinfo(np.int64).max
-SEQUENCE_BITS = 32
+_SEQUENCE_BITS = 32
 
 
 class Kind(IntEnum):
@@ -124,6 +124,11 @@ class Facts:
             return pa.nulls(len(self), FACT_COLUMNS[name])
         return one_chunk(self.rows.column(index))
 
+    def stored_column(self, column: Column) -> pa.Array:
+        """A row column as it is stored, null where the facts have it not."""
+        index = self.rows.schema.get_field_index(column.field_name)
+        return pa.nulls(len(self), column.storage_type) if index < 0 else one_chunk(self.rows.column(index))
+
     def numbers(self, name: str, missing: int = 0) -> Stamps:
         """A fact column of numbers as int64, ``missing`` where it is null."""
         if self.rows.schema.get_field_index(name) < 0:
@@ -135,7 +140,18 @@ class Facts:
         """The facts' own stamps, or with ``row`` or ``end`` those of their rows or ends; ``NO_STAMP`` where there is none."""
         infix = f"{what}_" if what else ""
         position = self.numbers(f"_{infix}txn", NO_STAMP)
-        return np.where(position < 0, NO_STAMP, position << SEQUENCE_BITS | self.numbers(f"_{infix}seq"))
+        return np.where(position < 0, NO_STAMP, stamps_of(position, self.numbers(f"_{infix}seq")))
+
+    def row_stamps(self) -> Stamps:
+        """The stamps of the events that wrote the rows."""
+        row = self.stamps("row")
+        return np.where(row == NO_STAMP, self.stamps(), row)
+
+    def event_names(self, stamps: Stamps) -> tuple[pa.Array, pa.Array]:
+        """Uuid and sequence number of the events with these stamps, null where there is none."""
+        missing = stamps == NO_STAMP
+        uuids = self.uuids.take(pa.array(positions_of(stamps), mask=missing))
+        return uuids, pa.array(sequences_of(stamps).astype(np.int32), mask=missing)
 
     def end_times(self) -> Stamps:
         """The commit times of the versions' ends, in microseconds; the largest number there is for those that have none."""
@@ -161,6 +177,21 @@ class Facts:
     def slice(self, start: int, stop: int) -> Self:
         """The facts from ``start`` up to ``stop``, without copying."""
         return replace(self, rows=self.rows.slice(start, stop - start))
+
+
+def stamps_of(positions: Stamps, sequences: Stamps) -> Stamps:
+    """Stamps as numbers: the positions of transactions and the sequence numbers in them."""
+    return positions << _SEQUENCE_BITS | sequences
+
+
+def positions_of(stamps: Stamps) -> Stamps:
+    """The positions of the stamps' transactions; of those there are, ``NO_STAMP`` has none."""
+    return stamps >> _SEQUENCE_BITS
+
+
+def sequences_of(stamps: Stamps) -> Stamps:
+    """The stamps' sequence numbers; of those there are, ``NO_STAMP`` has none."""
+    return stamps & ((1 << _SEQUENCE_BITS) - 1)
 
 
 def commit_times(uuids: pa.Array) -> Stamps:
@@ -255,7 +286,7 @@ class SortedFacts:
         start, stop = span(self.keys, keys)
         return replace(self, facts=self.facts.slice(start, stop), keys=self.keys[start:stop])
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> Self:
+    def filter(self, mask: Mask) -> Self:
         """The facts where ``mask`` is true."""
         rows = pa.array(mask)
         return replace(self, facts=self.facts.filter(rows), keys=self.keys.filter(rows))

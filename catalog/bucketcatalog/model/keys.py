@@ -43,6 +43,11 @@ class KeyRange:
     start: bytes = b""
     stop: bytes | None = None
 
+    @classmethod
+    def closed(cls, first: bytes, last: bytes) -> KeyRange:
+        """The keys from ``first`` to ``last``, both included."""
+        return cls(first, last + _NUL)
+
     def overlaps(self, first: bytes, last: bytes) -> bool:
         """Whether a run of keys from ``first`` to ``last`` (both included) can hold a key of the range."""
         return last >= self.start and (self.stop is None or first < self.stop)

@@ -95,7 +95,7 @@ def row_column(facts: Facts, column: Column) -> pa.Array:
     by_stamp = column.default in (Default.CREATED, Default.MODIFIED)
     if index < 0 and not by_stamp and not column.implicit:
         return pa.nulls(len(facts), column.surface_type)
-    stored = pa.nulls(len(facts), column.storage_type) if index < 0 else one_chunk(facts.rows.column(index))
+    stored = facts.stored_column(column)
     if stored.null_count and by_stamp:
         own = facts.numbers("_txn", NO_STAMP)
         if column.default is Default.MODIFIED:

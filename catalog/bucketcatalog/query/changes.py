@@ -19,14 +19,13 @@ from ..log.ancestry import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
-from ..model.arrays import one_chunk
+from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut, Ref
-from ..model.facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, commit_times, concat
+from ..model.facts import NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, concat
 from ..model.keys import KeyRange, encode_keys
 from ..model.render import output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
 from ..state.contents import TableState
-from ..state.fold import Mask
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
 from ..state.shares import grouped, share_count
@@ -47,7 +46,6 @@ _EVENT_COLUMNS = [
     pa.field("_revision", pa.int64(), False),
 ]
 _PORTION = 65_536
-_NUMBER = (1 << SEQUENCE_BITS) - 1
 
 
 def changed_table(snapshot: Snapshot, name: str) -> Table:
@@ -287,8 +285,8 @@ def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:
     match = pc.index_in(new_keys, value_set=old_keys)
     kept = np.asarray(match.is_valid())
     at = np.asarray(pc.fill_null(match, 0)).astype(np.int64)
-    old_version, new_version = _version_names(before), _version_names(after)
-    old_row, new_row = _row_names(before), _row_names(after)
+    old_version, new_version = (version_names(*facts.event_names(facts.stamps())) for facts in (before, after))
+    old_row, new_row = (version_names(*facts.event_names(facts.row_stamps())) for facts in (before, after))
     partner = pa.array(at, mask=~kept)
     same_version = np.asarray(pc.fill_null(pc.equal(new_version, old_version.take(partner)), False))
     same_row = np.asarray(pc.fill_null(pc.equal(new_row, old_row.take(partner)), False))
@@ -304,19 +302,3 @@ def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:
         tables.append(pa.table([kind, *shown.columns, old, new], schema=schema))
     keys = pa.concat_arrays([new_keys.take(changed), old_keys.take(gone)])
     return pa.concat_tables(tables).take(pc.sort_indices(keys))
-
-
-def _version_names(facts: Facts) -> pa.Array:
-    return (
-        version_names(facts.uuids.take(facts.column("_txn")), facts.column("_seq")) if len(facts) else pa.array([], pa.string())
-    )
-
-
-def _row_names(facts: Facts) -> pa.Array:
-    """Names of the events that wrote the rows."""
-    if not len(facts):
-        return pa.array([], pa.string())
-    row = facts.stamps("row")
-    stamps = np.where(row == NO_STAMP, facts.stamps(), row)
-    uuids = facts.uuids.take(pa.array(stamps >> SEQUENCE_BITS))
-    return version_names(uuids, pa.array(stamps & _NUMBER))

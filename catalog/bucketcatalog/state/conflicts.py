@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import one_chunk, to_text
-from ..model.facts import NO_STAMP, SEQUENCE_BITS, End, Expects, Facts, Kind, Stamps
+from ..model.arrays import one_chunk
+from ..model.facts import NO_STAMP, End, Expects, Facts, Kind, Stamps, positions_of
 from ..model.keys import encode_keys
+from ..model.render import version_names
 from ..model.tables import TIMESTAMP, Table
 from .fold import fold
 
@@ -30,7 +31,6 @@ CONFLICTS = pa.schema(
     ]
 )
 LATE_UPDATE, EXPECTATION, ABSENT = "late_update", "expectation", "absent"
-_NUMBER = (1 << SEQUENCE_BITS) - 1
 
 
 def conflicts(facts: Facts, table: Table) -> pa.Table:
@@ -95,7 +95,7 @@ def _shown(
     expected: pa.Array,
     found: pa.Array,
 ) -> pa.Table:
-    position = pa.array(event >> SEQUENCE_BITS)
+    position = pa.array(positions_of(event))
     transactions = state.transactions
     columns = [
         pa.repeat(pa.scalar(kind), len(at)),
@@ -113,9 +113,7 @@ def _shown(
 
 def _names(state: Facts, stamps: Stamps) -> pa.Array:
     """The names of the events with these stamps, null where there is none."""
-    missing = stamps == NO_STAMP
-    uuids = state.uuids.take(pa.array(stamps >> SEQUENCE_BITS, mask=missing))
-    return pc.binary_join_element_wise(to_text(uuids), pa.array(stamps & _NUMBER).cast(pa.string()), ":")
+    return version_names(*state.event_names(stamps))
 
 
 def _name_or_absent(state: Facts, stamps: Stamps) -> pa.Array:
@@ -126,4 +124,4 @@ def _expected(state: Facts, column: str, at: Stamps) -> pa.Array:
     """What the events expected: a version's name, or ``absent``."""
     rows = pa.array(at)
     uuids, sequences = state.column(f"{column}_uuid").take(rows), state.column(f"{column}_seq").take(rows)
-    return pc.fill_null(pc.binary_join_element_wise(to_text(uuids), sequences.cast(pa.string()), ":"), ABSENT)
+    return pc.fill_null(version_names(uuids, sequences), ABSENT)

@@ -144,7 +144,7 @@ class TableState:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
         step = 1 if len(keys) <= _FEW_KEYS else _KEYS_OF_A_SLICE
         parts = [keys[at : at + step] for at in range(0, len(keys), step)]
-        ranges = [KeyRange(part[0].as_py(), part[-1].as_py() + b"\x00") for part in parts]
+        ranges = [KeyRange.closed(part[0].as_py(), part[-1].as_py()) for part in parts]
         return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys)), keys))
 
     def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:

@@ -19,17 +19,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import one_chunk
-from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times
+from ..model.arrays import Mask, one_chunk
+from ..model.facts import (
+    FACT_COLUMNS,
+    NEVER,
+    NO_STAMP,
+    End,
+    Facts,
+    Kind,
+    Stamps,
+    commit_times,
+    positions_of,
+    sequences_of,
+    stamps_of,
+)
 from ..model.keys import encode_keys
 from ..model.tables import Table
 
-Mask = npt.NDArray[np.bool_]
-_NUMBER = (1 << SEQUENCE_BITS) - 1
 _EXPECTED = ("_expects", "_expects_uuid", "_expects_seq")
 _END_EXPECTED = ("_end_expects", "_end_expects_uuid", "_end_expects_seq")
 
@@ -188,8 +197,8 @@ def _choose(mask: Mask, yes: pa.Array, no: pa.Array, at: pa.Array) -> pa.Array:
 def _stamp_columns(infix: str, stamps: Stamps) -> dict[str, pa.Array]:
     missing = stamps == NO_STAMP
     return {
-        f"_{infix}txn": pa.array((stamps >> SEQUENCE_BITS).astype(np.int32), mask=missing),
-        f"_{infix}seq": pa.array((stamps & _NUMBER).astype(np.int32), mask=missing),
+        f"_{infix}txn": pa.array(positions_of(stamps).astype(np.int32), mask=missing),
+        f"_{infix}seq": pa.array(sequences_of(stamps).astype(np.int32), mask=missing),
     }
 
 
@@ -227,7 +236,7 @@ def _names(facts: Facts, named: Mask) -> Stamps:
         if unknown.any():
             strange = uuids.filter(pa.array(unknown))
             codes[unknown] = np.asarray(pc.index_in(strange, value_set=pc.unique(strange))) + len(facts.uuids)
-        about[named] = codes << SEQUENCE_BITS | facts.numbers("_name_seq")[named]
+        about[named] = stamps_of(codes, facts.numbers("_name_seq")[named])
     return about
 
 
@@ -285,12 +294,12 @@ def _effective(facts: Facts, picked: Stamps, named: Mask, row_stamp: Stamps, end
     uuids = facts.column("_name_uuid").take(pa.array(who))
     times = commit_times(uuids)
     known = np.asarray(pc.fill_null(pc.index_in(uuids, value_set=facts.uuids), NO_STAMP)).astype(np.int64)
-    own = np.where(known < 0, NO_STAMP, known << SEQUENCE_BITS | facts.numbers("_name_seq")[who])
+    own = np.where(known < 0, NO_STAMP, stamps_of(known, facts.numbers("_name_seq")[who]))
     commit_time = np.asarray(one_chunk(facts.transactions.column("commit_time")))
     void = {}
     for what, stamps in (("row", row_stamp[named]), ("end", end[named])):
         said = (stamps != NO_STAMP) & (stamps != NEVER)
-        position = np.where(said, stamps >> SEQUENCE_BITS, 0)
+        position = np.where(said, positions_of(stamps), 0)
         same = (position == known) & (stamps > own)
         void[what] = said & ~same & (commit_time[position] <= times)
     row_stamp, end = row_stamp.copy(), end.copy()

@@ -103,9 +103,9 @@ class BlockRun:
     def holding(self, keys: pa.Array) -> BlockRun:
         """The run without the blocks that can hold none of the sorted ``keys``."""
         if len(keys) <= _FEW_KEYS:
-            each = (self.within(KeyRange(key, key + b"\x00")) for key in keys.to_pylist())
+            each = (self.within(KeyRange.closed(key, key)) for key in keys.to_pylist())
             return BlockRun(self.block_class, tuple(dict.fromkeys(place for found in each for place in found)))
-        found = self.within(KeyRange(keys[0].as_py(), keys[-1].as_py() + b"\x00"))
+        found = self.within(KeyRange.closed(keys[0].as_py(), keys[-1].as_py()))
         return BlockRun(self.block_class, tuple(place for place in found if holds_one(place, keys)))
 
     @cached_property

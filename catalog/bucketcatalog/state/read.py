@@ -67,7 +67,7 @@ def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
         try:
             read_block(blocks.store, place, table)
         except UNREADABLE as error:
-            found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
+            found.append(KeyRange.closed(place.header.first_key, place.header.last_key))
             _lose(blocks, held_in_block(place, table), place.name, error)
     return found
 
@@ -248,7 +248,7 @@ def _newest_puts(over: SortedFacts, puts: npt.NDArray[np.int64], keys: pa.Array)
 
 
 def _span(keys: pa.Array, place: BlockPlace) -> tuple[int, int]:
-    return span(keys, KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
+    return span(keys, KeyRange.closed(place.header.first_key, place.header.last_key))
 
 
 def empty_rows(table: Table) -> pa.Table:

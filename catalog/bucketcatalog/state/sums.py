@@ -218,8 +218,7 @@ def _counted(live: Facts, table: Table, total: Sum, sign: int) -> pa.Table:
 
 def _stored(live: Facts, column: Column) -> Any:
     """A column of the rows, null where they have none, and its zero where that is what this means."""
-    known = column.field_name in live.rows.column_names
-    values = one_chunk(live.rows[column.field_name]) if known else pa.nulls(len(live), column.storage_type)
+    values = live.stored_column(column)
     return pc.fill_null(values, column.zero) if column.implicit else values
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...log.view import View
+from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.render import output_schema, render
 from ...model.tables import Column, Table
@@ -20,7 +21,7 @@ from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
 from ...write.references import ids, references
-from .judge import Mask, Pins, judge, masked
+from .judge import Pins, judge, masked
 from .parents import Distinct, ParentIds, parent_ids, says_external, states
 
 VERSION = "_version"

@@ -25,7 +25,7 @@ from ...errors import InvalidOption
 from ...format.records import Boundary
 from ...log.entries import boundaries_of
 from ...log.view import View
-from ...model.arrays import one_chunk
+from ...model.arrays import Mask, one_chunk
 from ...model.tables import Table
 from ...query.snapshot import Snapshot
 from ...state.contents import Contents
@@ -46,7 +46,6 @@ from .candidates import (
     waiting_in,
 )
 from .data import NOBODY, Deleter, Deleters, Pretending
-from .judge import Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import BucketCatalogError, InvalidOption, StoreNotFound
+from ...model.arrays import Mask
 from ...model.paths import data_prefix, is_data_of_a_catalog, is_of_a_log, writer_of
 from ...model.tables import Table
 from ...parallel import in_order
 from ...store import Store, open_store
-from .judge import Mask
 
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"
 _EXAMPLE = "s3://data/{owner}/{bucket_id}/{id}"

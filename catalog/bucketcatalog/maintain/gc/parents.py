@@ -14,14 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.tables import Column, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
 from ...state.read import read_pieces
-from ...write.references import ids, stored_column
-from .judge import FACT_NAMES, Mask, masked
+from ...write.references import ids
+from .judge import FACT_NAMES, masked
 
 _NO_IDS = pa.nulls(0, pa.binary())
 _AT_ONCE = 1 << 16
@@ -47,7 +48,7 @@ def says_external(facts: Facts, table: Table) -> Mask:
     """Which rows say themselves that the data of their children is somebody else's."""
     found = np.zeros(len(facts), dtype=bool)
     for column in table.external_columns:
-        found |= np.asarray(pc.fill_null(stored_column(facts, column), False))
+        found |= np.asarray(pc.fill_null(facts.stored_column(column), False))
     return found
 
 

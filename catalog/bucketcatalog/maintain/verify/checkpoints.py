@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +23,7 @@ from ...format.segments import BlockPlace
 from ...log.files import LogFiles
 from ...log.segments import read_block, read_index_and_filters
 from ...model import paths
-from ...model.arrays import one_chunk
+from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Ref
 from ...model.facts import Facts, Kind
 from ...model.keys import encode_keys, shown_key
@@ -97,24 +96,24 @@ def _problems_of_block(facts: Facts, place: BlockPlace, table: Table, *, stamped
         yield f"of class {said.block_class.name.lower()} has {int(strange.sum())} rows that are not"
 
 
-def _out_of_order(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
+def _out_of_order(facts: Facts, block_class: BlockClass) -> Mask:
     """For each row but the first whether it should not come after the one before it, were they of one key."""
     if block_class is BlockClass.EVENTS:
         return np.zeros(len(facts) - 1, dtype=bool)  # numbers of events without a stamp of their own stand elsewhere
     named = facts.numbers("_kind") == Kind.NAMED
     stamps = facts.stamps()
-    wrong: npt.NDArray[np.bool_] = (named[:-1] & ~named[1:]) | (~named[:-1] & ~named[1:] & (stamps[:-1] >= stamps[1:]))
+    wrong: Mask = (named[:-1] & ~named[1:]) | (~named[:-1] & ~named[1:] & (stamps[:-1] >= stamps[1:]))
     return wrong
 
 
-def _strange(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
+def _strange(facts: Facts, block_class: BlockClass) -> Mask:
     """Which rows do not belong to the class."""
     if block_class is BlockClass.EVENTS:
         return np.zeros(len(facts), dtype=bool)
     is_version = facts.numbers("_kind") == Kind.VERSION
     ended = facts.numbers("_end_kind") > 0
     purged = ended & (facts.numbers("_purged") > 0)
-    belongs: npt.NDArray[np.bool_] = {
+    belongs: Mask = {
         BlockClass.LIVE: is_version & ~ended,
         BlockClass.ENDED: is_version & ended & ~purged,
         BlockClass.SUPERSEDED: is_version & ended & ~purged,
