@@ -141,8 +141,6 @@ class Snapshot(Contents):
         group, which counts as one row against ``limit``. ``next_marker`` is None on the last page.
         """
         definition = self.table(table)
-        if delimiter is not None and not delimiter:
-            raise InvalidOption("The delimiter is empty.", next_step="Give one of at least one character, such as '/', or none.")
         *leading, last = definition.key
         if sorted(key) != sorted(leading):
             raise InvalidOption(
