@@ -28,8 +28,7 @@ from .difference import Difference
 from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
 from .scope import Scope
-from .source import AnyPath, EntryError, Source, is_of_a_store
-from .sources.s3 import S3Source
+from .source import AnyPath, EntryError, Source, StoreSource, is_of_a_store
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000
@@ -153,7 +152,7 @@ def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str |
     """The bucket that the source is harvested to; see ``find_bucket``."""
     told = _told(source)
     target = find_bucket(snapshot, source, bucket, owner, told)
-    if target.versioning and not told and isinstance(source, S3Source):
+    if target.versioning and not told and is_of_a_store(source) and source.version_rights:
         raise _not_told(source, target.versioning)
     return target
 
@@ -182,13 +181,12 @@ def _told(source: Source) -> dict[str, Any]:
     return {} if versioning is None else {"versioning": versioning or None}
 
 
-def _not_told(source: Source, versioning: str) -> AccessDenied:
+def _not_told(source: StoreSource, versioning: str) -> AccessDenied:
     """The versioning of a bucket that has versions is not known: listed without them, every object would look overwritten, twice."""
     return AccessDenied(
         f"The catalog has {source.url} as a bucket with versions ({versioning}), and its versioning cannot be asked for now: without "
         "it all its objects would be overwritten.",
-        next_step="Give credentials with the right s3:GetBucketVersioning, and s3:ListBucketVersions, with --source-option or "
-        "source_options.",
+        next_step=f"Give credentials with {source.version_rights}, with --source-option or source_options.",
     )
 
 

@@ -118,6 +118,11 @@ class StoreSource(Source, Protocol):
         """``Enabled`` or ``Suspended``; empty where versions never were kept; None where that is not known. Asks the source once."""
         ...
 
+    @property
+    def version_rights(self) -> str:
+        """What it takes to be told ``versioning`` and versions; empty where nobody is told, for there is nothing to ask."""
+        ...
+
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """The entries with the columns that have to be asked for one by one; ``known`` is as for ``compare.Look``."""
         ...

@@ -72,6 +72,11 @@ class RemoteSource:
         """None: fsspec has no call that tells."""
         return None
 
+    @property
+    def version_rights(self) -> str:
+        """Empty: there is nothing to ask."""
+        return ""
+
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """The entries: there is nothing else to ask for."""
         return entries

@@ -93,6 +93,11 @@ class S3Source:
             self._asked = True
         return self._versioning
 
+    @property
+    def version_rights(self) -> str:
+        """As policies call them."""
+        return "the right s3:GetBucketVersioning, and s3:ListBucketVersions"
+
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """See ``StoreSource``. HeadObject and GetObjectTagging, where they are asked for."""
         with self._explained():
