@@ -91,7 +91,7 @@ class LogFiles:
 
     def _at(self, writer: str, revision: int) -> Iterator[LogFile]:
         prefix = paths.transactions_prefix(writer, self.database)
-        below = self.store.list(paths.revision_start(writer, self.database, revision) + "/")
+        below = self.store.list(paths.revision_prefix(writer, self.database, revision))
         return (file for info in below if (file := paths.parse_log_file(prefix, info.name)) is not None)
 
     def checkpoints(self, writer: str) -> Iterator[Head]:

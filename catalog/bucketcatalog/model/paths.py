@@ -115,14 +115,19 @@ def revision_start(writer: str, database: str, revision: int) -> str:
     return f"{transactions_prefix(writer, database)}{revision:020}"
 
 
+def revision_prefix(writer: str, database: str, revision: int) -> str:
+    """All that lies at a revision of the writer's timeline."""
+    return f"{revision_start(writer, database, revision)}/"
+
+
 def transaction(writer: str, database: str, head: Head) -> str:
     """The name of a transaction."""
-    return f"{revision_start(writer, database, head.revision)}/{uuid_text(head.uuid)}.txn"
+    return f"{revision_prefix(writer, database, head.revision)}{uuid_text(head.uuid)}.txn"
 
 
 def checkpoint(writer: str, database: str, head: Head) -> str:
     """The name of a checkpoint."""
-    return f"{revision_start(writer, database, head.revision)}/{uuid_text(head.uuid)}.ckpt"
+    return f"{revision_prefix(writer, database, head.revision)}{uuid_text(head.uuid)}.ckpt"
 
 
 def newest_marker(writer: str, database: str, head: Head) -> str:

@@ -158,6 +158,11 @@ def test_after_prefix_is_the_least_bytes_behind_all_that_begin_so(prefix: bytes)
     assert all((behind is None or blob < behind) == (blob.startswith(prefix) or blob < prefix) for blob in BLOBS)
 
 
+def test_a_closed_range_ends_with_its_last_key() -> None:
+    for first, last in itertools.product(BLOBS, BLOBS):
+        assert {blob for blob in BLOBS if holds(KeyRange.closed(first, last), blob)} == {b for b in BLOBS if first <= b <= last}
+
+
 def test_ranges_overlap_and_intersect_as_sets_do() -> None:
     points = [bytes([n]) for n in range(6)]
     ranges = [KeyRange(a, b) for a in points for b in (*points, None) if b is None or a < b]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bucketcatalog import Catalog, InvalidName
-from bucketcatalog.model.names import database_name, is_data_writer, is_name, tag_name, writer_id
+from bucketcatalog.model.names import database_name, is_data_writer, is_name, role_of, tag_name, writer_id
 from bucketcatalog.store.memory import MemoryStore
 
 GOOD = ["a", "Z9", "0", "_", "-", "a.b", "a..b", "a.", "node-1", "etl_2024.05", "x" * 128]
@@ -106,3 +106,8 @@ def test_compactors_and_maintainers_are_no_data_writers() -> None:
         True,
         True,
     ]
+
+
+def test_a_writers_name_tells_its_role() -> None:
+    names = ("w", "compactor-1", "maintainer-x", "compactor", "maintainerx", "my-compactor-1")
+    assert [role_of(name) for name in names] == ["writer", "compactor", "maintainer", "writer", "writer", "writer"]

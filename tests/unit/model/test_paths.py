@@ -89,7 +89,9 @@ def test_revision_start_sorts_between_the_revisions(revision: int) -> None:
     start = paths.revision_start("w", "db", revision)
 
     last_before = paths.transaction("w", "db", Head(revision - 1, uuid.UUID(int=2**128 - 1).bytes))
-    assert last_before < start < paths.transaction("w", "db", Head(revision, bytes(16)))
+    first = paths.transaction("w", "db", Head(revision, bytes(16)))
+    assert last_before < start < first
+    assert first.startswith(paths.revision_prefix("w", "db", revision)) and not last_before.startswith(start)
 
 
 GOOD = paths.transaction("w", "db", Head(7, ONE))
