@@ -18,7 +18,7 @@ from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.entries import result_of
 from ...log.files import LogFiles
-from ...model.cuts import Cut, Head, Ref
+from ...model.cuts import Cut, Head, OnTimelineOf, Ref
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
 from ...parallel import in_order
@@ -27,11 +27,12 @@ from .findings import Finding, unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(OnTimelineOf):
     """What is kept of a transaction: its links, its time, and what it defines."""
 
     writer: str
-    head: Head
+    revision: int
+    uuid: bytes
     lateness_bound: int
     parents: tuple[Link, ...]
     reads: Cut
@@ -44,18 +45,14 @@ class Outline:
     tags: tuple[TagEntry, ...]
     result: ApplicationResult | None
 
-    @property
-    def ref(self) -> Ref:
-        """Whose transaction it is, and where it stands."""
-        return Ref(self.writer, self.head)
-
 
 def outline_of(t: Transaction) -> Outline:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
     return Outline(
         writer=t.writer,
-        head=t.head,
+        revision=t.revision,
+        uuid=t.uuid,
         lateness_bound=t.lateness_bound,
         parents=t.parents,
         reads=t.reads,
