@@ -84,14 +84,15 @@ def version_view(
     writers: Sequence[str] | None = None,
     *,
     closed_reads: bool = True,
+    observed: int | None = None,
 ) -> View:
     """The view of this cut, completed until it is closed; ``InvalidVersion`` where it names what is not there.
 
     ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
-    those that were just listed. Without ``closed_reads`` the view is of exactly this cut, which may be closed under parents only, as of one
-    writer's checkpoint.
+    those that were listed after ``observed``. Without ``closed_reads`` the view is of exactly this cut, which may be closed under parents
+    only, as of one writer's checkpoint.
     """
-    observed = files.store.now_us()
+    observed = files.store.now_us() if observed is None else observed
     listed = files.writers() if writers is None else writers
     whole = cut
     while True:

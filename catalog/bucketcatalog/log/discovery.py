@@ -92,12 +92,12 @@ def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizo
     return _view(files, None, _Scope(ahead_of, founded=True), horizon=horizon)
 
 
-def view_at(files: LogFiles, time: int, *, horizon: Horizon | None, writers: Sequence[str]) -> View:
-    """The view of every transaction whose commit time is at most ``time``, of the ``writers``, who were just listed.
+def view_at(files: LogFiles, time: int, observed: int, *, horizon: Horizon | None, writers: Sequence[str]) -> View:
+    """The view of every transaction whose commit time is at most ``time``, of the ``writers``, who were listed after ``observed``.
 
     The horizon is given: it is told by later transactions.
     """
-    return _view(files, writers, _Scope(time), horizon=horizon)
+    return _view(files, writers, _Scope(time), horizon=horizon, observed=observed)
 
 
 def whole_view(
@@ -146,9 +146,10 @@ def _view(
     *,
     using: Sequence[Checkpoint] = (),
     horizon: Horizon | None,
+    observed: int | None = None,
 ) -> View:
     """The view of a scope, of all writers where none are given. Checkpoints that do not know what is voided are done without."""
-    observed = files.store.now_us()
+    observed = files.store.now_us() if observed is None else observed
     writers = files.writers() if writers is None else writers
     avoided: frozenset[bytes] = frozenset()
     while True:

@@ -44,6 +44,7 @@ def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None,
 
 
 def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+    observed = files.store.now_us()  # before the first listing: what is missed by it is younger than the watermark
     writers = files.writers()
     now = look() if any(map(is_maintainer, writers)) else None  # nobody else deletes anything
     horizon = now.horizon if now is not None else None
@@ -52,10 +53,10 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
         _refuse_future(files, time)
         if horizon is not None and time < horizon.time:
             raise horizon.refusal(f"The time {shown_time(time)}")
-        return view_at(files, time, horizon=horizon, writers=writers)
+        return view_at(files, time, observed, horizon=horizon, writers=writers)
     cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
     try:
-        return version_view(files, cut, horizon, writers)
+        return version_view(files, cut, horizon, writers, observed=observed)
     except (HistoryPruned, CorruptionError) as error:
         tags = [] if now is None else [tag for tag in _given(now) if tag.cut == cut]
         if now is None or not tags:

@@ -20,9 +20,10 @@ from bucketcatalog import (
     prefix,
 )
 from bucketcatalog.store.local import LocalStore
+from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, OWNER, START, World, bucket, names, obj, rows, time_at
+from ...kit.world import BUCKET, MINUTE, OWNER, START, World, bucket, names, obj, rows, time_at
 
 
 def put(world: World, writer: Writer, name: str) -> Any:
@@ -110,6 +111,41 @@ class TestTimes:
     def test_the_watermark_lies_a_lateness_bound_behind_the_stores_time(self, world: World, writer: Writer) -> None:
         put(world, writer, "a")
         assert world.snapshot().watermark == time_at(world.clock.now - 6 * 60 * 1_000_000)
+
+    @pytest.mark.parametrize("asked", ["timestamp", "version"])
+    def test_what_a_look_has_missed_is_not_behind_its_watermark(self, world: World, writer: Writer, asked: str) -> None:
+        put(world, writer, "a")
+        put(world, world.writer("maintainer-m"), "m")  # so that it is asked first what was pruned
+        late = world.commit(world.writer("new"), ("put", "objects", obj("late")))
+        held = {info.name: world.store.get(info.name) for info in world.store.list("new/")}
+        for name in held:
+            world.store.delete(name)
+        world.clock.tick(5 * MINUTE)
+        given = "maintainer-m@0" if asked == "version" else time_at(world.clock.now)
+        slow = Catalog(_Arriving(world, held)).snapshot(**{asked: given})
+
+        assert "late" not in names(slow)
+        assert slow.watermark <= time_at(late.commit_time)
+
+
+class _Arriving(Wrapped):
+    """A store in which objects appear, and minutes pass, right after it was listed who writes there.
+
+    The first two listings say which database there is, and who has committed to it.
+    """
+
+    def __init__(self, world: World, objects: dict[str, bytes]) -> None:
+        super().__init__(world.store)
+        self._world, self._objects, self._listings = world, objects, 0
+
+    def list_prefixes(self, prefix: str) -> list[str]:
+        found = super().list_prefixes(prefix)
+        self._listings += prefix == ""
+        if prefix == "" and self._listings == 3:
+            for name, data in self._objects.items():
+                self.put(name, data)
+            self._world.clock.tick(2 * MINUTE)
+        return found
 
 
 def test_as_of_now_right_after_a_commit_on_disk_is_not_the_future(tmp_path: Path) -> None:
