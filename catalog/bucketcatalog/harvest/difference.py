@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..model.arrays import one_chunk
 from ..model.facts import Facts
-from ..model.tables import Column, Table
+from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
 from ..state.read import read_slice
@@ -33,7 +32,7 @@ def live_sides(
     needed = {*(column.field_name for column in table.key_columns), table.by_name["id"].field_name, "_kind", "_txn", "_seq"}
     for piece in base.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
         facts = read_slice(base.blocks, base.table, piece, Part.LIVE, None if all_columns else frozenset(needed))
-        mask = scope.mask(_column(facts, table.by_name["name"])) if len(facts) else None
+        mask = scope.mask(facts.stored_column(table.by_name["name"])) if len(facts) else None
         if mask is not None:
             facts = facts.filter(mask)
         if len(facts):
@@ -41,15 +40,12 @@ def live_sides(
 
 
 def _live_side(facts: Facts, table: Table, *, all_columns: bool) -> Side:
-    columns = {c.name: _column(facts, c) for c in (table.columns if all_columns else (*table.key_columns, table.by_name["id"]))}
-    version = {"uuid": facts.uuids.take(facts.column("_txn")), "sequence": facts.column("_seq")}
+    columns = {
+        c.name: facts.stored_column(c) for c in (table.columns if all_columns else (*table.key_columns, table.by_name["id"]))
+    }
+    version = dict(zip(("uuid", "sequence"), facts.own_names(), strict=True))
     rows = pa.record_batch({**columns, **version} if all_columns else version)
     return Side(names_of(table, columns), columns["id"], rows)
-
-
-def _column(facts: Facts, column: Column) -> pa.Array:
-    known = column.field_name in facts.rows.column_names
-    return one_chunk(facts.rows.column(column.field_name)) if known else pa.nulls(len(facts), column.storage_type)
 
 
 Change = tuple[Table, Step]

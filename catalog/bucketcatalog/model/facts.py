@@ -166,6 +166,10 @@ class Facts:
         """The transactions' uuids, by position."""
         return one_chunk(self.transactions.column("uuid"))
 
+    def own_names(self) -> tuple[pa.Array, pa.Array]:
+        """The names of the facts' own events: their transactions' uuids and their sequence numbers there."""
+        return self.uuids.take(self.column("_txn")), self.column("_seq")
+
     def take(self, indices: Any) -> Self:
         """The facts at these positions, in this order."""
         return replace(self, rows=self.rows.take(indices))

@@ -117,12 +117,11 @@ def version_names(uuids: pa.Array, sequences: pa.Array) -> pa.Array:
 
 
 def _requested(facts: Facts, name: str) -> pa.Array:
-    position = facts.column("_txn")
     if name == "_commit_timestamp":
         return _time(facts, facts.numbers("_txn", NO_STAMP))
     if name == "_version":
-        return version_names(facts.uuids.take(position), facts.column("_seq"))
-    return one_chunk(facts.transactions.column(name.removeprefix("_"))).take(position)
+        return version_names(*facts.own_names())
+    return one_chunk(facts.transactions.column(name.removeprefix("_"))).take(facts.column("_txn"))
 
 
 def surface_array(column: Column, values: pa.Array) -> pa.Array:

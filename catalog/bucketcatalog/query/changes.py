@@ -181,7 +181,7 @@ def _shown(facts: Facts, table: Table) -> pa.Table:
     purge = named & (facts.numbers("_purged") > 0)
     change = np.select([kinds == Kind.VERSION, update, purge], ["put", "update", "purge"], "delete")
     position = facts.column("_txn")
-    own = version_names(facts.uuids.take(position), facts.column("_seq"))
+    own = version_names(*facts.own_names())
     about = version_names(facts.column("_name_uuid"), facts.column("_name_seq"))
     version = pc.if_else(pa.array(kinds == Kind.VERSION), own, about)
     columns = [

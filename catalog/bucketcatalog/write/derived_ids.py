@@ -129,9 +129,8 @@ def _by_key(
     order = versions[np.argsort(state.stamps()[versions], kind="stable")]
     chosen = state.take(pa.array(order))
     keys = one_chunk(encode_keys(table, chosen.rows)).to_pylist()
-    ids = one_chunk(chosen.rows.column(column.field_name)).to_pylist()
-    uuids = chosen.uuids.take(chosen.column("_txn")).to_pylist()
-    names = map(VersionName, uuids, chosen.column("_seq").to_pylist())
+    ids = chosen.stored_column(column).to_pylist()
+    names = map(VersionName, *(part.to_pylist() for part in chosen.own_names()))
     live = (chosen.stamps("end") == NO_STAMP).tolist()
     had: dict[bytes, set[bytes]] = {}
     for key, id_ in zip(keys, ids, strict=True):

@@ -53,7 +53,7 @@ def references(facts: Facts, table: Table) -> pa.Array:
     columns = [table.by_name[name] for name in table.data_reference]
     if not columns:
         return pa.nulls(len(facts), pa.binary())
-    stored = {column.field_name: stored_column(facts, column) for column in columns}
+    stored = {column.field_name: facts.stored_column(column) for column in columns}
     valid = one_chunk(pa.chunked_array([pa.repeat(pa.scalar(True), len(facts))]))
     for values in stored.values():
         valid = pc.and_(valid, values.is_valid()) if values.null_count else valid
@@ -67,19 +67,13 @@ def references(facts: Facts, table: Table) -> pa.Array:
 
 def ids(facts: Facts, column: Column) -> pa.Array:
     """The values of an id's column as bytes, null where it is unset: ids of parents and of their children compare as these."""
-    values = stored_column(facts, column)
+    values = facts.stored_column(column)
     if not values.null_count:
         return one_chunk(encode_array(column, values, last=True))
     valid = values.is_valid()
     encoded = one_chunk(encode_array(column, values.filter(valid), last=True))
     position = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     return encoded.take(pc.if_else(valid, position, pa.scalar(None, pa.int64())))
-
-
-def stored_column(facts: Facts, column: Column) -> pa.Array:
-    """A row column as it is stored, null where the facts have it not."""
-    known = column.field_name in facts.rows.column_names
-    return one_chunk(facts.rows.column(column.field_name)) if known else pa.nulls(len(facts), column.storage_type)
 
 
 def rows_as_columns(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -141,7 +135,7 @@ def known_versions(snapshot: Snapshot, table: Table, keys: pa.Array, versions: p
     """
     facts = snapshot.find(table.name, keys, Part.EVERYTHING)
     known = facts.filter(pa.array(facts.numbers("_kind") == Kind.VERSION))
-    names = version_names(known.uuids.take(known.column("_txn")), known.column("_seq"))
+    names = version_names(*known.own_names())
     at = pc.index_in(versions, value_set=names)
     ended = (known.end_times() <= _reach(snapshot)) | (known.numbers("_purged") > 0)
     return known, at, pc.or_(at.is_null(), pc.fill_null(pa.array(ended).take(at), True))

@@ -85,9 +85,7 @@ class StagedEvents:
         distinct = pc.index_in(own.take(pa.array(newest_first)), value_set=pc.unique(own.take(pa.array(newest_first))))
         _, first = np.unique(np.asarray(distinct), return_index=True)
         last = pa.array(newest_first[first])
-        name = table.by_name[table.id].field_name if table.id is not None else ""
-        known = name in facts.rows.column_names
-        ids = one_chunk(facts.rows.column(name)).take(last) if known else pa.nulls(len(last))
+        ids = facts.stored_column(table.by_name[table.id]).take(last) if table.id is not None else pa.nulls(len(last))
         return Left(own.take(last), pa.array(kinds == Kind.VERSION).take(last), ids)
 
     def encoded(self, tables: Mapping[str, Table]) -> Encoded:

@@ -13,9 +13,8 @@ from ..model import arrays
 from ..model.arrays import one_chunk
 from ..model.coerce import storage_array, storage_value
 from ..model.events import EventKind, VersionName
-from ..model.facts import Facts
 from ..model.keys import encode_key, encode_keys
-from ..model.tables import Column, Table
+from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
 from .staging import Left, StagedEvents
@@ -117,9 +116,9 @@ class Targets:
     def _live_by_key(self, keys: pa.Array) -> dict[bytes, tuple[VersionName, Any]]:
         """The live versions of these keys, and the ids of their rows."""
         facts = self._look().find(self._table.name, keys, Part.LIVE)
-        names = zip(facts.uuids.take(facts.column("_txn")).to_pylist(), facts.column("_seq").to_pylist(), strict=True)
+        names = zip(*(names.to_pylist() for names in facts.own_names()), strict=True)
         id_column = self._table.by_name[self._table.id] if self._table.id is not None else None
-        ids = _stored(facts, id_column).to_pylist() if id_column is not None else [None] * len(facts)
+        ids = facts.stored_column(id_column).to_pylist() if id_column is not None else [None] * len(facts)
         found = one_chunk(encode_keys(self._table, facts.rows)).to_pylist()
         return {key: (VersionName(*name), id_) for key, name, id_ in zip(found, names, ids, strict=True)}
 
@@ -185,7 +184,7 @@ class Targets:
         if named is not None:
             column = self._table.by_name[named[0]]
             wanted = storage_array(self._table, column, named[1])
-            fits = pc.and_(fits, _same(_stored(facts, column).take(at), wanted))
+            fits = pc.and_(fits, _same(facts.stored_column(column).take(at), wanted))
         left = self._own.left(self._table, keys)
         if left is not None:
             own = pc.index_in(keys, value_set=left.keys)
@@ -204,11 +203,6 @@ class Targets:
             )
         position = facts.column("_txn").take(at)
         return facts.uuids.take(position), facts.column("_seq").take(at), None if missing < 0 else fits
-
-
-def _stored(facts: Facts, column: Column) -> pa.Array:
-    known = column.field_name in facts.rows.column_names
-    return one_chunk(facts.rows.column(column.field_name)) if known else pa.nulls(len(facts), column.storage_type)
 
 
 def _same(values: pa.Array, wanted: pa.Array) -> pa.Array:
