@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 from ..clock import uuid5
 from ..errors import InvalidName, InvalidOption
 from ..format.definitions import core_tables
-from ..model.coerce import storage_row
+from ..model.events import EventKind
 from ..model.keys import KeyRange, encode_array, prefix_range
 from ..model.render import version_names
 from ..model.tables import UUID_STORAGE, Table
 from ..query.snapshot import Snapshot
 from ..write.derived_ids import Incarnations
+from ..write.intake import checked
 from .source import Source
 
 OBJECTS = core_tables()["objects"]
@@ -85,9 +86,8 @@ def find_bucket(
     live = snapshot.get("buckets", **key)
     wanted = {**key, "external": True, "source": source.url, **(told or {})}
     if live is None:
-        stored = storage_row(BUCKETS, wanted)
-        Incarnations(BUCKETS, lambda: snapshot).fill([stored])
-        id_: bytes = stored[BUCKETS.by_name["id"].field_name]
+        filled = Incarnations(BUCKETS, lambda: snapshot).fill(checked(BUCKETS, EventKind.PUT, wanted))
+        id_: bytes = filled.values(BUCKETS.by_name["id"])[0]
         return Bucket(key["owner"], key["name"], id_, source.url, {**wanted, "id": str(uuid.UUID(bytes=id_))})
     if not live["external"] or not _same_place(live["source"], source.url):
         holds = f"an inventory of {live['source']!r}" if live["external"] else "objects of its own"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidVersion
-from .facts import FACT_COLUMNS, End, Expects, Facts, Kind
+from .facts import FACT_COLUMNS, End, EventNames, Expects, Facts, Kind
 from .paths import uuid_bytes, uuid_text
 from .tables import Table
 
@@ -45,6 +45,12 @@ class VersionName:
         if len(name.uuid) != 16 or not 0 <= name.sequence < 1 << 31 or str(name) != str(text).lower():
             raise InvalidVersion(f"{text!r} names no version of a row.", next_step="Use a value of the column _version.")
         return name
+
+
+def version_list(names: EventNames) -> list[VersionName | None]:
+    """The names one by one, None where one is null."""
+    pairs = zip(names.uuids.to_pylist(), names.sequences.to_pylist(), strict=True)
+    return [None if uuid is None else VersionName(uuid, sequence) for uuid, sequence in pairs]
 
 
 Expectation = VersionName | None

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,21 @@ _POSITIONS = ("_txn", "_row_txn", "_end_txn")
 NO_TRANSACTIONS = pa.Table.from_batches([], TRANSACTIONS)
 
 
+class EventNames(NamedTuple):
+    """Names of events, and so of the versions that PUTs among them begin: their transactions' uuids and their numbers there."""
+
+    uuids: pa.Array
+    sequences: pa.Array
+
+    def take(self, rows: pa.Array) -> EventNames:
+        """The names at these positions, null where a position is."""
+        return EventNames(self.uuids.take(rows), self.sequences.take(rows))
+
+    def filter(self, mask: pa.Array) -> EventNames:
+        """The names where ``mask`` is true."""
+        return EventNames(self.uuids.filter(mask), self.sequences.filter(mask))
+
+
 @dataclass(frozen=True)
 class Facts:
     """Facts about the keys of one table.
@@ -147,11 +162,11 @@ class Facts:
         row = self.stamps("row")
         return np.where(row == NO_STAMP, self.stamps(), row)
 
-    def event_names(self, stamps: Stamps) -> tuple[pa.Array, pa.Array]:
-        """Uuid and sequence number of the events with these stamps, null where there is none."""
+    def event_names(self, stamps: Stamps) -> EventNames:
+        """The names of the events with these stamps, null where a stamp is ``NO_STAMP``."""
         missing = stamps == NO_STAMP
         uuids = self.uuids.take(pa.array(positions_of(stamps), mask=missing))
-        return uuids, pa.array(sequences_of(stamps).astype(np.int32), mask=missing)
+        return EventNames(uuids, pa.array(sequences_of(stamps).astype(np.int32), mask=missing))
 
     def end_times(self) -> Stamps:
         """The commit times of the versions' ends, in microseconds; the largest number there is for those that have none."""
@@ -166,9 +181,9 @@ class Facts:
         """The transactions' uuids, by position."""
         return one_chunk(self.transactions.column("uuid"))
 
-    def own_names(self) -> tuple[pa.Array, pa.Array]:
-        """The names of the facts' own events: their transactions' uuids and their sequence numbers there."""
-        return self.uuids.take(self.column("_txn")), self.column("_seq")
+    def own_names(self) -> EventNames:
+        """The names of the facts' own events."""
+        return EventNames(self.uuids.take(self.column("_txn")), self.column("_seq"))
 
     def take(self, indices: Any) -> Self:
         """The facts at these positions, in this order."""

@@ -6,20 +6,20 @@ that is live keeps its id; a bucket that was deleted and is created again is ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from ..clock import uuid5
 from ..model.arrays import one_chunk
-from ..model.events import VersionName
+from ..model.events import VersionName, version_list
 from ..model.facts import NO_STAMP, Facts, Kind
-from ..model.keys import encode_key, encode_keys
-from ..model.tables import UUID_STORAGE, Column, Default, Table
+from ..model.keys import encode_keys
+from ..model.tables import Column, Default, Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
+from .given import Given
 
 NAMESPACE = uuid5(bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8"), b"urn:bucketcatalog:incarnation:v1")
 """In the namespace for URLs (RFC 9562, 6.6)."""
@@ -39,24 +39,11 @@ class Incarnations:
         self._given: dict[bytes, set[bytes]] = {}
         self._ended: set[VersionName] = set()
 
-    def fill(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Give rows that are put (in storage form), in their order, the ids that they lack."""
+    def fill(self, given: Given) -> Given:
+        """Rows that are put, in their order, with the ids that they lack."""
         if self._column is None:
-            return
-        name = self._column.field_name
-        filled = self._filled([self._key(stored) for stored in rows], [stored.get(name) for stored in rows])
-        for stored, id_ in zip(rows, filled, strict=True):
-            stored[name] = id_
-
-    def fill_columns(self, stored: pa.Table, keys: pa.Array) -> pa.Table:
-        """``fill`` for columns, with their encoded keys."""
-        if self._column is None:
-            return stored
-        name = self._column.field_name
-        known = name in stored.column_names
-        given = one_chunk(stored.column(name)).to_pylist() if known else [None] * len(stored)
-        filled = pa.array(self._filled(keys.to_pylist(), given), UUID_STORAGE)
-        return stored.drop_columns([name] if known else []).append_column(name, filled)
+            return given
+        return given.filled(self._column, self._filled(given.key_list, given.values(self._column)))
 
     def _filled(self, keys: Sequence[bytes], given: Sequence[bytes | None]) -> list[bytes]:
         """The ids of rows that are put in this order; each may be derived from what the one before left of its key."""
@@ -70,31 +57,15 @@ class Incarnations:
             self._given.setdefault(key, set()).add(filled[-1])
         return filled
 
-    def end(self, stored: Mapping[str, Any], version: VersionName | None) -> None:
-        """A row's key, or one version of it, is deleted."""
-        if self._column is not None:
-            self._end(self._key(stored), version)
-
-    def end_columns(self, keys: pa.Array, uuids: pa.Array | None, sequences: pa.Array | None) -> None:
-        """Keys, or the versions of them that are not null, are deleted."""
+    def end(self, given: Given) -> None:
+        """The rows' keys are deleted, or the versions of them that they mean."""
         if self._column is None:
             return
-        names = (
-            [None] * len(keys)
-            if uuids is None or sequences is None
-            else list(zip(uuids.to_pylist(), sequences.to_pylist(), strict=True))
-        )
-        for key, name in zip(keys.to_pylist(), names, strict=True):
-            self._end(key, VersionName(*name) if name is not None and name[0] is not None else None)
-
-    def _end(self, key: bytes, version: VersionName | None) -> None:
-        if version is None:
-            self._own[key] = (self._own.get(key, (None, False))[0], False)
-        else:
-            self._ended.add(version)
-
-    def _key(self, stored: Mapping[str, Any]) -> bytes:
-        return encode_key(self._table, {c.name: stored[c.field_name] for c in self._table.key_columns})
+        for key, name in zip(given.key_list, given.version_list, strict=True):
+            if name is None:
+                self._own[key] = (self._own.get(key, (None, False))[0], False)
+            else:
+                self._ended.add(name)
 
     def _ids(self, keys: pa.Array) -> list[bytes]:
         """The ids of the current or next incarnations under these keys."""
@@ -130,7 +101,7 @@ def _by_key(
     chosen = state.take(pa.array(order))
     keys = one_chunk(encode_keys(table, chosen.rows)).to_pylist()
     ids = chosen.stored_column(column).to_pylist()
-    names = map(VersionName, *(part.to_pylist() for part in chosen.own_names()))
+    names = version_list(chosen.own_names())
     live = (chosen.stamps("end") == NO_STAMP).tolist()
     had: dict[bytes, set[bytes]] = {}
     for key, id_ in zip(keys, ids, strict=True):

@@ -9,9 +9,9 @@ only while that cannot have begun: the version is known, is not purged, and has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from ..errors import DataCollected, InvalidRows
 from ..log.entries import boundaries_of
 from ..model.arrays import one_chunk
-from ..model.coerce import storage_row
-from ..model.events import EventKind
 from ..model.facts import NO_TRANSACTIONS, Facts, Kind
 from ..model.keys import encode_array, encode_keys
 from ..model.render import version_names
@@ -28,8 +26,6 @@ from ..model.tables import Column, DataType, Table
 from ..model.times import shown_time
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
-from .staging import StagedEvents
-from .targets import VERSION_COLUMN, Targets, parse_versions
 
 Space: TypeAlias = tuple[tuple[str, DataType], ...]
 """The columns of a data reference, in order."""
@@ -74,36 +70,6 @@ def ids(facts: Facts, column: Column) -> pa.Array:
     encoded = one_chunk(encode_array(column, values.filter(valid), last=True))
     position = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     return encoded.take(pc.if_else(valid, position, pa.scalar(None, pa.int64())))
-
-
-def rows_as_columns(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows in storage form as columns."""
-    names = {name for row in rows for name in row}
-    wanted = [column for column in table.columns if column.field_name in names]
-    return pa.table({c.field_name: pa.array([row.get(c.field_name) for row in rows], c.storage_type) for c in wanted})
-
-
-def named_versions(table: Table, given: pa.Table | Sequence[Mapping[str, Any]], stored: Any) -> tuple[pa.Array, pa.Array]:
-    """Encoded keys and versions of rows with the table's key and ``_version``, as a user gives them; other columns do not matter.
-
-    ``stored`` brings Arrow columns into storage form.
-    """
-    kept = (*table.key, VERSION_COLUMN)
-    if isinstance(given, pa.Table):
-        rows = given.select([name for name in kept if name in given.column_names])
-        if VERSION_COLUMN not in rows.column_names:
-            raise _nameless(table)
-        keys = stored(rows.drop_columns([VERSION_COLUMN]))
-        return one_chunk(encode_keys(table, keys)), version_names(*parse_versions(one_chunk(rows[VERSION_COLUMN])))
-    found, versions = [], []
-    targets = Targets(table, EventKind.PURGE, _nowhere, StagedEvents())
-    for number, row in enumerate(given):
-        named, rest = targets.split({name: row[name] for name in kept if name in row})
-        found.append((named, storage_row(table, rest, key_only=True, number=number)))
-    for version, _ in targets.versions(found):
-        versions.append(str(version))
-    keys = rows_as_columns(table, [row for _, row in found])
-    return one_chunk(encode_keys(table, keys)) if found else pa.array([], pa.binary()), pa.array(versions, pa.string())
 
 
 def refuse_collected(snapshot: Snapshot, table: Table, keys: pa.Array, versions: pa.Array, rows: pa.Table) -> None:
@@ -153,14 +119,3 @@ def _collected(table: Table, version: str, boundary: int) -> DataCollected:
         f"The data of version {version} of table {table.name!r} cannot be used again{reach}.",
         next_step="Name a version that is live or ended later, or write the data anew under an id of its own.",
     )
-
-
-def _nameless(table: Table) -> InvalidRows:
-    return InvalidRows(
-        f"Versions of table {table.name!r} whose data is shared are named by {VERSION_COLUMN}.",
-        next_step=f"Give {', '.join(table.key)} and {VERSION_COLUMN}.",
-    )
-
-
-def _nowhere() -> Snapshot:
-    raise AssertionError("a version that is named is not looked up")

@@ -8,7 +8,7 @@ transaction of any size is one commit; segments that no transaction refers to, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +23,11 @@ from ..format.transactions import MAX_ACTIONS, action_of
 from ..log.files import LogFiles
 from ..log.segments import SegmentWriter
 from ..model.arrays import one_chunk
-from ..model.events import Event, facts_of_events
-from ..model.facts import NO_TRANSACTIONS, Facts, Kind, concat
+from ..model.events import Event, EventKind, Expectation, facts_of_events
+from ..model.facts import FACT_COLUMNS, NO_TRANSACTIONS, End, EventNames, Expects, Facts, Kind, concat
 from ..model.keys import encode_keys
 from ..model.tables import Table
+from .given import Given, GivenColumns, GivenRows
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,64 @@ class Left:
     live: pa.Array
     ids: pa.Array
 
-    def of(self, key: bytes) -> tuple[bool, Any] | None:
-        """Whether the key is live and the id of its row; None where no event touched it."""
-        at = pc.index(self.keys, key).as_py()
-        return None if at < 0 else (self.live[at].as_py(), self.ids[at].as_py())
+
+@dataclass(frozen=True)
+class Said:
+    """What the events of one call say beside their rows and the versions that they name."""
+
+    kind: EventKind
+    has_expectation: bool
+    expects: Expectation
+    moved: bool
+
+    def events(self, given: GivenRows) -> list[Event]:
+        """The events of these rows one by one."""
+        return [
+            Event(given.table.name, self.kind, row, name, self.has_expectation, self.expects, self.moved and name is not None)
+            for row, name in zip(given.rows, given.versions, strict=True)
+        ]
+
+    def facts(self, given: GivenColumns, first: int) -> pa.Table:
+        """The events of these rows as facts, numbered from ``first`` on."""
+        said = {"_seq": pa.array(np.arange(first, first + len(given), dtype=np.int32))}
+        if self.kind is not EventKind.PUT:
+            said |= self._of_versions(given.versions, said["_seq"])
+        if self.has_expectation:
+            said |= self._of_expectation(len(given))
+        facts = given.columns
+        for name, values in said.items():
+            facts = facts.append_column(name, values)
+        return facts
+
+    def _of_versions(self, names: EventNames | None, numbers: pa.Array) -> dict[str, pa.Array]:
+        if names is None:
+            return {"_kind": _repeated("_kind", int(Kind.DELETE), len(numbers))}
+        named = names.uuids.is_valid()
+        said = {
+            "_kind": pc.if_else(named, pa.scalar(int(Kind.NAMED), pa.uint8()), pa.scalar(int(Kind.DELETE), pa.uint8())),
+            "_name_uuid": names.uuids,
+            "_name_seq": names.sequences,
+        }
+        if self.kind is EventKind.UPDATE:
+            return {**said, "_row_seq": numbers}
+        if self.kind is EventKind.PURGE:
+            return {**said, "_purged": _repeated("_purged", True, len(numbers))}
+        end = _repeated("_end_kind", int(End.MOVED if self.moved else End.NAMED_DELETE), len(numbers))
+        ends = {"_end_seq": numbers, "_end_kind": end}
+        return said | {name: pc.if_else(named, values, pa.scalar(None, values.type)) for name, values in ends.items()}
+
+    def _of_expectation(self, count: int) -> dict[str, pa.Array]:
+        if self.expects is None:
+            return {"_expects": _repeated("_expects", int(Expects.ABSENT), count)}
+        return {
+            "_expects": _repeated("_expects", int(Expects.VERSION), count),
+            "_expects_uuid": _repeated("_expects_uuid", self.expects.uuid, count),
+            "_expects_seq": _repeated("_expects_seq", self.expects.sequence, count),
+        }
+
+
+def _repeated(name: str, value: Any, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, FACT_COLUMNS[name]), count)
 
 
 @dataclass
@@ -60,16 +115,13 @@ class StagedEvents:
     _events: list[tuple[int, Event]] = field(default_factory=list)
     _columns: list[tuple[str, Facts]] = field(default_factory=list)
 
-    def add(self, events: Iterable[Event]) -> None:
-        """Add events one by one."""
-        for event in events:
-            self._events.append((self.count, event))
-            self.count += 1
-
-    def add_columns(self, table: Table, rows: pa.Table) -> None:
-        """Add facts that are numbered from ``count`` on."""
-        self._columns.append((table.name, Facts(NO_TRANSACTIONS, rows)))
-        self.count += len(rows)
+    def add(self, given: Given, said: Said) -> None:
+        """Add an event for each row."""
+        if isinstance(given, GivenRows):
+            self._events += enumerate(said.events(given), self.count)
+        else:
+            self._columns.append((given.table.name, Facts(NO_TRANSACTIONS, said.facts(given, self.count))))
+        self.count += len(given)
 
     def left(self, table: Table, keys: pa.Array) -> Left | None:
         """What the events so far leave of these encoded keys; None where they touch none of them."""

@@ -10,7 +10,8 @@ from ..errors import ClosedWriter
 from ..format.transactions import Application
 from ..model.events import EventKind
 from .commit import Commit, Committed
-from .draft import Draft, Rows
+from .draft import Draft
+from .intake import Rows
 from .parts import Taken
 
 

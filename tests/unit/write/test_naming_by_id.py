@@ -11,7 +11,7 @@ import pytest
 from bucketcatalog import Catalog, InvalidRows
 from bucketcatalog.store.faults import Counting
 
-from ...kit.world import World, bucket, names, obj, rows
+from ...kit.world import World, bucket, names, obj, rows, version
 
 Call = tuple[Any, ...]
 
@@ -79,6 +79,91 @@ class TestWithinOneTransaction:
         keys = [obj(f"{n:02}", id=id_of(str(n if n % 3 else n + 1))) for n in range(20)]
         world.commit(writer, ("delete", "objects", as_rows(form, *keys)))
         assert names(world.snapshot()) == [f"{n:02}" for n in range(0, 20, 3)]
+
+
+@pytest.mark.parametrize("form", ["dicts", "arrow"])
+class TestWhatIsNull:
+    """What is null is not given, so each row of a call names its version in its own way, or names none."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        world = World()
+        world.commit(world.writer(), ("put", "objects", [obj("a", id=ONE), obj("b", id=ONE), obj("c", id=ONE), obj("d")]))
+        return world
+
+    def test_a_delete_is_by_version_by_id_or_blind_row_by_row(self, world: World, form: str) -> None:
+        replaced = version(obj("a"), world.snapshot())
+        world.commit(world.writer("v"), ("put", "objects", obj("a", id=ONE)))
+        keys = [
+            obj("a", id=ONE, _version=replaced),
+            obj("b", id=TWO, _version=None),
+            obj("c", id=ONE, _version=None),
+            obj("d", id=None, _version=None),
+        ]
+        world.commit(world.writer("v"), ("delete", "objects", as_rows(form, *keys)))
+        assert names(world.snapshot()) == ["a", "b"]
+
+    def test_an_update_is_by_version_or_by_id_row_by_row(self, world: World, form: str) -> None:
+        ended = version(obj("a"), world.snapshot())
+        world.commit(world.writer("v"), ("delete", "objects", obj("a")))
+        given = [obj("a", id=ONE, _version=ended, etag="x"), obj("b", id=ONE, _version=None, etag="y")]
+        world.commit(world.writer("v"), ("update", "objects", as_rows(form, *given)))
+        snapshot = world.snapshot()
+        assert rows(snapshot, "objects", ["name", "etag"])[0] == {"name": "b", "etag": "y"}
+        assert rows(snapshot, "deleted_objects", ["name", "etag"]) == [{"name": "a", "etag": "x"}]
+
+    @pytest.mark.parametrize(("method", "wanted"), [("update", "_version, or the live one's id"), ("purge", "_version")])
+    def test_a_row_that_has_to_name_a_version_and_does_not_is_refused(
+        self, world: World, form: str, method: str, wanted: str
+    ) -> None:
+        one = version(obj("a"), world.snapshot())
+        given = as_rows(form, obj("a", id=ONE, _version=one), obj("b", id=None, _version=None))
+        with pytest.raises(InvalidRows, match=r"Row 1 .* does not say which version") as error:
+            world.commit(world.writer("v"), (method, "objects", given))
+        assert error.value.next_step == f"Give its {wanted}."
+
+    def test_what_expects_a_version_names_none(self, world: World, form: str) -> None:
+        writer = world.writer("v")
+        for named in ({"id": ONE}, {"id": TWO}, {"_version": version(obj("b"), world.snapshot())}):
+            given = as_rows(form, *({**dict.fromkeys(named), **row} for row in (obj("a"), obj("b", **named))))
+            with pytest.raises(InvalidRows, match="names a version and expects one too"):
+                world.commit(writer, ("delete", "objects", given, {"expect": "absent"}))
+        given = as_rows(form, obj("a", id=None, _version=None), obj("b", id=None, _version=None))
+        world.commit(writer, ("delete", "objects", given, {"expect": "absent"}))
+        assert names(world.snapshot()) == ["c", "d"]
+
+
+@pytest.mark.parametrize("form", ["dicts", "arrow"])
+class TestRefused:
+    def test_an_update_of_what_the_transaction_has_deleted_is_refused(self, form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(writer, ("put", "objects", obj("a", id=ONE)))
+        update = as_rows(form, obj("a", id=ONE, etag="x"))
+        with pytest.raises(InvalidRows, match=r"Row 0 .* names no live version by its id"):
+            world.commit(writer, ("delete", "objects", obj("a")), ("update", "objects", update))
+
+    def test_what_was_refused_ends_no_incarnation(self, form: str) -> None:
+        world = World()
+        writer = world.writer()
+        world.commit(writer, ("put", "buckets", [bucket("a"), bucket("b")]))
+        before = rows(world.snapshot(), "buckets", ["name", "id"])
+        keys = as_rows(form, bucket("a", _version=None), bucket("b", _version=version(bucket("b"), world.snapshot(), "buckets")))
+        world.clock.tick()
+        with writer.transaction() as tx:
+            with pytest.raises(InvalidRows):
+                tx.delete("buckets", keys, expect="absent")
+            tx.put("buckets", [bucket("a"), bucket("b")])
+        assert rows(world.snapshot(), "buckets", ["name", "id"]) == before
+
+
+@pytest.mark.parametrize("name", ["_version", "id"])
+def test_columns_that_name_versions_twice_are_refused(name: str) -> None:
+    world = World()
+    given = pa.Table.from_pylist([obj("a", **{name: ONE})])
+    for method in ("delete", "update", "purge"):
+        with pytest.raises(InvalidRows, match=f"column '{name}' twice"), world.writer("v").transaction() as tx:
+            getattr(tx, method)("objects", given.append_column(name, given[name]))
 
 
 def test_rows_of_one_transaction_are_found_at_one_cut_with_the_requests_of_one_snapshot() -> None:

@@ -52,6 +52,10 @@ def test_a_row_that_does_not_name_the_data_it_says_is_refused(yard: Yard) -> Non
         tx.put("objects", thing("b", data="a"), data_of=obj("a"))
     with pytest.raises(InvalidRows, match="_version"), writer.transaction() as tx:
         tx.put("objects", thing("b", data="a"), data_of=pa.Table.from_pylist([obj("a")]))
+    for form in (list, pa.Table.from_pylist):
+        given = form([of_a, obj("a", _version=None)])
+        with pytest.raises(InvalidRows, match=r"Row 1 .* does not say which version"), writer.transaction() as tx:
+            tx.put("objects", [thing("b", data="a"), thing("c", data="a")], data_of=given)
 
 
 def test_a_version_that_is_not_there_has_no_data_to_share(yard: Yard) -> None:

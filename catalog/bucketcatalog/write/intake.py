@@ -1,0 +1,196 @@
+"""Rows as users give them, a dict, a list of dicts or Arrow data: checked against their table and brought into storage form.
+
+Whatever does not fit is refused here. What the rows mean, where they name no version, is for those that come after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidRows, InvalidVersion
+from ..model import arrays
+from ..model.arrays import one_chunk
+from ..model.coerce import storage_array, storage_row, storage_value
+from ..model.events import EventKind, VersionName
+from ..model.facts import EventNames
+from ..model.keys import encode_keys
+from ..model.minimums import refuse_column
+from ..model.tables import Column, Table
+from .given import Given, GivenColumns, GivenRows
+
+Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+VERSION_COLUMN = "_version"
+_VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
+_KEY_ONLY = (EventKind.DELETE, EventKind.PURGE)
+
+
+def checked(table: Table, kind: EventKind, rows: Rows) -> Given:
+    """The rows of a call that makes events of this kind; ``InvalidRows`` names row and column of what does not fit the table.
+
+    A row means the version that its ``_version`` names, else the live one with its id, if it has one; what is null is not given.
+    """
+    columns = _as_table(rows)
+    return _rows(table, kind, _as_list(table, rows)) if columns is None else _columns(table, kind, columns)
+
+
+def naming_versions(table: Table, rows: Rows) -> Given:
+    """Rows that have the table's key and ``_version``, whatever else they have; ``InvalidRows`` where one does not."""
+    kept = (*table.key, VERSION_COLUMN)
+    columns = _as_table(rows)
+    if columns is not None:
+        known = [at for at, name in enumerate(columns.column_names) if name in kept]
+        given: Given = _columns(table, EventKind.PURGE, columns.select(known))
+    else:
+        each = [_mapping(table, row, number) for number, row in enumerate(_as_list(table, rows))]
+        given = _rows(table, EventKind.PURGE, [{name: row[name] for name in kept if name in row} for row in each])
+    says = given.by_version
+    if not says.all():
+        raise nameless(table, int(np.argmin(says)), by_id=False)
+    return given
+
+
+def nameless(table: Table, number: int, *, by_id: bool) -> InvalidRows:
+    """Of a row that has to mean a version and does not; ``by_id`` it could mean a live one."""
+    return InvalidRows(
+        f"Row {number} for table {table.name!r} does not say which version it means.",
+        next_step=f"Give its {VERSION_COLUMN}" + (f", or the live one's {table.id}." if by_id else "."),
+    )
+
+
+def _as_table(rows: Any) -> pa.Table | None:
+    """Arrow data as a table; None for anything else."""
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows if isinstance(rows, pa.Table) else None
+
+
+def _as_list(table: Table, rows: Any) -> list[Any]:
+    if isinstance(rows, Mapping):
+        return [rows]
+    if not isinstance(rows, Iterable):
+        raise InvalidRows(
+            f"{rows!r} is no row for table {table.name!r}.", next_step="Give a dict, a list of dicts, or Arrow data."
+        )
+    return list(rows)
+
+
+def _mapping(table: Table, row: Any, number: int) -> Mapping[str, Any]:
+    if not isinstance(row, Mapping):
+        raise InvalidRows(f"Row {number} for table {table.name!r} is no mapping.", next_step="Give dicts, or Arrow data.")
+    return row
+
+
+def _id_apart(table: Table, kind: EventKind) -> Column | None:
+    """The column of the id, where rows that are keys have it beside the key."""
+    return table.by_name[table.id] if kind in _KEY_ONLY and table.id is not None and table.id not in table.key else None
+
+
+def _id_within(table: Table, kind: EventKind) -> Column | None:
+    """The column of the id, where it is one of the row's own and says which version is meant."""
+    is_within = kind is EventKind.UPDATE or (kind is EventKind.DELETE and table.id in table.key)
+    return table.by_name[table.id] if is_within and table.id is not None else None
+
+
+def _rows(table: Table, kind: EventKind, rows: Sequence[Any]) -> GivenRows:
+    apart, within = _id_apart(table, kind), _id_within(table, kind)
+    stored: list[dict[str, Any]] = []
+    named: list[VersionName | None] = []
+    ids: list[Any] = []
+    for number, row in enumerate(rows):
+        rest = _mapping(table, row, number)
+        version = id_ = None
+        if kind is not EventKind.PUT:
+            rest = dict(rest)
+            version = rest.pop(VERSION_COLUMN, None)
+            id_ = rest.pop(apart.name, None) if apart is not None else None
+        stored.append(storage_row(table, rest, key_only=kind in _KEY_ONLY, number=number))
+        named.append(None if version is None else VersionName.parse(version))
+        if version is not None or kind is EventKind.PURGE:
+            ids.append(None)
+        elif within is not None:
+            ids.append(stored[-1].get(within.field_name))
+        else:
+            ids.append(None if apart is None or id_ is None else _stored_id(table, apart, id_, number))
+    return GivenRows(table, stored, named, ids)
+
+
+def _stored_id(table: Table, column: Column, value: Any, number: int) -> Any:
+    try:
+        return storage_value(column, value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidRows(
+            f"Row {number} for table {table.name!r}, column {column.name!r}: {error}.",
+            next_step=f"Give it a {column.type.value}.",
+        ) from None
+
+
+def _columns(table: Table, kind: EventKind, rows: pa.Table) -> GivenColumns:
+    for name in rows.column_names:
+        if rows.column_names.count(name) > 1:
+            raise InvalidRows(f"Rows for table {table.name!r} have the column {name!r} twice.", next_step="Give it once.")
+    apart, within = _id_apart(table, kind), _id_within(table, kind)
+    named = rows.column(VERSION_COLUMN) if kind is not EventKind.PUT and VERSION_COLUMN in rows.column_names else None
+    beside = set() if named is None else {VERSION_COLUMN}
+    if apart is not None and apart.name in rows.column_names:
+        beside.add(apart.name)
+    stored = _stored_columns(table, rows.drop_columns(list(beside)), key_only=kind in _KEY_ONLY)
+    keys = one_chunk(encode_keys(table, stored))
+    versions = None if named is None else _or_none(parse_versions(one_chunk(named)))
+    ids = None
+    if kind is not EventKind.PURGE and (versions is None or versions.uuids.null_count):
+        if within is not None and within.field_name in stored.column_names:
+            ids = _unless_named(one_chunk(stored.column(within.field_name)), versions)
+        elif apart is not None and apart.name in beside:
+            ids = storage_array(table, apart, _unless_named(one_chunk(rows.column(apart.name)), versions))
+    return GivenColumns(table, stored, keys, versions, None if ids is None or ids.null_count == len(ids) else ids)
+
+
+def _or_none(versions: EventNames) -> EventNames | None:
+    return None if versions.uuids.null_count == len(versions.uuids) else versions
+
+
+def _unless_named(values: pa.Array, versions: EventNames | None) -> pa.Array:
+    """The values of the rows that name no version, null of the others."""
+    if versions is None:
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=np.asarray(versions.uuids.is_valid())))
+
+
+def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table:
+    allowed = table.key if key_only else tuple(table.by_name)
+    for name in rows.column_names:
+        if name not in allowed:
+            raise InvalidRows(
+                f"Rows for table {table.name!r} have the column {name!r}, which it does not take.",
+                next_step=f"Its {'key columns' if key_only else 'columns'} are {', '.join(allowed)}.",
+            )
+    for name in table.key:
+        if name not in rows.column_names:
+            raise InvalidRows(
+                f"Rows for table {table.name!r} lack the key column {name!r}.", next_step=f"Give {', '.join(table.key)}."
+            )
+    stored = {}
+    for name in rows.column_names:
+        column = table.by_name[name]
+        stored[column.field_name] = storage_array(table, column, one_chunk(rows.column(name)))
+        if not key_only:
+            refuse_column(table, column, stored[column.field_name])
+    return pa.table(stored)
+
+
+def parse_versions(values: pa.Array) -> EventNames:
+    """The versions that ``_version`` values name, null of nulls; ``InvalidVersion`` names the first that is none."""
+    try:
+        values = values.cast(pa.string()) if pa.types.is_null(values.type) else values
+        text = pc.utf8_slice_codeunits(values, 0, 36)
+        number = pc.utf8_slice_codeunits(values, 37)
+        if not pc.all(pc.match_substring_regex(values, _VERSION), min_count=0).as_py():
+            raise ValueError("a version is a uuid, a colon and a number")
+        return EventNames(arrays.from_text(text), number.cast(pa.int32()))
+    except (ValueError, pa.ArrowException) as error:
+        raise InvalidVersion(
+            f"The column {VERSION_COLUMN} holds what names no version: {error}.", next_step="Give values of that column."
+        ) from None
