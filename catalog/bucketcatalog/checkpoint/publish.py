@@ -19,6 +19,7 @@ from ..log.coverage import may_be_deleted
 from ..log.discovery import horizon_of
 from ..log.files import LogFiles
 from ..model import paths
+from ..model.times import shown_age
 from ..store.retry import for_seconds, put_retrying
 from .merge import Merged
 from .plan import Prepared
@@ -77,8 +78,8 @@ def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
     took = files.time_for(prepared.draft.writer) - prepared.began
     if took > limits.PUBLISH_WITHIN:
         raise CheckpointTooLate(
-            f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
-            next_step=f"Merge it on more cores, in less than {limits.PUBLISH_WITHIN / 3.6e9:g} h.",
+            f"{name} was not published: its merge took {shown_age(took)}, and what it wrote may have been pruned meanwhile.",
+            next_step=f"Merge it on more cores, in less than {shown_age(limits.PUBLISH_WITHIN)}.",
         )
 
 

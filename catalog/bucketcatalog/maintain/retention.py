@@ -25,6 +25,7 @@ from ..model import paths
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
+from ..model.times import shown_age
 from ..store.base import ObjectInfo
 
 
@@ -45,13 +46,13 @@ class Retention:
             raise InvalidOption("At least one checkpoint is kept, and ages are not negative.", next_step="Give --keep 1 or more.")
         if not force and self.older_than < lateness_bound:
             raise InvalidOption(
-                f"What is {self.older_than / 1e6:,.0f} s old may still be joined by transactions that are under way.",
-                next_step=f"Give an age of {lateness_bound / 1e6:,.0f} s or more, or --force where no writer runs.",
+                f"What is {shown_age(self.older_than)} old may still be joined by transactions that are under way.",
+                next_step=f"Give an age of {shown_age(lateness_bound)} or more, or --force where no writer runs.",
             )
         if not force and self.grace < limits.SAFE_PRUNE_GRACE:
             raise InvalidOption(
-                f"Readers, and merges under way, may need what they began to read {self.grace / 1e6:,.0f} s ago.",
-                next_step=f"Give a grace period of {limits.SAFE_PRUNE_GRACE / 6e7:.0f}m or more, or --force where nobody reads or merges.",
+                f"Readers, and merges under way, may need what they began to read {shown_age(self.grace)} ago.",
+                next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, or --force where nobody reads or merges.",
             )
 
 

@@ -55,6 +55,19 @@ def age_micros(value: Age) -> int:
     return parse_age(value if isinstance(value, str) else repr(value))
 
 
+def shown_age(age: int) -> str:
+    """Microseconds as every message shows them: ``90s``, ``366m``, ``24h``, ``30d``; what is not whole to a tenth, such as ``6.3h``.
+
+    The unit is the largest of which there are two, or a smaller one that gives it whole: then ``parse_age`` takes what users read.
+    """
+    units = [unit for unit in "dhm" if age >= 2 * _UNITS[unit] * 1_000_000] + ["s"]
+    for unit in units:
+        whole, rest = divmod(age, _UNITS[unit] * 1_000_000)
+        if rest == 0 and whole < 1_000_000:
+            return f"{whole}{unit}"
+    return f"{age / _UNITS[units[0]] / 1_000_000:,.1f}{units[0]}"
+
+
 def shown_time(time: int) -> str:
     """A time in microseconds as ISO 8601, or as ``@`` and the number where that has no such form."""
     if not 0 <= time <= LAST_TIME:

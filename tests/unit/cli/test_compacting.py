@@ -63,7 +63,7 @@ def test_a_line_for_people_says_what_was_written(copied: Path) -> None:
         assert process.stdout is not None
         text = process.stdout.readline()
         assert "2 transactions of " in text and " written, 0 B used again, in " in text and ".ckpt" in text
-        assert "0 transactions of 0 B waiting for 0 s; nothing due" in process.stdout.readline()
+        assert "0 transactions of 0 B waiting for 0s; nothing due" in process.stdout.readline()
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from ...log.entries import boundaries_of
 from ...log.view import View
 from ...model.arrays import one_chunk
 from ...model.tables import Table
+from ...model.times import shown_age
 from ...query.snapshot import Snapshot
 from ...state.contents import Contents
 from ...write.references import by_space, space_of
@@ -84,9 +85,10 @@ def next_boundary(view: View, grace: int) -> int:
 def check_grace(grace: int, *, force: bool) -> None:
     """``InvalidOption`` for a grace period that readers and writers may need, unless forced."""
     if grace < limits.SAFE_COLLECTION_GRACE and not force:
+        safe = shown_age(limits.SAFE_COLLECTION_GRACE)
         raise InvalidOption(
-            f"What ended {grace / 1e6:,.0f} s ago may be in use: readers and writers count on {limits.SAFE_COLLECTION_GRACE / 3.6e9:g} h.",
-            next_step=f"Give an age of {limits.SAFE_COLLECTION_GRACE / 3.6e9:g} hours or more, or force it where nobody reads or writes.",
+            f"What ended {shown_age(grace)} ago may be in use: readers and writers count on {safe}.",
+            next_step=f"Give an age of {safe} or more, or force it where nobody reads or writes.",
         )
 
 

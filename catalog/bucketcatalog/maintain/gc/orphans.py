@@ -27,6 +27,7 @@ from ...model.facts import Facts, Kind
 from ...model.paths import data_prefix, is_of_a_catalog
 from ...model.render import output_schema, render
 from ...model.tables import DataType, Table
+from ...model.times import shown_age
 from ...parallel import in_order
 from ...query.snapshot import Snapshot
 from ...state.plan import Part
@@ -46,8 +47,8 @@ def abandoned(store: Store, older_than: int, *, below: str | None = None, force:
     """
     if older_than < limits.UNFINISHED_PUT_AGE and not force:
         raise InvalidOption(
-            f"Puts that began {older_than / 1e6:,.0f} s ago may be under way.",
-            next_step="Give an age of an hour or more, or --force where no writer runs.",
+            f"Puts that began {shown_age(older_than)} ago may be under way.",
+            next_step=f"Give an age of {shown_age(limits.UNFINISHED_PUT_AGE)} or more, or --force where no writer runs.",
         )
     before = store.now_us(below) - older_than
     return (put for put in store.unfinished_puts() if put.begun_us < before and is_of_a_catalog(put.name))
