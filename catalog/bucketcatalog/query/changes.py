@@ -274,7 +274,7 @@ def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
 
 def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
     events = {event.place for piece in plan for event in piece.events}
-    return {(p.name, p.offset) for piece in plan for p in (*piece.live, *piece.rest, *piece.over, *events)}
+    return {(p.name, p.offset) for piece in plan for p in (*piece.live, *piece.rest, *piece.upper, *events)}
 
 
 def _live(base: TableState, plan: Sequence[Slice]) -> Facts:

@@ -118,7 +118,7 @@ class Scan:
         return self.task.schema
 
     def plan(self) -> list[Slice]:
-        """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that something lies over."""
+        """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that the overlay names."""
         slices, _ = self._planned()
         return slices
 
@@ -156,7 +156,7 @@ class Scan:
     def explain(self) -> str:
         """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
 
-        It plans, which reads indexes, and reads no row. What lies over a block is known only when it is read: a look-up of a key that was
+        It plans, which reads indexes, and reads no row. The overlay of a block is known only when it is read: a look-up of a key that was
         put again can do with less, and a late put can need more. Where an order is used, planning reads its blocks, and those that lie
         over the lowest level once more than reading does.
         """
@@ -180,7 +180,7 @@ class Scan:
         segments = opened | {place.name for place in every}
         lines.append(f"checkpoints: {self._base.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._base.events) - len(read) - len(events)
-        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.over) if narrowed is not None else 0)
+        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.overlay) if narrowed is not None else 0)
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )

@@ -83,7 +83,7 @@ class TableState:
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
     def folded_rows(self, classes: Collection[BlockClass]) -> int | None:
-        """How many rows of the classes there are, where one fold holds them all; None where something lies over it."""
+        """How many rows of the classes there are, where one fold holds them all; None where there is an overlay."""
         if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
             return None
         return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)

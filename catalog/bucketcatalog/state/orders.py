@@ -1,7 +1,7 @@
 """Secondary orders: the tombstones of a table by when they ended, so that those of a time are found without reading all of them.
 
-A lowest level holds each tombstone once, so beside its rows stand the keys of all tombstones in the order that the table declares. What
-lies over it, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
+A lowest level holds each tombstone once, so beside its rows stand the keys of all tombstones in the order that the table declares. Its
+overlay, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
 somebody had named them, and every condition is checked on the rows. So an answer never depends on an order: it only says which keys
 cannot be in it.
 """
@@ -136,7 +136,7 @@ def entries(run: OrderRun, tombstones: Facts) -> pa.Table:
 class Narrowed:
     """The slices that are left to read of a plan, and what it took to know: ``read`` blocks ``of`` an order's, called ``name``.
 
-    ``over`` are the blocks that lie over the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
+    ``overlay`` are the blocks above the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
     segments whose indexes were read for the plan and for the order. Not ``worth`` it: the keys lie in so many blocks that the slices are
     those of the plan.
     """
@@ -145,7 +145,7 @@ class Narrowed:
     name: str
     read: Collection[BlockPlace]
     of: Collection[BlockPlace]
-    over: Collection[BlockPlace]
+    overlay: Collection[BlockPlace]
     keys: int
     opened: frozenset[str]
     worth: bool
@@ -154,12 +154,12 @@ class Narrowed:
 def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
     """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
-    What is read to know it are the blocks of the order that can hold such tombstones, and those that lie over the lowest level.
+    What is read to know it are the blocks of the order that can hold such tombstones, and those above the lowest level.
     """
     orders = order_runs(base.table)
     if END_TIME.name not in stored or not orders:
         return None
-    new = _rows(_over(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
+    new = _rows(_overlay(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
     limit = min(HELD, _read_of(plan) // SHARE) - new
     found = [each for order in orders if (each := _question(base, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
@@ -213,15 +213,15 @@ def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
 
 
 def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
-    """The plan for the keys that the order and what lies over the lowest level give."""
-    over = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
+    """The plan for the keys that the order and the overlay give."""
+    ending = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
     read = partial(_keys_of, base, asked.order.shape, asked.keys)
-    parts = [*in_order(read, list(asked.places)), *(ending for _, ending in over)]
+    parts = [*in_order(read, list(asked.places)), *(keys for _, keys in ending)]
     distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
     keys = distinct.take(pc.sort_indices(distinct))
     slices = [
         _without_others(narrowed, touched)
-        for piece, (touched, _) in zip(plan, over, strict=True)
+        for piece, (touched, _) in zip(plan, ending, strict=True)
         for narrowed in for_keys([piece], keys)
     ]
     return Narrowed(
@@ -229,7 +229,7 @@ def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int
         name=asked.order.order.name,
         read=asked.places,
         of=asked.of,
-        over=_over(plan),
+        overlay=_overlay(plan),
         keys=len(keys),
         opened=frozenset(
             place.name for places in (asked.of, *(places_read(p, Part.EVERYTHING) for p in plan)) for place in places
@@ -244,12 +244,12 @@ def _keys_of(base: TableState, shape: Table, within: KeyRange, place: BlockPlace
 
 
 def _without_others(piece: Slice, touched: pa.Array) -> Slice:
-    """A slice of wanted keys without the blocks that say something about others only: what nothing lies over is a tombstone or is none."""
+    """A slice of wanted keys without the blocks that say something about others only: a key that no overlay names is a tombstone or is none."""
     mine = touched.filter(pc.is_in(touched, value_set=piece.wanted))
     return replace(
         piece,
         live=tuple(place for place in piece.live if holds_one(place, mine)),
-        over=tuple(place for place in piece.over if holds_one(place, mine)),
+        upper=tuple(place for place in piece.upper if holds_one(place, mine)),
         events=tuple(event for event in piece.events if holds_one(event.place, mine)),
         tail=piece.tail if len(mine) else None,
     )
@@ -264,9 +264,9 @@ def _before(condition: Sequence[int] | Between) -> int | None:
     return int(condition.high) + (not condition.below)
 
 
-def _over(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
-    """The blocks that lie over the lowest level."""
-    return _distinct(place for piece in plan for place in (*piece.over, *(event.place for event in piece.events)))
+def _overlay(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
+    """The blocks of the overlay, above the lowest level."""
+    return _distinct(place for piece in plan for place in (*piece.upper, *(event.place for event in piece.events)))
 
 
 def _distinct(places: Iterable[BlockPlace]) -> dict[BlockPlace, None]:

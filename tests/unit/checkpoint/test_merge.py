@@ -135,7 +135,7 @@ def test_blocks_of_a_class_are_in_order_over_the_segments_and_do_not_overlap(wor
         writer.checkpoint(workers=Elsewhere(world.store))
     (levels,) = contents(world).base("objects").levels()
 
-    assert not levels.over and len(levels.lowest) > 6
+    assert not levels.upper and len(levels.lowest) > 6
     for kind in {run.block_class for run in levels.lowest}:
         runs = sorted((run for run in levels.lowest if run.block_class is kind), key=lambda run: run.places[0].header.first_key)
         places = [place for run in runs for place in run.places]
