@@ -31,8 +31,8 @@ def live_sides(
     """
     base = snapshot.base(table.name)
     needed = {*(column.field_name for column in table.key_columns), table.by_name["id"].field_name, "_kind", "_txn", "_seq"}
-    for piece in base.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
-        facts = read_slice(base.blocks, base.table, piece, Part.LIVE, None if all_columns else frozenset(needed))
+    for slice_ in base.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
+        facts = read_slice(base.blocks, base.table, slice_, Part.LIVE, None if all_columns else frozenset(needed))
         mask = scope.mask(_column(facts, table.by_name["name"])) if len(facts) else None
         if mask is not None:
             facts = facts.filter(mask)

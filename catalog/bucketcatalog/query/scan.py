@@ -22,7 +22,7 @@ from ..state.conditions import Where, allowed_values, check, key_ranges, matchin
 from ..state.contents import TableState
 from ..state.orders import Narrowed, narrowed_to
 from ..state.plan import Part, Slice
-from ..state.read import places_read, read_pieces
+from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..store.base import Store
 
@@ -40,12 +40,12 @@ class ScanTask:
     ignores_corruption: bool = False
     by_key: bool = False
 
-    def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
+    def read(self, blocks: Blocks, slice_: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
         known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
         conditions = {name: condition for name, condition in self.where if name not in known}
         columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
-        for facts in read_pieces(blocks, self.table, piece, self.part, columns):
+        for facts in read_batches(blocks, self.table, slice_, self.part, columns):
             if conditions:
                 tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
                 facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
@@ -91,8 +91,8 @@ class ShareTask:
     def read(self, store: Store) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged."""
         blocks = Blocks(store, Losses() if self.scan.ignores_corruption else STRICT)
-        for piece in self.share.unpacked():
-            yield from self.scan.read(blocks, piece)
+        for slice_ in self.share.unpacked():
+            yield from self.scan.read(blocks, slice_)
 
 
 class Scan:
@@ -142,8 +142,8 @@ class Scan:
             for rows in tables:
                 yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
 
-    def _read(self, piece: Slice) -> list[pa.Table]:
-        return list(self.task.read(self._base.blocks, piece))
+    def _read(self, slice_: Slice) -> list[pa.Table]:
+        return list(self.task.read(self._base.blocks, slice_))
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
@@ -161,8 +161,8 @@ class Scan:
         over the lowest level once more than reading does.
         """
         plan, narrowed = self._planned()
-        read = {place for piece in plan for place in places_read(piece, self.task.part)}
-        events = {block.place for piece in plan for block in piece.events}
+        read = {place for slice_ in plan for place in places_read(slice_, self.task.part)}
+        events = {block.place for slice_ in plan for block in slice_.events}
         levels = self._base.blocks_by_level()
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
         lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]

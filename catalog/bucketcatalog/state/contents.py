@@ -250,5 +250,5 @@ class Contents:
         base = self.base(table)
         distinct = pc.unique(keys)
         plan = base.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
-        pieces = [read_slice(base.blocks, base.table, piece, part) for piece in plan]
-        return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+        batches = [read_slice(base.blocks, base.table, slice_, part) for slice_ in plan]
+        return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))

@@ -159,7 +159,7 @@ def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Store
     orders = order_runs(base.table)
     if END_TIME.name not in stored or not orders:
         return None
-    new = _rows(_overlay(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
+    new = _rows(_overlay(plan)) + sum(len(slice_.tail) for slice_ in plan if slice_.tail is not None)
     limit = min(HELD, _read_of(plan) // SHARE) - new
     found = [each for order in orders if (each := _question(base, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
@@ -173,7 +173,7 @@ def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Store
 
 def _read_of(plan: Iterable[Slice]) -> int:
     """The rows of the blocks that tombstones are read from."""
-    return _rows(_distinct(place for piece in plan for place in places_read(piece, Part.TOMBSTONES)))
+    return _rows(_distinct(place for slice_ in plan for place in places_read(slice_, Part.TOMBSTONES)))
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,11 @@ def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int
     keys = distinct.take(pc.sort_indices(distinct))
     slices = [
         _without_others(narrowed, touched)
-        for piece, (touched, _) in zip(plan, ending, strict=True)
-        for narrowed in for_keys([piece], keys)
+        for slice_, (touched, _) in zip(plan, ending, strict=True)
+        for narrowed in for_keys([slice_], keys)
     ]
     return Narrowed(
-        slices=[piece for piece in slices if piece.places or piece.tail is not None],
+        slices=[slice_ for slice_ in slices if slice_.places or slice_.tail is not None],
         name=asked.order.order.name,
         read=asked.places,
         of=asked.of,
@@ -243,15 +243,15 @@ def _keys_of(base: TableState, shape: Table, within: KeyRange, place: BlockPlace
     return one_chunk(encode_keys(base.table, read_block(base.blocks.store, place, shape, keys=within).rows))
 
 
-def _without_others(piece: Slice, touched: pa.Array) -> Slice:
-    """A slice of wanted keys without the blocks that say something about others only: a key that no overlay names is a tombstone or is none."""
-    mine = touched.filter(pc.is_in(touched, value_set=piece.wanted))
+def _without_others(slice_: Slice, touched: pa.Array) -> Slice:
+    """A slice of wanted keys without the blocks that hold others only: a key that is in no overlay is a tombstone or none."""
+    mine = touched.filter(pc.is_in(touched, value_set=slice_.wanted))
     return replace(
-        piece,
-        live=tuple(place for place in piece.live if holds_one(place, mine)),
-        upper=tuple(place for place in piece.upper if holds_one(place, mine)),
-        events=tuple(event for event in piece.events if holds_one(event.place, mine)),
-        tail=piece.tail if len(mine) else None,
+        slice_,
+        live=tuple(place for place in slice_.live if holds_one(place, mine)),
+        upper=tuple(place for place in slice_.upper if holds_one(place, mine)),
+        events=tuple(event for event in slice_.events if holds_one(event.place, mine)),
+        tail=slice_.tail if len(mine) else None,
     )
 
 
@@ -266,7 +266,7 @@ def _before(condition: Sequence[int] | Between) -> int | None:
 
 def _overlay(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
     """The blocks of the overlay, above the lowest level."""
-    return _distinct(place for piece in plan for place in (*piece.upper, *(event.place for event in piece.events)))
+    return _distinct(place for slice_ in plan for place in (*slice_.upper, *(event.place for event in slice_.events)))
 
 
 def _distinct(places: Iterable[BlockPlace]) -> dict[BlockPlace, None]:

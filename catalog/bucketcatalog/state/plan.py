@@ -78,21 +78,21 @@ class Slice:
         return self.tail is None and not self.events and not self.upper
 
 
-def narrowed(piece: Slice, keys: KeyRange) -> Slice | None:
+def narrowed(slice_: Slice, keys: KeyRange) -> Slice | None:
     """The part of a slice within a range, or None where the two have nothing in common."""
-    within = piece.keys.intersect(keys)
+    within = slice_.keys.intersect(keys)
     if within is None:
         return None
-    tail = piece.tail.within(within) if piece.tail is not None else None
+    tail = slice_.tail.within(within) if slice_.tail is not None else None
     return replace(
-        piece,
+        slice_,
         keys=within,
-        live=_within(piece.live, within),
-        rest=_within(piece.rest, within),
-        upper=_within(piece.upper, within),
-        events=tuple(e for e in piece.events if within.overlaps(e.place.header.first_key, e.place.header.last_key)),
+        live=_within(slice_.live, within),
+        rest=_within(slice_.rest, within),
+        upper=_within(slice_.upper, within),
+        events=tuple(e for e in slice_.events if within.overlaps(e.place.header.first_key, e.place.header.last_key)),
         tail=tail if tail is not None and len(tail) else None,
-        wanted=None if piece.wanted is None else piece.wanted[slice(*span(piece.wanted, within))],
+        wanted=None if slice_.wanted is None else slice_.wanted[slice(*span(slice_.wanted, within))],
     )
 
 
@@ -122,15 +122,15 @@ def plan_slices(
     ``only_live``: of the base weigh live blocks only.
     """
     ranges = sorted(ranges, key=lambda r: r.start)
-    pieces = []
+    splits = []
     for keys, new in zip(ranges, _spread(events, ranges), strict=True):
         runs = [run for each in levels for run in each.lowest if not only_live or run.block_class is BlockClass.LIVE]
         runs += [run for each in levels for run in each.upper if _matters(run.block_class, only_live)]
         weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
-        pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
+        splits += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
     parts = [
         (keys, new, tail.within(keys) if tail is not None else None)
-        for keys, new in zip(pieces, _spread(events, pieces), strict=True)
+        for keys, new in zip(splits, _spread(events, splits), strict=True)
     ]
     slices = [_slice(keys, levels, new, part, only_live=only_live) for keys, new, part in parts]
     return [s for s in slices if s.live or s.rest or s.upper or s.events or s.tail is not None]
@@ -138,15 +138,15 @@ def plan_slices(
 
 def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
     """The slices, of which each asks for these sorted keys alone, and without the blocks that hold none of them."""
-    for piece in slices:
-        wanted = keys[slice(*span(keys, piece.keys))]
+    for slice_ in slices:
+        wanted = keys[slice(*span(keys, slice_.keys))]
         if len(wanted):
             yield replace(
-                piece,
-                live=tuple(place for place in piece.live if holds_one(place, wanted)),
-                rest=tuple(place for place in piece.rest if holds_one(place, wanted)),
-                upper=tuple(place for place in piece.upper if holds_one(place, wanted)),
-                events=tuple(event for event in piece.events if holds_one(event.place, wanted)),
+                slice_,
+                live=tuple(place for place in slice_.live if holds_one(place, wanted)),
+                rest=tuple(place for place in slice_.rest if holds_one(place, wanted)),
+                upper=tuple(place for place in slice_.upper if holds_one(place, wanted)),
+                events=tuple(event for event in slice_.events if holds_one(event.place, wanted)),
                 wanted=wanted,
             )
 

@@ -51,8 +51,8 @@ def sums_of(base: TableState) -> pa.Table:
     kept = _from_kept(base)
     found = {total: kept.get(total) or _Summing(base.table, total) for total in base.table.sums}
     others = [total for total in found if total not in kept]
-    for piece in base.plan(only_live=True) if others else ():
-        live = read_slice(base.blocks, base.table, piece, Part.LIVE, _columns(base.table, others))
+    for slice_ in base.plan(only_live=True) if others else ():
+        live = read_slice(base.blocks, base.table, slice_, Part.LIVE, _columns(base.table, others))
         for total in others:
             found[total].add(live)
     return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
@@ -192,9 +192,9 @@ class _Summing:
 def _differences(base: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
     """What the overlay makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
     columns = _columns(base.table, totals)
-    for piece in (piece for piece in plan if not piece.settled):
-        keys = touched_keys(base.blocks, base.table, piece)
-        for now in for_keys([piece], keys):
+    for slice_ in (slice_ for slice_ in plan if not slice_.settled):
+        keys = touched_keys(base.blocks, base.table, slice_)
+        for now in for_keys([slice_], keys):
             before = replace(now, rest=(), upper=(), events=(), tail=None)
             for part, sign in ((before, -1), (now, 1)):
                 yield sign, read_slice(base.blocks, base.table, part, Part.LIVE, columns)

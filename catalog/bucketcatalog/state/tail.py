@@ -98,7 +98,7 @@ def read_events(
 def every_event(store: Store, transactions: Sequence[Transaction], table: Table) -> Facts | None:
     """The facts of all events of one table in the transactions, or None."""
     inline = inline_facts(inline_actions(transactions).get(table.name, []), table)
-    pieces = [] if inline is None else [inline]
+    parts = [] if inline is None else [inline]
     blocks = Blocks(store)
-    pieces += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
-    return concat(pieces) if pieces else None
+    parts += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
+    return concat(parts) if parts else None
