@@ -71,7 +71,7 @@ class Horizon:
         return found
 
     def is_own(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is the horizon's own, which need not be there any more to be told from others."""
+        """Whether a checkpoint is the horizon's own, which need not be there any more to be known."""
         link = self.boundary.checkpoint
         return link is not None and checkpoint.uuid == link.uuid
 

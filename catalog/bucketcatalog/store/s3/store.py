@@ -165,7 +165,7 @@ class S3Store:
         return self._calls.clock.now_us()
 
     def _asks_time(self) -> bool:
-        """Whether the answer to a request for the time had told it."""
+        """Whether the answer to a request for the time had it."""
         asked = clock.monotonic()
         with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
             self._find_bucket()
