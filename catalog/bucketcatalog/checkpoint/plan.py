@@ -104,7 +104,7 @@ def _known(covered: Covered, view: View, writer: str, listed: Set[Head]) -> set[
 
 
 def _branches(known: set[Head], view: View, writer: str) -> set[Head]:
-    """Those that cannot be told by being alone at their revision: there are several, or others may have been deleted."""
+    """Those that are not known by being alone at their revision: there are several, or others may have been deleted."""
     count = Counter(head.revision for head in known)
     floor = view.horizon.floor(writer) if view.horizon is not None else 0
     earlier = {head for c in view.checkpoints if writer in c.coverage for head in c.coverage[writer].branches}

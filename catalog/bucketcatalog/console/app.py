@@ -159,12 +159,12 @@ class _Waits(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told = -_BETWEEN_LINES
+        self._written = -_BETWEEN_LINES
 
     def emit(self, record: logging.LogRecord) -> None:
         """See ``logging.Handler``."""
-        if (now := clock.monotonic()) - self._told >= _BETWEEN_LINES:
-            self._told = now
+        if (now := clock.monotonic()) - self._written >= _BETWEEN_LINES:
+            self._written = now
             _say(f"warning: {record.getMessage()}")
 
 

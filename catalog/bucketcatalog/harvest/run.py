@@ -150,10 +150,10 @@ def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:
 
 def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str | UUID | None) -> Bucket:
     """The bucket that the source is harvested to; see ``find_bucket``."""
-    told = _told(source)
-    target = find_bucket(snapshot, source, bucket, owner, told)
-    if target.versioning and not told and isinstance(source, S3Source):
-        raise _not_told(source, target.versioning)
+    known = _known_of_bucket(source)
+    target = find_bucket(snapshot, source, bucket, owner, known)
+    if target.versioning and not known and isinstance(source, S3Source):
+        raise _unknown_versioning(source, target.versioning)
     return target
 
 
@@ -180,13 +180,13 @@ def _text(uuid: bytes) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _told(source: Source) -> dict[str, Any]:
+def _known_of_bucket(source: Source) -> dict[str, Any]:
     """What the source knows of its bucket."""
     versioning = source.versioning() if is_of_a_store(source) else None
     return {} if versioning is None else {"versioning": versioning or None}
 
 
-def _not_told(source: Source, versioning: str) -> AccessDenied:
+def _unknown_versioning(source: Source, versioning: str) -> AccessDenied:
     """The versioning of a bucket that has versions is not known: listed without them, every object would look overwritten, twice."""
     return AccessDenied(
         f"The catalog has {source.url} as a bucket with versions ({versioning}), and its versioning cannot be asked for now: without "
@@ -209,7 +209,7 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
     first = next(entries, None)
     if first is None and not failures and not allow_empty:
         if difference.is_known():
-            raise _emptied(source)
+            raise _empty_source(source)
         if difference.bucket.row is not None and is_of_a_store(source):
             raise _nothing_there(source)
     for table, found in difference.changes(entries if first is None else chain([first], entries)):
@@ -222,7 +222,7 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
     yield replace(state, errors=len(failures), failed=failures.first())
 
 
-def _emptied(source: Source) -> SourceNotFound:
+def _empty_source(source: Source) -> SourceNotFound:
     """A source has nothing and the catalog something: all of it would be taken for deleted."""
     return SourceNotFound(
         f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",

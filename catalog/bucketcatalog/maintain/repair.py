@@ -212,18 +212,18 @@ def _newer(findings: Iterable[Finding], name: str) -> str:
 
 def _rest(again: Rebuilt) -> str:
     """What becomes of that in a lost checkpoint which is not in its segments."""
-    if not again.untold:
+    if not again.lost_entries:
         return "what is left of the log the rest"
-    return f"but for the tags, voids, boundaries and results that {' and '.join(map(str, again.untold))} told"
+    return f"but for the tags, voids, boundaries and results that {' and '.join(map(str, again.lost_entries))} told"
 
 
 def _lost_entries(findings: Iterable[Finding], again: Rebuilt | None) -> Iterator[Finding]:
     """The checkpoint that is made again, where not all that it said of the catalog itself is known."""
-    if again is not None and again.untold:
+    if again is not None and again.lost_entries:
         uuid = paths.uuid_text(again.uuid)
         known = [f for f in findings if f.code in _OF_CHECKPOINTS and uuid in f.file]
         of = known[0] if known else Finding("MISSING_CHECKPOINT", uuid, "It is gone.")
-        yield replace(of, message=f"{of.message} It is made again: its rows are there, {_rest(again)}.", held=again.untold)
+        yield replace(of, message=f"{of.message} It is made again: its rows are there, {_rest(again)}.", held=again.lost_entries)
 
 
 def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
@@ -286,7 +286,7 @@ class Repairer:
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints)
-        now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes is told no other clock's
+        now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes goes by no other clock
         plan = decide(walk, findings, now, join=join, void=void)
         if not dry_run:
             self._do(plan, tell)

@@ -167,8 +167,8 @@ class Scan:
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
         lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
         if narrowed is not None:
-            told = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
-            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {told}")
+            counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
+            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {counts}")
         if self._base.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
         if self._base.tail:

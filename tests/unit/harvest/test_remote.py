@@ -137,7 +137,7 @@ def test_etags_tell_versions_apart_and_what_changes_behind_one_is_an_update(
 ) -> None:
     fill(folder, "a")
     told = {"etag": '"e1"', "md5Hash": "XrY7u+Ae7tCTyyK7j1rNww==", "storageClass": "STANDARD", "contentType": "text/plain"}
-    monkeypatch.setattr(RemoteFiles, "_told", lambda self, info: {**info, **told})
+    monkeypatch.setattr(RemoteFiles, "_with_size", lambda self, info: {**info, **told})
     result = harvest(catalog, f"memory://{folder}")
     (row,) = rows(catalog)
     assert (row["etag"], row["storage_class"], row["content_type"]) == ("e1", "STANDARD", "text/plain")

@@ -199,20 +199,20 @@ class _Walk:
         try:
             directories = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
         except OSError:
-            entries, directories = self._told(level, entries)
+            entries, directories = self._typed(level, entries)
         level.steps = in_order(entries, directories)
 
-    def _told(self, level: Level, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
+    def _typed(self, level: Level, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """The entries of which the type can be learnt, and which are directories: some file systems list names alone."""
-        told, directories = [], set()
+        typed, directories = [], set()
         for entry in entries:
             try:
                 if entry.is_dir(follow_symlinks=False):
                     directories.add(entry.name)
-                told.append(entry)
+                typed.append(entry)
             except OSError as error:
                 self._report(level.prefix + entry.name.encode(ENCODING, ERRORS), error, below=True)
-        return told, directories
+        return typed, directories
 
     def _ask(self, level: Level, run: list[Entry], found: _Found) -> None:
         """Add what the entries are; those that cannot be read are reported, except what has vanished."""

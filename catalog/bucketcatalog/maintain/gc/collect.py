@@ -132,7 +132,7 @@ class Collected:
         return replace(self, **{name: getattr(self, name) + count for name, count in counts.items()})
 
 
-Rows: TypeAlias = list[tuple[Table, pa.Table]]
+HeldRows: TypeAlias = list[tuple[Table, pa.Table]]
 """Candidates of several tables of one space."""
 
 
@@ -238,9 +238,9 @@ class _Run:
                 self._collect(same, held)
         return self.done
 
-    def _held(self, tables: Sequence[Table]) -> Iterator[Rows]:
+    def _held(self, tables: Sequence[Table]) -> Iterator[HeldRows]:
         """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
-        held: Rows = []
+        held: HeldRows = []
         for table in tables:
             for facts in ended_states(self.contents.base(table.name), self.rules.limits[table.name], read_columns(table)):
                 rows, tagged = candidates_in(facts, table, self.rules)
@@ -252,7 +252,7 @@ class _Run:
         if held:
             yield held
 
-    def _collect(self, tables: Sequence[Table], held: Rows) -> None:
+    def _collect(self, tables: Sequence[Table], held: HeldRows) -> None:
         """Purge what has no data that could be deleted, then batch by batch what has, as it goes."""
         held = [(table, self._without_owners(table, rows)) for table, rows in _by_table(held)]
         wanted = _distinct(held)
@@ -279,20 +279,20 @@ class _Run:
         self.done = self.done.plus(owners=_count(kept))
         return rows.filter(pc.invert(kept))
 
-    def _delete(self, deleter: Deleter, table: Table, garbage: pa.Array, held: Rows) -> None:
+    def _delete(self, deleter: Deleter, table: Table, garbage: pa.Array, held: HeldRows) -> None:
         """Have the data of some references deleted, and purge the versions whose data is gone."""
         columns = [name for name, _ in space_of(table)]
         rows = [(table, rows.filter(pc.is_in(rows[REFERENCE], value_set=garbage))) for table, rows in held]
         named = pa.concat_tables([some.select([*columns, REFERENCE]) for _, some in rows]).combine_chunks()
         first = pc.index_in(garbage, value_set=one_chunk(named[REFERENCE]))
-        told = deleter.delete(named.select(columns).take(first))
-        gone: Mask = told.gone
+        deletions = deleter.delete(named.select(columns).take(first))
+        gone: Mask = deletions.gone
         deleted = int(gone.sum())
-        problems = (*self.done.problems, *told.problems)[:10]
+        problems = (*self.done.problems, *deletions.problems)[:10]
         self.done = replace(self.done.plus(deleted=deleted, failed=len(garbage) - deleted), problems=problems)
         self._purge([(t, some.filter(pc.is_in(some[REFERENCE], value_set=garbage.filter(pa.array(gone))))) for t, some in rows])
 
-    def _purge(self, rows: Rows) -> None:
+    def _purge(self, rows: HeldRows) -> None:
         """Forget versions, in one transaction."""
         count = sum(len(some) for _, some in rows)
         self.done = self.done.plus(purged=count)
@@ -304,7 +304,7 @@ class _Run:
                     tx.purge(table.name, some.select([*table.key, VERSION]))
 
 
-def _by_table(held: Rows) -> Rows:
+def _by_table(held: HeldRows) -> HeldRows:
     """The candidates of each table in one, taken from the list."""
     found: dict[str, tuple[Table, list[pa.Table]]] = {}
     for table, rows in held:
@@ -313,7 +313,7 @@ def _by_table(held: Rows) -> Rows:
     return [(table, pa.concat_tables(parts).combine_chunks()) for table, parts in found.values()]
 
 
-def _distinct(held: Rows) -> pa.Array:
+def _distinct(held: HeldRows) -> pa.Array:
     """The references of candidates whose data is ours, each once."""
     parts = [one_chunk(rows.filter(pc.invert(rows[EXTERNAL]))[REFERENCE]).drop_null() for _, rows in held]
     return pa.concat_arrays([*parts, pa.array([], pa.binary())]).unique()

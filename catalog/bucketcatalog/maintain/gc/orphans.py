@@ -6,7 +6,7 @@ younger than the grace period is left alone: its row may be on its way. Only nam
 Puts that nobody will finish: found by their age, and thrown away by a maintainer.
 
 On S3 these are multipart uploads, which are paid for until somebody aborts them; in a directory, temporary files. Neither is part of the
-catalog: no listing shows them, and a put that is repeated begins anew. That one is under way and not abandoned is told by its age alone.
+catalog: no listing shows them, and a put that is repeated begins anew. Only its age says whether one is under way or abandoned.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ...model.cuts import Cut, Head, Ref
 from .findings import Finding
 from .timelines import Seen
 
-Known = dict[str, tuple[Head, ...]]
+Heads = dict[str, tuple[Head, ...]]
 """For each other writer the heads of what a transaction and its ancestors had read, closed."""
 
 
@@ -29,7 +29,7 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], hori
         return  # whose commit times cannot rise, which is a finding of its own
     closing = _Closing(log, voided, horizon)
     waiting = Counter(other for others in graph.values() for other in others)
-    known: dict[Ref, Known] = {}
+    known: dict[Ref, Heads] = {}
     for ref in order:
         own, missing = closing.known(log[ref], known)
         if missing and ref not in voided:
@@ -62,7 +62,7 @@ class _Closing:
         places = Counter((writer, head.revision) for writer, head in log)
         self._forked = {writer for (writer, _), count in places.items() if count > 1}
 
-    def known(self, t: Seen, known: Mapping[Ref, Known]) -> tuple[Known, list[Ref]]:
+    def known(self, t: Seen, known: Mapping[Ref, Heads]) -> tuple[Heads, list[Ref]]:
         """What a transaction had read, and what of it neither it nor its ancestors say."""
         parents = [known[ref] for link in t.parents if (ref := Ref(t.writer, link.head)) in known]
         before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in Cut(each).refs()))
@@ -78,30 +78,30 @@ class _Closing:
             return True
 
         newest = max((ref for ref in t.reads.refs() if ref in known), key=lambda ref: ref.head.commit_time, default=None)
-        told = before if newest is None else self._joined(known[newest], [newest])
-        for ref in Cut(told).refs():
+        closed = before if newest is None else self._joined(known[newest], [newest])
+        for ref in Cut(closed).refs():
             miss(ref)
         pending = [*t.reads.refs()]
         while pending:
-            for read in self._back(pending.pop(), before, told):
+            for read in self._back(pending.pop(), before, closed):
                 pending += [ref for ref in read.reads.refs() if miss(ref)]
         return own, missing
 
-    def _joined(self, known: Known, refs: Iterable[Ref]) -> Known:
+    def _joined(self, known: Heads, refs: Iterable[Ref]) -> Heads:
         """The heads of all."""
         found = dict(known)
         for ref in refs:
             self._add(found, ref)
         return found
 
-    def _add(self, known: Known, ref: Ref) -> None:
+    def _add(self, known: Heads, ref: Ref) -> None:
         """Put a transaction to these heads, in the place of those that it follows."""
         writer, head = ref
         heads = known.get(writer, ())
         if not self._is_among(heads, ref):
             known[writer] = (*(other for other in heads if not self._is_among((head,), Ref(writer, other))), head)
 
-    def _back(self, ref: Ref, *closed: Known) -> Iterator[Seen]:
+    def _back(self, ref: Ref, *closed: Heads) -> Iterator[Seen]:
         """A transaction and its ancestors that are in none of these."""
         pending, done = [ref], set[Ref]()
         while pending:
@@ -112,7 +112,7 @@ class _Closing:
             yield self._log[at]
             pending += [Ref(at[0], link.head) for link in self._log[at].parents]
 
-    def _holds(self, known: Known, ref: Ref) -> bool:
+    def _holds(self, known: Heads, ref: Ref) -> bool:
         """Whether a transaction is among these heads and their ancestors, or nobody asks for it: it is voided, or before the horizon."""
         writer, head = ref
         is_history = self._horizon is not None and head.revision <= self._horizon.cut.newest_revision(writer)

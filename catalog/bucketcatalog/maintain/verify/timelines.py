@@ -116,15 +116,15 @@ def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Map
 
     ``named`` says for each who refers to it, ``kept`` which have to be there.
     """
-    told, last = ("", 0), 0
+    reported, last = ("", 0), 0
     for ref in sorted(named, reverse=True):
         writer, head = ref
         listed = found[writer].transactions if writer in found else {}
-        if head in listed or not kept.has(writer, head) or (told[0] == writer and told[1] <= head.revision < last):
+        if head in listed or not kept.has(writer, head) or (reported[0] == writer and reported[1] <= head.revision < last):
             continue
         before = (other.revision for other in listed if other.revision < head.revision)
         first, last = max(max(before, default=-1) + 1, min(kept.first(writer), head.revision)), head.revision
-        told = writer, first
+        reported = writer, first
         held = revision(writer, last, first)
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
 
