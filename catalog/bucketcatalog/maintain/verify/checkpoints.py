@@ -33,7 +33,7 @@ from ...parallel import in_order
 from ...state.indexes import runs_by_table
 from ...state.side_runs import shape_of_blocks
 from ...store.base import Store
-from .files import Inventory
+from .files import WriterFiles
 from .findings import Finding, unreadable
 
 
@@ -92,9 +92,9 @@ def _problems_of_block(facts: Facts, place: BlockPlace, table: Table, *, stamped
             yield "has rows that are not in the order of their keys"
         elif stamped and (_out_of_order(facts, said.block_class) & np.asarray(pc.equal(keys[1:], keys[:-1]))).any():
             yield "has rows of one key that are not in the order of their stamps"
-    strange = _strange(facts, said.block_class)
-    if strange.any():
-        yield f"of class {said.block_class.name.lower()} has {int(strange.sum())} rows that are not"
+    others = _others(facts, said.block_class)
+    if others.any():
+        yield f"of class {said.block_class.name.lower()} has {int(others.sum())} rows that are not"
 
 
 def _out_of_order(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
@@ -107,7 +107,7 @@ def _out_of_order(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_
     return wrong
 
 
-def _strange(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
+def _others(facts: Facts, block_class: BlockClass) -> npt.NDArray[np.bool_]:
     """Which rows do not belong to the class."""
     if block_class is BlockClass.EVENTS:
         return np.zeros(len(facts), dtype=bool)
@@ -180,8 +180,8 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
             yield f"Its totals of table {table!r} are not those of its segments"
     for table in sorted(rows):
         yield f"It has rows of table {table!r} and no totals of it"
-    strange = {run.table for s in checkpoint.segments for run in s.runs} - defined
-    for table in sorted(strange):
+    undefined = {run.table for s in checkpoint.segments for run in s.runs} - defined
+    for table in sorted(undefined):
         yield f"It has rows of table {table!r}, which it does not define"
 
 
@@ -194,7 +194,7 @@ class References:
 
 
 def check_segment(
-    files: LogFiles, references: References, found: Mapping[str, Inventory]
+    files: LogFiles, references: References, found: Mapping[str, WriterFiles]
 ) -> tuple[list[BlockPlace], list[Finding]]:
     """The blocks of a segment that have to be read, and what is wrong with its index or with those who refer to it."""
     reference = references.described[0]

@@ -22,7 +22,7 @@ from ...model.cuts import Cut, Head, Ref
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
 from ...parallel import in_order
-from .files import Inventory, Kept
+from .files import Kept, WriterFiles
 from .findings import Finding, unreadable
 
 
@@ -70,7 +70,7 @@ def seen(t: Transaction) -> Seen:
     )
 
 
-def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Seen | Finding]:
+def read_timelines(files: LogFiles, found: Iterable[WriterFiles]) -> Iterator[Seen | Finding]:
     """Every transaction that can be read, and a finding for each that cannot."""
     refs = [Ref(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
 
@@ -111,7 +111,9 @@ def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> I
             yield Finding("TIME_ORDER", name, text, (revision(ref.writer, ref.head.revision),))
 
 
-def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Mapping[Ref, str], kept: Kept) -> Iterator[Finding]:
+def check_references(
+    files: LogFiles, found: Mapping[str, WriterFiles], named: Mapping[Ref, str], kept: Kept
+) -> Iterator[Finding]:
     """Transactions that are referred to and gone, each with those before it that are not there either.
 
     ``named`` says for each who refers to it, ``kept`` which have to be there.
@@ -173,7 +175,7 @@ def _next(revisions: list[int], after: int) -> int | None:
 
 
 def check_clocks(
-    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
+    files: LogFiles, found: Mapping[str, WriterFiles], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
 ) -> Iterator[Finding]:
     """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
 

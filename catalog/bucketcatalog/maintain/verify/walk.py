@@ -33,7 +33,7 @@ from ...state.tail import inline_actions
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
-from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, tagged_cuts
+from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, unreadable, with_keys
 from .timelines import Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
 
@@ -45,7 +45,7 @@ class Walk:
 
     def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
         self.files = files
-        self.found: dict[str, Inventory] = {}
+        self.found: dict[str, WriterFiles] = {}
         self.log: dict[Ref, Seen] = {}
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
@@ -56,10 +56,10 @@ class Walk:
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong or worth knowing."""
         self._tell("names")
-        listed = self.files.map(inventory, self.files.writers())
+        listed = self.files.map(writer_files, self.files.writers())
         self.found = {below.writer: below for below in listed}
         for below in listed:
-            for name in below.strange:
+            for name in below.unknown:
                 yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
         yield from self._read_log()
         named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
