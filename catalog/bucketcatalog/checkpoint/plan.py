@@ -166,14 +166,14 @@ def prepare(
     if not view.tail and is_known and not instead and not (full and is_layered):
         return None
     if note is None:
-        place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
-        return _prepared(files, place, view, _Merge(parent, full, most, started))
+        destination = _Destination(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
+        return _prepared(files, destination, view, _Merge(parent, full, most, started))
     followed = {(writer, link.head) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
     view = replace(view, cut=Cut.of([(writer, head), *kept]))
-    place = _Place(writer, head.revision, timeline.limits.lateness_bound)
-    return _prepared(files, place, view, _Merge(parent, full, most, started))
+    destination = _Destination(writer, head.revision, timeline.limits.lateness_bound)
+    return _prepared(files, destination, view, _Merge(parent, full, most, started))
 
 
 def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> Prepared:
@@ -189,8 +189,8 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
             next_step="Give its tag to the version that it is completed to: bucketcatalog tag CATALOG NAME VERSION --replace.",
         )
     parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
-    place = _Place(writer, 0, view.lateness_bound, marked=False)
-    return _prepared(files, place, view, _Merge(parent, False, 1, started))
+    destination = _Destination(writer, 0, view.lateness_bound, marked=False)
+    return _prepared(files, destination, view, _Merge(parent, False, 1, started))
 
 
 def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> View:
@@ -229,7 +229,7 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Destination:
     """Where a checkpoint lies, the lateness bound that its maker promises, and whether a marker leads to it."""
 
     writer: str
@@ -269,16 +269,16 @@ class _Merge:
         return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
 
 
-def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prepared:
-    """The checkpoint of the view's cut at a place."""
+def _prepared(files: LogFiles, destination: _Destination, view: View, merge: _Merge) -> Prepared:
+    """The checkpoint of the view's cut, to be put at its destination."""
     contents = Contents(files, view)
     levels = merge.levels(contents)
     kept = merge.kept(levels)
-    bound = max(view.lateness_bound, place.lateness_bound)
+    bound = max(view.lateness_bound, destination.lateness_bound)
     draft = Checkpoint(
-        writer=place.writer,
+        writer=destination.writer,
         database=files.database,
-        revision=place.revision,
+        revision=destination.revision,
         uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
         coverage=coverages(files, view, view.observed - 2 * bound),
@@ -298,10 +298,10 @@ def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prep
     every = merge_parts(bases, lowest, merge.most)
     origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
     tasks = [
-        MergeTask(place.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        MergeTask(destination.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
         for number, parts in enumerate(every)
     ]
-    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked, merge.parent)
+    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)
 
 
 def outside_reads(files: LogFiles, view: View) -> Cut:

@@ -27,7 +27,7 @@ from ..model.facts import Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table, side_table
 from ..parallel import in_order
-from .conditions import Between, Stored, Where, key_ranges
+from .conditions import Between, StoredConditions, Where, key_ranges
 from .contents import TableState
 from .indexes import StoredRun, holds_one
 from .plan import Part, Slice, for_keys
@@ -151,7 +151,7 @@ class Narrowed:
     worth: bool
 
 
-def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
+def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: StoredConditions) -> Narrowed | None:
     """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
     What is read to know it are the blocks of the order that can hold such tombstones, and those above the lowest level.
@@ -186,7 +186,7 @@ class _Question:
     of: dict[BlockPlace, None]
 
 
-def _question(base: TableState, order: OrderRun, where: Where, stored: Stored) -> _Question | None:
+def _question(base: TableState, order: OrderRun, where: Where, stored: StoredConditions) -> _Question | None:
     """What to read of an order; None where it is not kept, not of all tombstones, or does not begin with what is asked."""
     runs, ranges = order.kept(base), key_ranges(order.shape, where, stored)
     if runs is None or EVERYTHING in ranges:

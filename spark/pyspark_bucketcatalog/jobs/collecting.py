@@ -27,12 +27,12 @@ from bucketcatalog.maintain.gc.candidates import (
     Rules,
     candidate_schema,
     candidates_in,
+    count_waiting,
     needed_in,
     needing_columns,
     owned_in,
     owner_column,
     read_columns,
-    waiting_in,
 )
 from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
 from bucketcatalog.maintain.gc.data import Callback, Deleter, deleter_for
@@ -70,7 +70,7 @@ class OnExecutors:
 
         def count(task: Share) -> tuple[int, int]:
             limit = limits[task.table.name]
-            found = [waiting_in(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
+            found = [count_waiting(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
             return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
 
         tasks = [task for name, limit in limits.items() for task in ended_shares(snapshot.base(name), limit)]

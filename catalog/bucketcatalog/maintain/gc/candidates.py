@@ -99,7 +99,7 @@ def candidates_in(facts: Facts, table: Table, rules: Rules) -> tuple[pa.Table, i
     return pa.table(columns, schema=schema), int(judged.pinned.sum())
 
 
-def waiting_in(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
+def count_waiting(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
     """How many of a state's tombstones ended at or before the limit, and how many of these after the boundary."""
     there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.numbers("_purged") == 0)
     waiting = there & (facts.end_times() <= limit)

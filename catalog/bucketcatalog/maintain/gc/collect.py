@@ -40,11 +40,11 @@ from .candidates import (
     Rules,
     batches,
     candidates_in,
+    count_waiting,
     ended_states,
     needed,
     owning,
     read_columns,
-    waiting_in,
 )
 from .data import Deleter, Pretending, deleter_for
 from .judge import Mask
@@ -211,7 +211,7 @@ class InProcess:
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
         """See ``GcWorkers``."""
         bases = [(snapshot.base(name), limit) for name, limit in limits.items()]
-        counts = [waiting_in(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
+        counts = [count_waiting(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:

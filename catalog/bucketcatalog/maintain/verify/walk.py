@@ -29,7 +29,7 @@ from ...log.pruned import may_be_dropped
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...parallel import in_order
-from ...state.tail import inline_actions
+from ...state.tail import inline_events
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
@@ -261,7 +261,7 @@ def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[F
     except UNREADABLE as error:  # since it was read before
         return [unreadable(error, "TRANSACTION", name, *held)]
     found = [finding for place in transaction.blocks for finding in check_block(files.store, place, definitions)]
-    for table, actions in inline_actions([transaction]).items():
+    for table, actions in inline_events([transaction]).items():
         if table not in definitions:
             found.append(Finding("UNDEFINED_TABLE", name, f"It has events of table {table!r}, which nothing defines.", held))
         elif definitions.contradiction(table) is None:
