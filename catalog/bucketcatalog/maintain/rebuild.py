@@ -18,7 +18,7 @@ from ..errors import UNREADABLE, IncompatibleTable
 from ..format.checkpoints import Checkpoint, Coverage, Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
-from ..format.losses import Held, revision
+from ..format.held import Held, revision
 from ..format.segments import SegmentFile
 from ..log.coverage import Covered
 from ..log.discovery import newest_view

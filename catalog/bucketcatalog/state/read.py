@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
 from ..format.blocks import TOMBSTONES, BlockClass
-from ..format.losses import Held, held_in_block
+from ..format.held import Held, held_in_block
 from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_block
@@ -68,7 +68,7 @@ def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> list[KeyRange]:
             read_block(blocks.store, place, table)
         except UNREADABLE as error:
             found.append(KeyRange(place.header.first_key, place.header.last_key + b"\x00"))
-            _lose(blocks, held_in_block(place, table), place.name, error)
+            _lose(blocks, held_in_block(place.header, table), place.name, error)
     return found
 
 

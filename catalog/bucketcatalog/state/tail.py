@@ -12,7 +12,8 @@ from typing import Any
 
 from ..errors import UNREADABLE
 from ..format.blocks import facts_of_blocks
-from ..format.losses import STRICT, OnDamage, revision
+from ..format.held import revision
+from ..format.losses import STRICT, OnDamage
 from ..format.segments import BlockPlace
 from ..format.transactions import Transaction, event_of
 from ..log.segments import Blocks, read_index

@@ -17,7 +17,7 @@ from ...format.blocks import BlockClass, block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
-from ...format.losses import Held, held_in_block, held_in_segment, revision
+from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.sealing import RUNS
 from ...format.segment_refs import SegmentReference, runs_of
 from ...format.segments import BlockPlace
@@ -39,7 +39,7 @@ from .findings import Finding, unreadable
 
 def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
     """Read a block and compare its rows with what its header says of them."""
-    name, held = place.header.table, held_in_block(place)
+    name, held = place.header.table, held_in_block(place.header)
     owner, side = split_side(name)
     if owner not in definitions:
         yield Finding("UNDEFINED_TABLE", place.name, f"It holds rows of table {name!r}, which nothing defines.", (held,))
@@ -49,7 +49,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
     table = definitions[owner] if side is None else shape_of_blocks(definitions[owner], name)
     if table is None:
         return  # of a side run that nobody declares any more, and nobody reads
-    held = held_in_block(place, table)
+    held = held_in_block(place.header, table)
     try:
         facts = read_block(store, place, table)
         problems = list(_problems_of_block(facts, place, table, stamped=side is None))

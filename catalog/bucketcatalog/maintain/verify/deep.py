@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...errors import CorruptionError, IncompatibleTable, InvalidVersion, UnsupportedFormat
 from ...format.checkpoints import Checkpoint
-from ...format.losses import Held
+from ...format.held import Held
 from ...log.ancestry import version_view
 from ...log.entries import latest_results, tags_of, voids_of
 from ...log.files import ChosenFiles, LogFiles

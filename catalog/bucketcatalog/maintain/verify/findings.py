@@ -8,7 +8,7 @@ from enum import Enum
 
 from ...errors import BucketCatalogError, MissingObject, UnsupportedFormat
 from ...format.evolution import Definitions
-from ...format.losses import Held
+from ...format.held import Held
 
 
 class Severity(Enum):

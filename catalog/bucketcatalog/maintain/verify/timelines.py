@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import ApplicationResult, Definition
-from ...format.losses import revision
+from ...format.held import revision
 from ...format.records import Boundary, Link, TagEntry, Void
 from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction

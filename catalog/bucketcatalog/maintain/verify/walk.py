@@ -16,7 +16,7 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
-from ...format.losses import revision
+from ...format.held import revision
 from ...format.records import TagEntry
 from ...format.segment_refs import SegmentReference
 from ...format.segments import BlockPlace
