@@ -43,7 +43,10 @@ class Retention:
     def check(self, lateness_bound: int, *, force: bool) -> None:
         """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
         if self.keep < 1 or self.older_than < 0 or self.grace < 0:
-            raise InvalidOption("At least one checkpoint is kept, and ages are not negative.", next_step="Give --keep 1 or more.")
+            raise InvalidOption(
+                f"History cannot be pruned with --keep {self.keep} and the ages {shown_age(self.older_than)} and {shown_age(self.grace)}.",
+                next_step="Give --keep 1 or more, and ages of 0s or more.",
+            )
         if not force and self.older_than < lateness_bound:
             raise InvalidOption(
                 f"What is {shown_age(self.older_than)} old may still be joined by transactions that are under way.",

@@ -48,10 +48,8 @@ def list_page(
     name_column = table.key_columns[-1]
     if name_column.type not in (DataType.STRING, DataType.BYTES):
         raise InvalidOption(f"Table {table.name!r} is not keyed by names.", next_step="Scan it instead.")
-    if not isinstance(limit, int) or limit < 1 or delimiter in ("", b""):
-        raise InvalidOption(
-            "A listing needs a limit of at least 1 and a delimiter of at least one character.", next_step="Mend it."
-        )
+    if not isinstance(limit, int) or limit < 1:
+        raise InvalidOption(f"A page of a listing cannot have the limit {limit!r}.", next_step="Give a whole number above 0.")
     below = [stored_condition(table, column, leading[column.name]) for column in table.key_columns[:-1]]
     raw_prefix, raw_delimiter, raw_marker = (
         raw_text(table, name_column, text) for text in (prefix or "", delimiter or "", marker or "")

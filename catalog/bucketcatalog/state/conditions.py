@@ -62,7 +62,8 @@ def between(low: Any = None, high: Any = None, *, inclusive: str = "both") -> Be
     """
     if inclusive not in _INCLUSIVE:
         raise InvalidOption(
-            f"{inclusive!r} says of no end whether it belongs to a range.", next_step=f"Give one of {', '.join(_INCLUSIVE)}."
+            f"A range cannot be inclusive={inclusive!r}, which says of no end whether it belongs to it.",
+            next_step=f"Give one of {', '.join(_INCLUSIVE)}.",
         )
     above, below = _INCLUSIVE[inclusive]
     return Between(low, high, above, below)

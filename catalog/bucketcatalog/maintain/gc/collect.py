@@ -88,7 +88,7 @@ def check_grace(grace: int, *, force: bool) -> None:
         safe = shown_age(limits.SAFE_COLLECTION_GRACE)
         raise InvalidOption(
             f"What ended {shown_age(grace)} ago may be in use: readers and writers count on {safe}.",
-            next_step=f"Give an age of {safe} or more, or force it where nobody reads or writes.",
+            next_step=f"Give an age of {safe} or more, or --force where nobody reads or writes.",
         )
 
 

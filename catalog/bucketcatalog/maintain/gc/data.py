@@ -244,5 +244,5 @@ def deleter_of(given: Callback | None, place: DataPlace | None) -> Deleter | Non
     if given is not None and place is not None:
         raise InvalidOption("Data is deleted by a deleter or at a URL, not by both.", next_step="Give one of them.")
     if given is not None and not callable(given):
-        raise InvalidOption(f"{given!r} deletes nothing.", next_step="Give a callable that takes a table of references.")
+        raise InvalidOption(f"{given!r} is no deleter of data.", next_step="Give a callable that takes a table of references.")
     return Calling(given) if given is not None else Deleting(place) if place is not None else None

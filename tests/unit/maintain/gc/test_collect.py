@@ -328,7 +328,7 @@ def test_a_deleter_and_a_url_at_once_are_refused(yard: Yard) -> None:
     dead(yard, "a")
     with pytest.raises(InvalidOption, match="not by both"):
         yard.collect(data_url="/data/{owner}/{bucket_id}/{id}")
-    with pytest.raises(InvalidOption, match="deletes nothing"):
+    with pytest.raises(InvalidOption, match="is no deleter"):
         yard.collect(deleter="s3://data")
 
 
