@@ -38,7 +38,7 @@ class Held:
         if self.table is not None:
             first, last = self.shown or (self.first_key.hex(), self.last_key.hex())
             keys = f", keys ({first}) to ({last})" if self.rows else ""
-            return f"{self.rows} rows of {self.table}{keys}"
+            return f"{self.rows} {'row' if self.rows == 1 else 'rows'} of {self.table}{keys}"
         if self.first_revision == self.last_revision:
             return f"revision {self.last_revision} of {self.writer}"
         return f"revisions {self.first_revision} to {self.last_revision} of {self.writer}"

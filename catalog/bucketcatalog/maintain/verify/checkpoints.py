@@ -150,7 +150,7 @@ def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[s
     if checkpoint.as_of < newest or (checkpoint.as_of != newest and not voided):
         yield "Its uuid has another time than the newest transaction that it covers"
     if set(checkpoint.coverage) != set(cut.heads):
-        yield "It does not say of each writer in its cut how it covers it"
+        yield "It does not say how it covers each writer in its cut"
     if not kept and checkpoint.revision > cut.newest_revision(checkpoint.writer):
         yield "It lies beside a transaction that it does not cover"
     for writer, coverage in sorted(checkpoint.coverage.items()):
@@ -222,5 +222,5 @@ def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...
         said = (run.rows, run.blocks, run.first_key, run.last_key, run.oldest, run.newest)
         if own is None or said != (own.rows, own.blocks, own.first_key, own.last_key, own.oldest, own.newest):
             held = Held(run.table, run.rows, run.first_key, run.last_key)
-            text = f"It says of {run.block_class.name.lower()} rows of {run.table} in {name} what the index there denies."
+            text = f"Its {run.block_class.name.lower()} rows of {run.table} in {name} are not those that the index there lists."
             yield Finding("WRONG_CHECKPOINT", by, text, (held,))

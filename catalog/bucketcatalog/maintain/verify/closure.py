@@ -35,9 +35,7 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], hori
         if missing and ref not in voided:
             writer, head = min(missing)
             name = paths.transaction(ref.writer, files.database, ref.head)
-            text = (
-                f"It does not say that it had read revision {head.revision} of {writer}, which had been read by what it had read."
-            )
+            text = f"It had read what had read revision {head.revision} of {writer}, and does not name that among its reads."
             yield Finding("UNCLOSED_READS", name, text)
         if waiting[ref]:
             known[ref] = own

@@ -60,7 +60,7 @@ class Walk:
         self.found = {below.writer: below for below in listed}
         for below in listed:
             for name in below.unknown:
-                yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
+                yield Finding("UNKNOWN_FILE", name, "The catalog gives no file such a name.")
         yield from self._read_log()
         named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
         yield from check_references(self.files, self.found, named, kept)
