@@ -92,8 +92,8 @@ def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
         and may_be_deleted(prepared.parent, horizon_of(files))
     ):
         raise CheckpointTooLate(
-            f"{name} was not published: a horizon was published meanwhile that lets go what it refers to.",
-            next_step="Write another, which starts from the horizon.",
+            f"{name} was not published: prune may delete what it refers to, by a horizon that was published meanwhile.",
+            next_step="Write it again: it then starts from the horizon.",
         )
 
 

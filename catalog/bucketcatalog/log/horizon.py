@@ -66,7 +66,7 @@ class Horizon:
         if link is None or found is None or found.digest != link.digest or found.cut != self.cut:
             name = "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.head)
             raise CorruptionError(
-                f"{name} is not the one that the boundary of {shown_time(self.boundary.stamp.commit_time)} was published for.",
+                f"{name} is not the checkpoint that the boundary of {shown_time(self.boundary.stamp.commit_time)} names.",
             )
         return found
 

@@ -221,7 +221,7 @@ class Timeline:
             )
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:
-        """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""
+        """Put the transaction; returns it as committed. ``CommitUnknown`` where that is not known within the commit delay."""
         name = paths.transaction(self.writer, self.files.database, transaction.head)
         self.doubtful = True
         self._put(name, data, transaction.commit_time + self.limits.commit_delay)
@@ -249,7 +249,7 @@ class Timeline:
                     return
                 why = "the store took too long"
         raise CommitUnknown(
-            f"{name} was not published in time, or whether it was cannot be told: {why.rstrip('.')}.",
+            f"It is not known whether {name} was published in time: {why.rstrip('.')}.",
             next_step="Open the writer again: it finds the transaction if it is there.",
         )
 

@@ -112,7 +112,7 @@ class Hold:
             raise DataCollected(
                 f"The tag {self.tag.name!r}, which kept data of rows of {self.table!r}, was "
                 f"{'dropped' if now.dropped else 'moved'} by {now.stamp[1]!r} at {shown_time(now.stamp.commit_time)}.",
-                next_step="Restore again: rows whose data may be gone are told.",
+                next_step="Restore again: rows whose data may be gone are then refused, or left out with --skip-collected.",
             )
 
 

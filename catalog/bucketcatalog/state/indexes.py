@@ -58,7 +58,7 @@ class IndexCache:
             return self._runs[reference.uuid][table, block_class]
         except KeyError:
             raise CorruptionError(
-                f"{shown_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
+                f"The index of a segment has no {block_class.name.lower()} rows of {table}. It should hold {shown_segment(reference)}.",
             ) from None
 
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:

@@ -332,6 +332,6 @@ def _not_found(name: str, url: str) -> ObjectNotFound:
 
 def _unknown(name: str, url: str, error: OSError) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"Whether {name!r} in {url} would survive a crash cannot be told: {error.strerror}.",
+        f"It is not known whether {name!r} in {url} would survive a crash: {error.strerror}.",
         next_step="put the same bytes under the same name again.",
     )
