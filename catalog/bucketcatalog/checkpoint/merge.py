@@ -26,13 +26,12 @@ from ..format.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
 from ..format.segment_refs import SegmentReference
 from ..format.segments import BlockPlace, Origin
 from ..log.segments import Blocks, SegmentWriter, read_block
-from ..model.arrays import one_chunk
+from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut
 from ..model.facts import Facts, Kind, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import Table
 from ..state.contents import TableState
-from ..state.fold import Mask
 from ..state.plan import SLICE_ROWS, Part
 from ..state.read import read_slice
 from ..state.shares import PackedSlice, Share, grouped

@@ -242,7 +242,7 @@ def _index_prefix(length: int) -> bytes:
     return _INDEX_TAG + _varint(length)
 
 
-def check_block(data: bytes, place: BlockPlace, table: Table) -> None:
+def check_sealed_block(data: bytes, place: BlockPlace, table: Table) -> None:
     """``CorruptionError`` where these bytes are not those that the index speaks of; ``table`` is that of the block's rows."""
     if data[-4:] != place.checksum.to_bytes(4, "little"):
         held = held_in_block(place.header, table)

@@ -18,7 +18,7 @@ from ..format.segments import (
     SegmentBuilder,
     SegmentFile,
     check_between,
-    check_block,
+    check_sealed_block,
     decode_filters,
     decode_index,
     decode_segment_file,
@@ -118,7 +118,7 @@ def _size(facts: SortedFacts) -> int:
 
 def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
     data = _range(store, place.name, place.offset, place.length, lambda: str(held_in_block(place.header, table)))
-    check_block(data, place, table)
+    check_sealed_block(data, place, table)
     return data
 
 

@@ -48,7 +48,7 @@ from ..write.writer import Writer
 from .revert import Reverted, reverted
 
 
-def tag_of(view: View, cut: Cut) -> TagEntry | None:
+def lasting_tag(view: View, cut: Cut) -> TagEntry | None:
     """The tag that has named exactly this cut for the longest time, if one does."""
     named = (tag.latest for tag in tags_of(view).values() if tag.latest.cut == cut and not tag.latest.dropped)
     return min(named, key=lambda tag: tag.stamp, default=None)
@@ -189,7 +189,7 @@ def _begin(database: Database, table: str, timestamp: Time | None, version: Vers
         raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
     then = database.snapshot(timestamp, version, strict=False)
     now = database.look()
-    tag = tag_of(now.view, then.cut) if holds else None
+    tag = lasting_tag(now.view, then.cut) if holds else None
     return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table), tag)
 
 

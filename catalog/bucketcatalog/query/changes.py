@@ -19,14 +19,13 @@ from ..log.ancestry import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
-from ..model.arrays import one_chunk
+from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut, Ref
 from ..model.facts import NO_STAMP, NO_TRANSACTIONS, SEQUENCE_BITS, Facts, Kind, commit_times, concat
 from ..model.keys import KeyRange, encode_keys
 from ..model.render import output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
 from ..state.contents import TableState
-from ..state.fold import Mask
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
 from ..state.shares import grouped, share_count

@@ -19,16 +19,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import one_chunk
+from ..model.arrays import Mask, one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, SEQUENCE_BITS, End, Facts, Kind, Stamps, commit_times
 from ..model.keys import encode_keys
 from ..model.tables import Table
 
-Mask = npt.NDArray[np.bool_]
 _NUMBER = (1 << SEQUENCE_BITS) - 1
 _EXPECTED = ("_expects", "_expects_uuid", "_expects_seq")
 _END_EXPECTED = ("_end_expects", "_end_expects_uuid", "_end_expects_seq")

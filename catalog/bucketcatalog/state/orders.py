@@ -89,7 +89,7 @@ class OrderRun:
             return False
         store = base.blocks.store
         said = (read_block(store, place, self.shape).rows for run in runs for place in run.places)
-        made = (entries(self, read_block(store, place, self.table)) for place in base.lowest_places(self.classes))
+        made = (order_entries(self, read_block(store, place, self.table)) for place in base.lowest_places(self.classes))
         return _digest(self.shape, said) != _digest(self.shape, made)
 
 
@@ -108,7 +108,7 @@ class _Keeping:
 
     def add(self, rows: Facts) -> Iterator[EncodedBlock]:
         """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
-        part = entries(self._run, rows)
+        part = order_entries(self._run, rows)
         self._parts.append(part)
         self._rows += len(part)
         if self._rows >= RUN_ROWS:
@@ -122,7 +122,7 @@ class _Keeping:
             yield from encode_side(rows, self._run.shape, self._run.side)
 
 
-def entries(run: OrderRun, tombstones: Facts) -> pa.Table:
+def order_entries(run: OrderRun, tombstones: Facts) -> pa.Table:
     """The entries of tombstones, in their order."""
     ended = pa.array(tombstones.end_times(), pa.int64()).cast(TIMESTAMP)
     columns = {

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import one_chunk
+from ..model.arrays import Mask, one_chunk
 from ..model.facts import NO_STAMP, Facts, Kind, SortedFacts, concat
 from ..model.keys import encode_keys, lower_bound
 from ..model.tables import Table
-from .fold import Mask, fold
+from .fold import fold
 from .plan import Part
 
 _FEW = 64

@@ -112,12 +112,12 @@ def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFact
 def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
     """The rows of a slice without an overlay: tombstones of one class after the other's are put in order, all else is so already."""
     places = [place for place in (*slice_.live, *slice_.rest) if _holds(place, part)]
-    several = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
+    mixed = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
     keys = {column.field_name for column in table.key_columns}
     last = table.key_columns[-1].field_name  # without any column, who could count the rows?
-    needed = None if columns is None else {*columns, last, *(keys if several or slice_.wanted is not None else ())}
+    needed = None if columns is None else {*columns, last, *(keys if mixed or slice_.wanted is not None else ())}
     read = _read(blocks, table, slice_, places, needed)
-    if several:
+    if mixed:
         yield _in_order(list(read), places, table)
     else:
         yield from read

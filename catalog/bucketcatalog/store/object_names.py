@@ -62,14 +62,14 @@ def is_unicode(name: str) -> bool:
     return True
 
 
-Entry = TypeVar("Entry")
+Listed = TypeVar("Listed")
 
 
 def walk(
     prefix: str,
     after: str,
-    entries: Callable[[str], Iterable[tuple[str, Entry]]],
-    info: Callable[[str, Entry], ObjectInfo | None],
+    entries: Callable[[str], Iterable[tuple[str, Listed]]],
+    info: Callable[[str, Listed], ObjectInfo | None],
 ) -> Iterator[ObjectInfo]:
     """Every object below ``prefix`` that sorts after ``after``, in byte order of names.
 
@@ -90,7 +90,7 @@ def walk(
             yield found
 
 
-def holds_objects(prefix: str, entries: Callable[[str], Iterable[tuple[str, Entry]]]) -> bool:
+def holds_objects(prefix: str, entries: Callable[[str], Iterable[tuple[str, Listed]]]) -> bool:
     """Whether any object lies below ``prefix``; empty directories are none."""
     for part, _ in sorted(entries(prefix), key=lambda item: item[0].endswith("/")):
         if not part.endswith("/") or holds_objects(prefix + part, entries):

@@ -33,7 +33,7 @@ from ..source import (
     Reporter,
     itself,
 )
-from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, in_order
+from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, steps_of
 from .stats import checked_names, entry_batch, is_link, links_and_directories
 
 _REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
@@ -200,7 +200,7 @@ class _Walk:
             directories = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
         except OSError:
             entries, directories = self._typed(level, entries)
-        level.steps = in_order(entries, directories)
+        level.steps = steps_of(entries, directories)
 
     def _typed(self, level: Level, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """The entries of which the type can be learnt, and which are directories: some file systems list names alone."""

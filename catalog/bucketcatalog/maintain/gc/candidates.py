@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...log.view import View
+from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.render import output_schema, render
 from ...model.tables import Column, Table
@@ -20,7 +21,7 @@ from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
 from ...write.references import ids, references
-from .judge import Mask, Pins, judge, masked
+from .judge import Pins, judge, masked
 from .parents import Distinct, ParentIds, parent_ids, says_external, states
 
 VERSION = "_version"
@@ -150,7 +151,7 @@ def needing_columns(table: Table) -> list[Column]:
     return [table.by_name[name] for name in sorted(names)]
 
 
-def batches(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+def in_batches(rows: pa.Table, size: int) -> Iterator[pa.Table]:
     """The rows, so many at a time."""
     for start in range(0, len(rows), size):
         yield rows.slice(start, size)

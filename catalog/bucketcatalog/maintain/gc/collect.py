@@ -25,7 +25,7 @@ from ...errors import InvalidOption
 from ...format.records import Boundary
 from ...log.entries import boundaries_of
 from ...log.view import View
-from ...model.arrays import one_chunk
+from ...model.arrays import Mask, one_chunk
 from ...model.tables import Table
 from ...model.times import shown_age
 from ...query.snapshot import Snapshot
@@ -38,16 +38,15 @@ from .candidates import (
     REFERENCE,
     VERSION,
     Rules,
-    batches,
     candidates_in,
     count_waiting,
     ended_states,
+    in_batches,
     needed,
     owning,
     read_columns,
 )
 from .data import Deleter, Pretending, deleter_for
-from .judge import Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +261,7 @@ class _Run:
             shared = pc.and_(pc.is_in(rows[REFERENCE], value_set=kept), pc.invert(rows[EXTERNAL]))
             nobodys = pc.or_(rows[EXTERNAL], pc.is_null(rows[REFERENCE]))
             self.done = self.done.plus(shared=_count(shared), external=_count(rows[EXTERNAL]))
-            for some in batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
+            for some in in_batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
                 self._purge([(table, some)])
         deleter = deleter_for(self.deleter, tables[0].data_reference)
         self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if deleter is None else {}))

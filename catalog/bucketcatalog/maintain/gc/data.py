@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import BucketCatalogError, InvalidOption, StoreNotFound
+from ...model.arrays import Mask
 from ...model.paths import DATA_FOLDER, is_of_a_catalog, is_of_a_log
 from ...parallel import in_order
 from ...store import Store, open_store
-from .judge import Mask
 
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"
 _EXAMPLE = "s3://data/{owner}/{bucket_id}/{id}"

@@ -16,17 +16,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...log.entries import tags_of
 from ...log.view import View
-from ...model.arrays import one_chunk
+from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Cut
 from ...model.facts import NO_STAMP, Facts, Kind
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

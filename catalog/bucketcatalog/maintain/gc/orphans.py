@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from ... import limits
 from ...errors import BucketCatalogError, InvalidOption
 from ...log.files import LogFiles
+from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.paths import data_prefix, is_of_a_catalog
 from ...model.render import output_schema, render
@@ -34,7 +35,7 @@ from ...state.plan import Part
 from ...store.base import ObjectInfo, Store, UnfinishedPut
 from .collect import known_boundary
 from .data import DataPlace, Template
-from .judge import Mask, Pins
+from .judge import Pins
 from .parents import states
 
 

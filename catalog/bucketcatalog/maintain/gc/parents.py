@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.tables import Column, Table
 from ...parallel import in_order
@@ -21,7 +22,7 @@ from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
 from ...state.read import read_batches
 from ...write.references import ids, stored_column
-from .judge import FACT_NAMES, Mask, masked
+from .judge import FACT_NAMES, masked
 
 _NO_IDS = pa.nulls(0, pa.binary())
 _AT_ONCE = 1 << 16

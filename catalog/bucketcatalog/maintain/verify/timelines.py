@@ -131,7 +131,7 @@ def check_references(
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
 
 
-def references(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
+def named_transactions(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
     """For each transaction that others build on the name of one of these."""
     named: dict[Ref, str] = {}
     for ref, t in log.items():

@@ -35,7 +35,7 @@ from .closure import check_reads
 from .deep import differences
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, unreadable, with_keys
-from .timelines import Seen, check_clocks, check_forks, check_links, check_references, read_timelines, references
+from .timelines import Seen, check_clocks, check_forks, check_links, check_references, named_transactions, read_timelines
 
 Tell = Callable[[str], None]
 
@@ -62,7 +62,7 @@ class Walk:
             for name in below.unknown:
                 yield Finding("UNKNOWN_FILE", name, "The catalog gives no file such a name.")
         yield from self._read_log()
-        named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        named, kept = named_transactions(self.log, self.files) | self._named_by_checkpoints(), self._kept()
         yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_reads(self.files, self.log, self.voided, self.horizon)

@@ -165,7 +165,7 @@ def test_a_checkpoint_that_says_less_than_its_transactions_is_found_only_by_a_de
 
 
 @pytest.mark.parametrize("less", [False, True])
-@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.entries"), ("sum 'bytes'", "sums._counted")])
+@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.order_entries"), ("sum 'bytes'", "sums._counted")])
 def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
     what: str, part: str, less: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
