@@ -9,7 +9,7 @@ Which levels of a table a checkpoint merges: a function of their sizes alone.
 Level 0 is the folded state of everything below it; the others hold what came since, newer ones above older ones. New rows become a level
 of their own, merged with the levels above the oldest of about their size or smaller once there are ``FAN_IN`` of these together. So a row
 is written again about once for each power of ``FAN_IN`` between a checkpoint's size and the base's, and a reader meets at most
-``FAN_IN - 1`` levels of each. Once all that lies over the base is a share of it, everything is merged, which a row pays for ``BASE_SHARE``
+``FAN_IN - 1`` levels of each. Once the overlay of the base is a share of it, everything is merged, which a row pays for ``BASE_SHARE``
 times.
 
 How a checkpoint of a view is to say which transactions it covers.

@@ -26,7 +26,7 @@ _FEW = 64
 
 @dataclass(frozen=True)
 class Overlay:
-    """What lies over a base, split: ``keys`` are those of all of it, sorted, as the table ``by`` gives them.
+    """The overlay of a base, split: ``keys`` are those of all of it, sorted, as the table ``by`` gives them.
 
     ``known`` are the rows of keys that need no base to be known, ``rest`` the facts that have to be folded with the base's of their keys.
     """

@@ -88,7 +88,7 @@ class Namer:
     log: LogFiles | None
 
     def time_for(self, maintainer: str | None) -> int:
-        """The time of the store that data lies in for a maintainer who deletes there; None only looks, and may be told the machine's.
+        """The time of the store that data lies in for a maintainer who deletes there; None only looks, and may get the machine's.
 
         Where only a put tells it, that is below the maintainer's own prefix in the catalog. Another store has no such prefix, and the
         catalog's clock is not its: there it is at the root, which is nobody else's.

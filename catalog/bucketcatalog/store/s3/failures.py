@@ -107,7 +107,7 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
     message = f"Cannot {doing} {where}: {said}"
     if code == "NoSuchBucket" or (status == 404 and doing == "open") or (code in _NO_OBJECT and doing in _OF_BUCKET):
         return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and endpoint_url.")
-    if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: which of them cannot be told
+    if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: nobody can say which of them
         return _no_answer(message, doing)
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
