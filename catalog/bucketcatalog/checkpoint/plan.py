@@ -1,18 +1,16 @@
 """Checkpoints: the state at a cut, written as segments, so that readers need not replay what led there.
 
 A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. Its cost follows
-what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels (``tiers``), and
-refers to the others' segments again. Here is decided what it starts from and what its tasks merge; ``publishing`` puts what comes of it.
+what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels, and refers to
+the others' segments again. Here is decided what it starts from and what its tasks merge; ``publish`` puts what comes of it.
 
-Which levels of a table a checkpoint merges: a function of their sizes alone.
+Which levels of a table are merged is a function of their sizes alone (``lowest_merged``). Level 0 is the folded state of everything below
+it; the others hold what came since, newer ones above older ones. New rows become a level of their own, merged with the levels above the
+oldest of about their size or smaller once there are ``FAN_IN`` of these together. So a row is written again about once for each power of
+``FAN_IN`` between a checkpoint's size and the base's, and a reader meets at most ``FAN_IN - 1`` levels of each. Once the overlay of the
+base is a share of it, everything is merged, which a row pays for ``BASE_SHARE`` times.
 
-Level 0 is the folded state of everything below it; the others hold what came since, newer ones above older ones. New rows become a level
-of their own, merged with the levels above the oldest of about their size or smaller once there are ``FAN_IN`` of these together. So a row
-is written again about once for each power of ``FAN_IN`` between a checkpoint's size and the base's, and a reader meets at most
-``FAN_IN - 1`` levels of each. Once the overlay of the base is a share of it, everything is merged, which a row pays for ``BASE_SHARE``
-times.
-
-How a checkpoint of a view is to say which transactions it covers.
+What it covers is said so that readers list no more of a timeline than they must.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def lowest_merged(levels: Sequence[int], new: int) -> int:
     at, size = len(levels), new
     while True:
         start = at
-        while start > 1 and _tier(levels[start - 1]) <= _tier(size):
+        while start > 1 and _magnitude(levels[start - 1]) <= _magnitude(size):
             start -= 1
         if at - start < FAN_IN - 1:
             return at
@@ -60,12 +58,12 @@ def lowest_merged(levels: Sequence[int], new: int) -> int:
         at = start
 
 
-def _tier(rows: int) -> int:
+def _magnitude(rows: int) -> int:
     """The power of ``FAN_IN`` that so many rows reach."""
-    tier = 0
+    power = 0
     while rows >= FAN_IN:
-        rows, tier = rows // FAN_IN, tier + 1
-    return tier
+        rows, power = rows // FAN_IN, power + 1
+    return power
 
 
 def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
@@ -240,7 +238,7 @@ class _Destination:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """How a checkpoint is to be made: from which one, all of it or as ``tiers`` says, in how many tasks, and since when."""
+    """How a checkpoint is to be made: from which one, all of it or as ``lowest_merged`` says, in how many tasks, and since when."""
 
     parent: Checkpoint | None
     full: bool

@@ -1,7 +1,7 @@
 """Tables as values: what the options of a ``.proto`` declare, in the words that the engine uses, and what they must not declare.
 
-The codec reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is how
-blocks hold it, its *surface* type is how people see it: uuids are 16 bytes in storage and 36 characters at the surface.
+``format.definitions`` reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is
+how blocks hold it, its *surface* type is how people see it: uuids are 16 bytes in storage and 36 characters at the surface.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Table:
     """A table's declaration.
 
     Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and names of columns are distinct.
-    ``definition`` is the codec's serialised TableDefinition and takes no part in comparisons.
+    ``definition`` is the serialised TableDefinition and takes no part in comparisons.
     """
 
     name: str
