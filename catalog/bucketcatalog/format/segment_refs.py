@@ -155,7 +155,7 @@ def segment_of(message: Any) -> SegmentReference:
 def _run_of(message: Any) -> Run:
     purpose = message.purpose or Purpose.ROWS
     if purpose not in set(Purpose):
-        raise ValueError(f"{purpose} is no known purpose of a run")
+        raise ValueError(f"{purpose} is not a known purpose of a run")
     return Run(
         table=message.table,
         block_class=BlockClass(getattr(message, "class")),

@@ -71,7 +71,7 @@ def owner_of(source: Source, owner: str | uuid.UUID | None) -> str:
     try:
         return str(uuid.UUID(str(owner) if isinstance(owner, uuid.UUID) else owner))
     except (ValueError, TypeError, AttributeError):
-        raise InvalidOption(f"The owner {owner!r} is no uuid.", next_step="Give one, or leave it out.") from None
+        raise InvalidOption(f"The owner {owner!r} is not a uuid.", next_step="Give one, or leave it out.") from None
 
 
 def find_bucket(

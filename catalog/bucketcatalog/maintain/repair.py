@@ -145,7 +145,7 @@ def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
     for text, place in wanted.items():
         if place not in there:
             raise InvalidOption(
-                f"{text!r} is no transaction from the future.",
+                f"{text!r} is not a transaction from the future.",
                 next_step=f"There are: {', '.join(f'{w}@{r}' for w, r in sorted(there)) or 'none'}.",
             )
     return [void for void in ahead if (void.writer, void.link.revision) in wanted.values()]

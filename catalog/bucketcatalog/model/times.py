@@ -41,7 +41,7 @@ def parse_age(text: str) -> int:
     """Microseconds of a number and a unit: ``90s``, ``90m``, ``24h``, ``7d``, ``4w``; else ``InvalidOption``."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise InvalidOption(f"{text!r} is no age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
+        raise InvalidOption(f"{text!r} is not an age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
     return int(match["number"]) * _UNITS[match["unit"]] * 1_000_000
 
 
@@ -50,7 +50,7 @@ def age_micros(value: Age) -> int:
     if isinstance(value, datetime.timedelta) or (isinstance(value, int) and not isinstance(value, bool)):
         age = value // datetime.timedelta(microseconds=1) if isinstance(value, datetime.timedelta) else value
         if age < 0:
-            raise InvalidOption(f"{value!r} is no age.", next_step="Give one that is not negative.")
+            raise InvalidOption(f"{value!r} is not an age.", next_step="Give one that is not negative.")
         return age
     return parse_age(value if isinstance(value, str) else repr(value))
 

@@ -183,7 +183,7 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
     stored: dict[str, list[Any] | Between] = {}
     if not isinstance(where, Mapping):
         raise InvalidOption(
-            f"{where!r} is no condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
+            f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
         )
     for name, condition in where.items():
         if not isinstance(name, str) or schema.get_field_index(name) < 0:

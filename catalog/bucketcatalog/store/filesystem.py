@@ -214,5 +214,5 @@ def leftovers(root: str) -> Iterator[UnfinishedPut]:
 def remove(root: str, put: UnfinishedPut) -> None:
     """Remove a temporary file; one that is gone already is none. ``ValueError`` for any other file."""
     if not put.name.rpartition("/")[2].startswith(TEMPORARY):
-        raise ValueError(f"{put.name!r} is no temporary file")
+        raise ValueError(f"{put.name!r} is not a temporary file")
     (Path(root) / put.name).unlink(missing_ok=True)

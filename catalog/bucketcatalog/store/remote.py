@@ -189,7 +189,7 @@ class FsspecStore:
     def discard(self, put: UnfinishedPut) -> None:
         """Remove what asking for the time has left. ``ValueError`` for anything else."""
         if not put.name.rpartition("/")[2].startswith(TEMPORARY):
-            raise ValueError(f"{put.name!r} is no temporary object")
+            raise ValueError(f"{put.name!r} is not a temporary object")
         self._remove(put.name)
 
     def now_us(self, below: str | None = None) -> int:

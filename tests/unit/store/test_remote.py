@@ -297,7 +297,7 @@ def test_where_a_writer_may_not_delete_what_asking_leaves_is_no_object_and_can_b
     assert [*failing.list("")] == []
     failing.discard(left)
     assert [*failing.unfinished_puts()] == []
-    with pytest.raises(ValueError, match="no temporary object"):
+    with pytest.raises(ValueError, match="not a temporary object"):
         failing.discard(UnfinishedPut("w/db/transactions/x", 0))
 
 

@@ -138,7 +138,7 @@ class _Walk:
             raise AccessDenied(f"{shown} cannot be read: {error.strerror}.", next_step="Ask for the right to list it.") from None
         except OSError as error:
             raise SourceNotFound(
-                f"{shown} is no directory that can be listed: {error.strerror}.", next_step="Check the path of the source."
+                f"{shown} is not a directory that can be listed: {error.strerror}.", next_step="Check the path of the source."
             ) from None
         return descent
 

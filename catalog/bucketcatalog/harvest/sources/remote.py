@@ -114,7 +114,7 @@ class RemoteSource:
                 return _readable(found, scope, report)
         except NotFound:
             pass
-        raise SourceNotFound(f"{self.url} is no directory that can be listed.", next_step="Check the url of the source.")
+        raise SourceNotFound(f"{self.url} is not a directory that can be listed.", next_step="Check the url of the source.")
 
     def _listed(self, name: str, scope: Scope, report: Report) -> ListedFiles:
         try:
