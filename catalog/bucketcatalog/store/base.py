@@ -39,7 +39,7 @@ class UnfinishedPut:
 def time_unknown(url: str, why: str) -> StoreUnavailable:
     """The error of one who writes and cannot learn the store's time: by another clock nothing may be committed or deleted."""
     return StoreUnavailable(
-        f"The time of {url} cannot be learnt: {why}.", next_step="see that the store says when an object was written."
+        f"The time of {url} cannot be learnt: {why}.", next_step="See that the store says when an object was written."
     )
 
 

@@ -23,7 +23,7 @@ _REMOVED = r"\.nfs[0-9a-f]{24}"
 _UNUSABLE = re.compile(rf"\x00|(?:^|/)(?:\.{{0,2}}(?:/|\Z)|\.put-|{_REMOVED}(?:/|\Z))")
 _HIDDEN = re.compile(rf"\.put-|{_REMOVED}\Z")
 _NEXT_STEP = (
-    "name objects by parts joined with '/': none empty, '.', '..', beginning with '.put-', or '.nfs' and 24 digits; no NUL."
+    "Name objects by parts joined with '/': none empty, '.', '..', beginning with '.put-', or '.nfs' and 24 digits; no NUL."
 )
 
 
@@ -43,7 +43,7 @@ def check_prefix(prefix: str) -> None:
     if not prefix:
         return
     if not prefix.endswith("/"):
-        raise InvalidName(f"{prefix!r} cannot be listed.", next_step="end the prefix with '/'.")
+        raise InvalidName(f"{prefix!r} cannot be listed.", next_step="End the prefix with '/'.")
     check_name(prefix[:-1])
 
 

@@ -176,7 +176,7 @@ class S3Store:
         if not self._asks_time():
             raise StoreUnreachable(
                 f"The time of {self.url} cannot be learnt: its answers have no date.",
-                next_step="try again; if it stays so, see that nothing on the way takes their Date header.",
+                next_step="Try again; if it stays so, see that nothing on the way takes their Date header.",
             )
 
     def _find_bucket(self) -> None:
