@@ -14,13 +14,15 @@ from ...log.horizon import Horizon
 from ...model import paths
 from ...model.cuts import Cut, Head, Ref
 from .findings import Finding
-from .timelines import Seen
+from .timelines import TransactionSummary
 
 Heads = dict[str, tuple[Head, ...]]
 """For each other writer the heads of what a transaction and its ancestors had read, closed."""
 
 
-def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], horizon: Horizon | None) -> Iterator[Finding]:
+def check_reads(
+    files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: Set[Ref], horizon: Horizon | None
+) -> Iterator[Finding]:
     """Transactions that had read another without what that one had read."""
     graph = {ref: [other for other in _built_on(t) if other in log] for ref, t in log.items()}
     try:
@@ -45,7 +47,7 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref], hori
                 known.pop(other)  # nobody else asks for it
 
 
-def _built_on(t: Seen) -> Iterator[Ref]:
+def _built_on(t: TransactionSummary) -> Iterator[Ref]:
     yield from (Ref(t.writer, link.head) for link in t.parents)
     yield from t.reads.refs()
 
@@ -53,14 +55,14 @@ def _built_on(t: Seen) -> Iterator[Ref]:
 class _Closing:
     """What transactions had read, completed."""
 
-    def __init__(self, log: Mapping[Ref, Seen], voided: Set[Ref], horizon: Horizon | None) -> None:
+    def __init__(self, log: Mapping[Ref, TransactionSummary], voided: Set[Ref], horizon: Horizon | None) -> None:
         self._log = log
         self._voided = voided
         self._horizon = horizon
         places = Counter((writer, head.revision) for writer, head in log)
         self._forked = {writer for (writer, _), count in places.items() if count > 1}
 
-    def known(self, t: Seen, known: Mapping[Ref, Heads]) -> tuple[Heads, list[Ref]]:
+    def known(self, t: TransactionSummary, known: Mapping[Ref, Heads]) -> tuple[Heads, list[Ref]]:
         """What a transaction had read, and what of it neither it nor its ancestors say."""
         parents = [known[ref] for link in t.parents if (ref := Ref(t.writer, link.head)) in known]
         before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in Cut(each).refs()))
@@ -99,7 +101,7 @@ class _Closing:
         if not self._is_among(heads, ref):
             known[writer] = (*(other for other in heads if not self._is_among((head,), Ref(writer, other))), head)
 
-    def _back(self, ref: Ref, *closed: Heads) -> Iterator[Seen]:
+    def _back(self, ref: Ref, *closed: Heads) -> Iterator[TransactionSummary]:
         """A transaction and its ancestors that are in none of these."""
         pending, done = [ref], set[Ref]()
         while pending:

@@ -27,7 +27,7 @@ from .findings import Finding, unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TransactionSummary:
     """What is kept of a transaction: its links, its time, and what it defines."""
 
     writer: str
@@ -50,10 +50,10 @@ class Seen:
         return Ref(self.writer, self.head)
 
 
-def seen(t: Transaction) -> Seen:
+def summary_of(t: Transaction) -> TransactionSummary:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
-    return Seen(
+    return TransactionSummary(
         writer=t.writer,
         head=t.head,
         lateness_bound=t.lateness_bound,
@@ -70,13 +70,13 @@ def seen(t: Transaction) -> Seen:
     )
 
 
-def read_timelines(files: LogFiles, found: Iterable[WriterFiles]) -> Iterator[Seen | Finding]:
+def read_timelines(files: LogFiles, found: Iterable[WriterFiles]) -> Iterator[TransactionSummary | Finding]:
     """Every transaction that can be read, and a finding for each that cannot."""
     refs = [Ref(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
 
-    def read(ref: Ref) -> Seen | Finding:
+    def read(ref: Ref) -> TransactionSummary | Finding:
         try:
-            return seen(files.transaction(*ref))
+            return summary_of(files.transaction(*ref))
         except UNREADABLE as error:
             return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref.writer, ref.head.revision))
         except BucketCatalogError as error:  # of a definition that it carries: the rest may be whole
@@ -89,7 +89,7 @@ def _name(files: LogFiles, ref: Ref) -> str:
     return transaction_path(ref.writer, files.database, ref.head)
 
 
-def check_links(files: LogFiles, log: Mapping[Ref, Seen], voided: Set[Ref]) -> Iterator[Finding]:
+def check_links(files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: Set[Ref]) -> Iterator[Finding]:
     """Transactions whose parents are other ones than they say, or that do not come after what they follow and have read."""
     for ref, t in log.items():
         name = _name(files, ref)
@@ -131,7 +131,7 @@ def check_references(
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
 
 
-def named_transactions(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, str]:
+def named_transactions(log: Mapping[Ref, TransactionSummary], files: LogFiles) -> dict[Ref, str]:
     """For each transaction that others build on the name of one of these."""
     named: dict[Ref, str] = {}
     for ref, t in log.items():
@@ -144,7 +144,7 @@ def named_transactions(log: Mapping[Ref, Seen], files: LogFiles) -> dict[Ref, st
     return named
 
 
-def check_forks(log: Mapping[Ref, Seen], files: LogFiles) -> Iterator[Finding]:
+def check_forks(log: Mapping[Ref, TransactionSummary], files: LogFiles) -> Iterator[Finding]:
     """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
     followed = {Ref(t.writer, link.head) for t in log.values() for link in t.parents}
     gone, known = _revisions(followed - log.keys()), _revisions(log)
@@ -175,7 +175,7 @@ def _next(revisions: list[int], after: int) -> int | None:
 
 
 def check_clocks(
-    files: LogFiles, found: Mapping[str, WriterFiles], log: Mapping[Ref, Seen], voided: Set[Ref], kept: Kept
+    files: LogFiles, found: Mapping[str, WriterFiles], log: Mapping[Ref, TransactionSummary], voided: Set[Ref], kept: Kept
 ) -> Iterator[Finding]:
     """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
 

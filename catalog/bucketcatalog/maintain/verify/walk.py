@@ -35,7 +35,15 @@ from .closure import check_reads
 from .deep import differences
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, unreadable, with_keys
-from .timelines import Seen, check_clocks, check_forks, check_links, check_references, named_transactions, read_timelines
+from .timelines import (
+    TransactionSummary,
+    check_clocks,
+    check_forks,
+    check_links,
+    check_references,
+    named_transactions,
+    read_timelines,
+)
 
 Tell = Callable[[str], None]
 
@@ -46,7 +54,7 @@ class Walk:
     def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
         self.files = files
         self.found: dict[str, WriterFiles] = {}
-        self.log: dict[Ref, Seen] = {}
+        self.log: dict[Ref, TransactionSummary] = {}
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
         self.voided: frozenset[Ref] = frozenset()
