@@ -29,7 +29,7 @@ from .maintain.retention import Retention
 from .maintain.verify.findings import Finding
 from .maintain.verify.walk import verify
 from .model.cuts import Cut
-from .model.names import MAINTAINER_PREFIX, WriterId, database_name, host_writer, maintainer_id, several, tag_name, writer_id
+from .model.names import MAINTAINER_PREFIX, WriterId, database_name, host_writer, maintainer_id, names_given, tag_name, writer_id
 from .model.times import Age, Time, age_micros
 from .query.changes import Changes, Diff, changed_table, changes_between
 from .query.database import Database, databases_in, require
@@ -384,7 +384,7 @@ class Catalog:
         timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
         voided. It is done by a maintainer, by default this machine's.
         """
-        joined, voided = several(join, "writers", "join=['node-a']"), several(void, "commits", "void=['node-a@7']")
+        joined, voided = names_given(join, "writers", "join=['node-a']"), names_given(void, "commits", "void=['node-a@7']")
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             require(self.url, there, name)

@@ -31,7 +31,7 @@
     │   ├── ForeignBranch              somebody else writes under this writer's id
     │   ├── StaleRead                  what it had read is older than a commit may count on
     │   ├── WriterBusy                 this machine's writer is open in another of its processes
-    │   └── CommitUnknown              the outcome cannot be told; reopening resolves it
+    │   └── CommitUnknown              the outcome is not known; reopening resolves it
     ├── CorruptionError                a file that is not what it claims to be
     │   ├── TruncatedObject
     │   └── MissingObject              a file that another one names is gone
@@ -247,7 +247,7 @@ class WriterBusy(CommitError):
 
 
 class CommitUnknown(CommitError):
-    """Whether the transaction was published cannot be told; reopening the writer resolves it."""
+    """Whether the transaction was published is not known; reopening the writer resolves it."""
 
     code = "COMMIT_UNKNOWN"
 

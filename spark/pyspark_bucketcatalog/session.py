@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bucketcatalog import InvalidOption
-from bucketcatalog.model.names import several
+from bucketcatalog.model.names import names_given
 
 from .options import STORAGE
 from .read.relation import open_relation
@@ -54,7 +54,7 @@ def attach(
             raise InvalidOption(f"The option {name} is about one table.", next_step="Use spark.read for that table.")
     relation = open_relation({**given, "table": "tables"})
     snapshot, registry = relation.snapshot, relation.catalog.registry
-    named = several(systems, "systems", "systems=['manta']")
+    named = names_given(systems, "systems", "systems=['manta']")
     tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
     written = registry.sql_views(snapshot, named)
     views = _called([*tables, *(view.name for view in written)], view_prefix)

@@ -259,7 +259,7 @@ class StoreContract:
 
     def test_prefix_without_its_slash_is_refused(self, store: Store) -> None:
         for call in (store.list, store.list_prefixes):
-            with pytest.raises(InvalidName, match="end the prefix with '/'"):
+            with pytest.raises(InvalidName, match="End the prefix with '/'"):
                 call("a")
 
     def test_pickled_copy_reaches_the_same_objects(self, store: Store, writer: Store) -> None:

@@ -27,7 +27,7 @@ def levels_of_few_rows() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "lowest_merged", any_level)
         patch.setattr(writer, "Alone", partial(merge.Alone, most=3))
-        patch.setattr(merge, "PIECE_ROWS", 4)
+        patch.setattr(merge, "MERGE_SLICE_ROWS", 4)
         patch.setattr(merge, "FEWEST_ROWS", 2)
         patch.setattr(orders, "SHARE", 1e-6)
         patch.setattr(orders, "RUN_ROWS", 4)

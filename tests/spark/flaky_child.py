@@ -32,7 +32,7 @@ class Dying:
     def run(self, tasks: Sequence[MergeTask]) -> list[Merged]:
         def do(task: MergeTask) -> Merged:
             merged = run_task(Catalog(PATH).store, task)
-            mark = Path(MARKS) / task.parts[0].share.slices[0].piece.keys.start.hex()[:200].ljust(1, "_")
+            mark = Path(MARKS) / task.parts[0].share.slices[0].slice.keys.start.hex()[:200].ljust(1, "_")
             if not mark.exists():
                 mark.touch()
                 raise RuntimeError("the executor is gone")
@@ -43,7 +43,7 @@ class Dying:
 
 if __name__ == "__main__":
     session = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
-    merge.FEWEST_ROWS = merge.PIECE_ROWS = 4_096
+    merge.FEWEST_ROWS = merge.MERGE_SLICE_ROWS = 4_096
     with Catalog(PATH).writer("compactor-flaky", database="photos") as writer:
         result = writer.checkpoint(scope="all", workers=Dying(session))
     assert result is not None

@@ -36,7 +36,7 @@ JOBS = ROOT / "spark" / "pyspark_bucketcatalog" / "jobs" / "__main__.py"
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of a few thousand rows, as larger catalogs have larger ones."""
-    monkeypatch.setattr(merge, "PIECE_ROWS", 4_096)
+    monkeypatch.setattr(merge, "MERGE_SLICE_ROWS", 4_096)
     monkeypatch.setattr(merge, "FEWEST_ROWS", 4_096)
 
 

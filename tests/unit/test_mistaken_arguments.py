@@ -52,14 +52,14 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
         ({"table": ["objects"]}, "is no table's name"),
         ({"table": "objects", "where": {1: 2}}, "has no column 1 to filter by"),
         ({"table": "log", "where": {1: 2}}, "has no column 1 to filter by"),
-        ({"table": "objects", "where": "name"}, "'name' is no condition"),
-        ({"table": "objects", "where": 0}, "0 is no condition"),
-        ({"table": "objects", "columns": "name"}, r"The columns 'name' are no list of names. Next: Give a list"),
-        ({"table": "log", "columns": "writer"}, "are no list of names"),
-        ({"table": "objects", "columns": 5}, "are no list of names"),
+        ({"table": "objects", "where": "name"}, "'name' is not a condition"),
+        ({"table": "objects", "where": 0}, "0 is not a condition"),
+        ({"table": "objects", "columns": "name"}, r"The columns 'name' are not a list of names. Next: Give a list"),
+        ({"table": "log", "columns": "writer"}, "are not a list of names"),
+        ({"table": "objects", "columns": 5}, "are not a list of names"),
         ({"table": "objects", "columns": []}, "No column is asked for"),
         ({"table": "log", "columns": ()}, "No column is asked for"),
-        ({"table": "objects", "columns": [["name"]]}, "are no list of names"),
+        ({"table": "objects", "columns": [["name"]]}, "are not a list of names"),
     ],
 )
 def test_a_scan_names_the_argument_that_does_not_fit(world: World, options: dict[str, Any], message: str) -> None:
@@ -70,7 +70,7 @@ def test_a_scan_names_the_argument_that_does_not_fit(world: World, options: dict
 @pytest.mark.parametrize("given", ["node-a", b"node-a", 5, None, [["node-a"]], [b"node-a"]])
 @pytest.mark.parametrize("option", ["join", "void"])
 def test_what_repair_is_to_join_or_void_is_no_name_alone(world: World, option: str, given: Any) -> None:
-    with pytest.raises(InvalidOption, match=rf"are no list of names. Next: Give a list, such as {option}=\["):
+    with pytest.raises(InvalidOption, match=rf"are not a list of names. Next: Give a list, such as {option}=\["):
         world.catalog().repair(**{option: given})
 
 
@@ -78,7 +78,7 @@ def test_what_repair_is_to_join_or_void_is_no_name_alone(world: World, option: s
 @pytest.mark.parametrize("option", ["include", "exclude"])
 def test_globs_are_no_text_alone(world: World, tmp_path: Path, option: str, given: Any) -> None:
     (tmp_path / "g").touch()
-    with pytest.raises(InvalidOption, match=rf"The globs .* are no list of names. Next: Give a list, such as {option}=\["):
+    with pytest.raises(InvalidOption, match=rf"The globs .* are not a list of names. Next: Give a list, such as {option}=\["):
         harvest(world.catalog(), tmp_path, **{option: given})
     assert names(world.snapshot()) == ["a"]
 
@@ -106,8 +106,8 @@ def test_an_owner_may_be_a_uuid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected", "message"),
     [
-        ({"owner": 5}, InvalidOption, "The owner 5 is no uuid"),
-        ({"owner": b"0" * 32}, InvalidOption, "is no uuid"),
+        ({"owner": 5}, InvalidOption, "The owner 5 is not a uuid"),
+        ({"owner": b"0" * 32}, InvalidOption, "is not a uuid"),
         ({"bucket": b"t"}, InvalidName, "b't' cannot be the name of a bucket"),
         ({"bucket": 5}, InvalidName, "5 cannot be the name of a bucket"),
         ({"dry_run": "no"}, InvalidOption, "dry_run is 'no'"),

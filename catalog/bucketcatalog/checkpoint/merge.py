@@ -79,7 +79,7 @@ def _sampled(base: TableState, places: Collection[BlockPlace]) -> pa.Array:
     return keys.take(pc.sort_indices(keys))
 
 
-PIECE_ROWS = SLICE_ROWS
+MERGE_SLICE_ROWS = SLICE_ROWS
 """About the most rows that are merged at once."""
 FEWEST_ROWS = 1 << 18
 """Rows below which a further task costs more, in its start and in a segment of its own, than it saves."""
@@ -156,17 +156,17 @@ def merge_parts(bases: Iterable[TableState], lowest: Collection[str], most: int)
     ``lowest`` are the tables below which nothing lies.
     """
     slices = [
-        (base.table, PackedSlice.of(piece, base.table, Part.EVERYTHING))
+        (base.table, PackedSlice.of(slice_, base.table, Part.EVERYTHING))
         for base in bases
-        for piece in base.plan(merge_ranges(base, PIECE_ROWS), target=PIECE_ROWS)
+        for slice_ in base.plan(merge_ranges(base, MERGE_SLICE_ROWS), target=MERGE_SLICE_ROWS)
     ]
-    weights = [piece.rows for _, piece in slices]
-    count = max(min(most, _distinct_rows(piece for _, piece in slices) // FEWEST_ROWS), 1)
+    weights = [slice_.rows for _, slice_ in slices]
+    count = max(min(most, _distinct_rows(slice_ for _, slice_ in slices) // FEWEST_ROWS), 1)
     tasks = []
     for group in grouped(weights, count):
         by_table = groupby((slices[at] for at in group), key=lambda one: one[0].name)
         parts = [list(of_table) for _, of_table in by_table]
-        found = [Share(part[0][0], Part.EVERYTHING, tuple(piece for _, piece in part)) for part in parts]
+        found = [Share(part[0][0], Part.EVERYTHING, tuple(slice_ for _, slice_ in part)) for part in parts]
         tasks.append(tuple(MergePart(share, share.table.name in lowest) for share in found))
     return tasks
 
@@ -176,7 +176,7 @@ def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
     tail, places = 0, dict[BlockPlace, int]()
     for packed in slices:
         tail += packed.tail_rows
-        places |= {place: place.header.rows for place in packed.piece.places}
+        places |= {place: place.header.rows for place in packed.slice.places}
     return tail + sum(places.values())
 
 
@@ -197,12 +197,12 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
     """The state that slices of a table make, as blocks; those of each class are in key order."""
     waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
     beside = [(run.classes, run.keeping()) for run in side_runs(part.table)] if part.lowest else []
-    for piece in part.share.unpacked():
+    for slice_ in part.share.unpacked():
         if stopped():
             raise ClosedWriter(
                 "The writer was closed while it wrote a checkpoint.", next_step="Open it again, and write another."
             )
-        state = read_slice(blocks, part.table, piece, Part.EVERYTHING)
+        state = read_slice(blocks, part.table, slice_, Part.EVERYTHING)
         for kind, rows in _by_class(state, part.table):
             yield from _full_blocks(waiting[kind], rows, part.table, kind)
             for classes, keeping in beside:

@@ -1,18 +1,16 @@
 """Checkpoints: the state at a cut, written as segments, so that readers need not replay what led there.
 
 A checkpoint is only an optimisation: whatever checkpoints exist, every answer equals the one from the transactions alone. Its cost follows
-what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels (``tiers``), and
-refers to the others' segments again. Here is decided what it starts from and what its tasks merge; ``publishing`` puts what comes of it.
+what has changed: it writes what is new over the checkpoint before as a level of its own, or merged with some of its levels, and refers to
+the others' segments again. Here is decided what it starts from and what its tasks merge; ``publish`` puts what comes of it.
 
-Which levels of a table a checkpoint merges: a function of their sizes alone.
+Which levels of a table are merged is a function of their sizes alone (``lowest_merged``). Level 0 is the folded state of everything below
+it; the others hold what came since, newer ones above older ones. New rows become a level of their own, merged with the levels above the
+oldest of about their size or smaller once there are ``FAN_IN`` of these together. So a row is written again about once for each power of
+``FAN_IN`` between a checkpoint's size and the base's, and a reader meets at most ``FAN_IN - 1`` levels of each. Once the overlay of the
+base is a share of it, everything is merged, which a row pays for ``BASE_SHARE`` times.
 
-Level 0 is the folded state of everything below it; the others hold what came since, newer ones above older ones. New rows become a level
-of their own, merged with the levels above the oldest of about their size or smaller once there are ``FAN_IN`` of these together. So a row
-is written again about once for each power of ``FAN_IN`` between a checkpoint's size and the base's, and a reader meets at most
-``FAN_IN - 1`` levels of each. Once all that lies over the base is a share of it, everything is merged, which a row pays for ``BASE_SHARE``
-times.
-
-How a checkpoint of a view is to say which transactions it covers.
+What it covers is said so that readers list no more of a timeline than they must.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def lowest_merged(levels: Sequence[int], new: int) -> int:
     at, size = len(levels), new
     while True:
         start = at
-        while start > 1 and _tier(levels[start - 1]) <= _tier(size):
+        while start > 1 and _magnitude(levels[start - 1]) <= _magnitude(size):
             start -= 1
         if at - start < FAN_IN - 1:
             return at
@@ -60,12 +58,12 @@ def lowest_merged(levels: Sequence[int], new: int) -> int:
         at = start
 
 
-def _tier(rows: int) -> int:
+def _magnitude(rows: int) -> int:
     """The power of ``FAN_IN`` that so many rows reach."""
-    tier = 0
+    power = 0
     while rows >= FAN_IN:
-        rows, tier = rows // FAN_IN, tier + 1
-    return tier
+        rows, power = rows // FAN_IN, power + 1
+    return power
 
 
 def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
@@ -104,7 +102,7 @@ def _known(covered: Covered, view: View, writer: str, listed: Set[Head]) -> set[
 
 
 def _branches(known: set[Head], view: View, writer: str) -> set[Head]:
-    """Those that cannot be told by being alone at their revision: there are several, or others may have been deleted."""
+    """Those that are not known by being alone at their revision: there are several, or others may have been deleted."""
     count = Counter(head.revision for head in known)
     floor = view.horizon.floor(writer) if view.horizon is not None else 0
     earlier = {head for c in view.checkpoints if writer in c.coverage for head in c.coverage[writer].branches}
@@ -169,14 +167,14 @@ def prepare(
     if not view.tail and is_known and not instead and not (full and is_layered):
         return None
     if note is None:
-        place = _Place(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
-        return _prepared(files, place, view, _Merge(parent, full, most, started))
+        destination = _Destination(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
+        return _prepared(files, destination, view, _Merge(parent, full, most, started))
     followed = {(writer, link.head) for link in timeline.parents}
     head = note(view.cut)
     kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
     view = replace(view, cut=Cut.of([(writer, head), *kept]))
-    place = _Place(writer, head.revision, timeline.limits.lateness_bound)
-    return _prepared(files, place, view, _Merge(parent, full, most, started))
+    destination = _Destination(writer, head.revision, timeline.limits.lateness_bound)
+    return _prepared(files, destination, view, _Merge(parent, full, most, started))
 
 
 def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> Prepared:
@@ -192,8 +190,8 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
             next_step="Give its tag to the version that it is completed to: bucketcatalog tag CATALOG NAME VERSION --replace.",
         )
     parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
-    place = _Place(writer, 0, view.lateness_bound, marked=False)
-    return _prepared(files, place, view, _Merge(parent, False, 1, started))
+    destination = _Destination(writer, 0, view.lateness_bound, marked=False)
+    return _prepared(files, destination, view, _Merge(parent, False, 1, started))
 
 
 def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> View:
@@ -232,7 +230,7 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Destination:
     """Where a checkpoint lies, the lateness bound that its maker promises, and whether a marker leads to it."""
 
     writer: str
@@ -243,7 +241,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """How a checkpoint is to be made: from which one, all of it or as ``tiers`` says, in how many tasks, and since when."""
+    """How a checkpoint is to be made: from which one, all of it or as ``lowest_merged`` says, in how many tasks, and since when."""
 
     parent: Checkpoint | None
     full: bool
@@ -272,16 +270,16 @@ class _Merge:
         return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
 
 
-def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prepared:
-    """The checkpoint of the view's cut at a place."""
+def _prepared(files: LogFiles, destination: _Destination, view: View, merge: _Merge) -> Prepared:
+    """The checkpoint of the view's cut, to be put at its destination."""
     contents = Contents(files, view)
     levels = merge.levels(contents)
     kept = merge.kept(levels)
-    bound = max(view.lateness_bound, place.lateness_bound)
+    bound = max(view.lateness_bound, destination.lateness_bound)
     draft = Checkpoint(
-        writer=place.writer,
+        writer=destination.writer,
         database=files.database,
-        revision=place.revision,
+        revision=destination.revision,
         uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
         coverage=coverages(files, view, view.observed - 2 * bound),
@@ -301,10 +299,10 @@ def _prepared(files: LogFiles, place: _Place, view: View, merge: _Merge) -> Prep
     every = merge_parts(bases, lowest, merge.most)
     origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
     tasks = [
-        MergeTask(place.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        MergeTask(destination.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
         for number, parts in enumerate(every)
     ]
-    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, place.marked, merge.parent)
+    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)
 
 
 def outside_reads(files: LogFiles, view: View) -> Cut:

@@ -19,6 +19,7 @@ from ..log.coverage import may_be_deleted
 from ..log.discovery import horizon_of
 from ..log.files import LogFiles
 from ..model import paths
+from ..model.times import shown_age
 from ..store.retry import for_seconds, put_retrying
 from .merge import Merged
 from .plan import Prepared
@@ -77,8 +78,8 @@ def _refuse_late(files: LogFiles, prepared: Prepared, name: str) -> None:
     took = files.time_for(prepared.draft.writer) - prepared.began
     if took > limits.PUBLISH_WITHIN:
         raise CheckpointTooLate(
-            f"{name} was not published: its merge took {took / 3.6e9:.1f} h, and what it wrote may have been pruned meanwhile.",
-            next_step=f"Merge it on more cores, in less than {limits.PUBLISH_WITHIN / 3.6e9:g} h.",
+            f"{name} was not published: its merge took {shown_age(took)}, and what it wrote may have been pruned meanwhile.",
+            next_step=f"Merge it on more cores, in less than {shown_age(limits.PUBLISH_WITHIN)}.",
         )
 
 
@@ -91,8 +92,8 @@ def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
         and may_be_deleted(prepared.parent, horizon_of(files))
     ):
         raise CheckpointTooLate(
-            f"{name} was not published: a horizon was published meanwhile that lets go what it refers to.",
-            next_step="Write another, which starts from the horizon.",
+            f"{name} was not published: prune may delete what it refers to, by a horizon that was published meanwhile.",
+            next_step="Write it again: it then starts from the horizon.",
         )
 
 

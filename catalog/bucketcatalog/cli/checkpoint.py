@@ -19,7 +19,7 @@ from ..console.output import finish, number, print_facts, progress_line, size, t
 from ..errors import InvalidOption
 from ..maintain.compactor import Compactor, Policy, Round
 from ..model.names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id
-from ..model.times import parse_age, shown_time
+from ..model.times import parse_age, shown_age, shown_time
 from ..query.snapshot import Snapshot
 from ..write.host_turn import host_turn
 
@@ -169,7 +169,7 @@ def _document(done: Round, writer: str) -> dict[str, Any]:
 
 def _line(done: Round) -> str:
     waiting = done.waiting
-    found = f"{number(waiting.transactions, 'transaction')} of {size(waiting.bytes)} waiting for {waiting.age / 1e6:.0f} s"
+    found = f"{number(waiting.transactions, 'transaction')} of {size(waiting.bytes)} waiting for {shown_age(waiting.age)}"
     if done.error is not None:
         what = str(done.error)
     elif done.result is None:

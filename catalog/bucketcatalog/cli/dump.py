@@ -103,9 +103,11 @@ def export(
     Example: bucketcatalog export ./catalog objects objects.parquet --as-of 2024-05-01
     """
     if "://" in file:
-        raise InvalidOption(f"{file!r} is no file of this machine.", next_step="Export to a path, and copy the file from there.")
+        raise InvalidOption(
+            f"{file!r} is not a file of this machine.", next_step="Export to a path, and copy the file from there."
+        )
     if not file or Path(file).is_dir() or file.endswith("/"):
-        raise InvalidOption(f"{file!r} is no name of a file.", next_step="Name a file to write, such as objects.parquet.")
+        raise InvalidOption(f"{file!r} is not the name of a file.", next_step="Name a file to write, such as objects.parquet.")
     snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
     with progress_line(f"exporting {visible(table)}") as tell:
         rows = _write_parquet(snapshot.scan(table), Path(file), tell)

@@ -120,7 +120,9 @@ def _orphans(opened: Catalog, options: dict[str, Any], older_than: str, *, as_js
 def refuse_problems(problems: Sequence[str]) -> None:
     """``StoreError`` where some data was not deleted."""
     if problems:
-        raise StoreError(f"Some data was not deleted: {problems[0]}", next_step="Mend that and run it again; nothing is lost.")
+        raise StoreError(
+            f"Some data was not deleted: {problems[0]}", next_step="Remove the cause and run it again; nothing is lost."
+        )
 
 
 def collected_facts(done: Collected) -> dict[str, Any]:

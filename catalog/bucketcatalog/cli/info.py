@@ -8,7 +8,7 @@ from typing import Any
 from .. import clock
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from ..console.output import finish, number, print_facts, progress_line, size, visible, write
-from ..model.times import iso
+from ..model.times import iso, micros, shown_age
 from ..query.info import Advice, Information, LevelInformation, TableInformation, chosen
 
 _OBJECTS, _BYTES, _ERRORS = "objects", "bytes", "harvest_errors"
@@ -146,11 +146,7 @@ def _level(level: LevelInformation) -> str:
 
 
 def _age(time: datetime.datetime) -> str:
-    seconds = max(0, clock.now_us() / 1e6 - time.timestamp())
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * length:
-            return number(int(seconds // length), unit)
-    return number(int(seconds), "second")
+    return shown_age(max(0, clock.now_us() - micros(time)))
 
 
 COMMANDS = {"info": info}

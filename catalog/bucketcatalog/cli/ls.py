@@ -63,7 +63,7 @@ def ls(
         rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets", where=of_owner).to_batches())
         print_rows(islice(rows, limit), [*ended, "created", "owner", "id", "name"], as_json=as_json, nothing="No bucket.")
         return
-    found = find_bucket(snapshot, bucket, owner, also_deleted=deleted, as_of=as_of)
+    found = bucket_named(snapshot, bucket, owner, also_deleted=deleted, as_of=as_of)
     if deleted and delimiter is not None:
         raise InvalidOption("Tombstones are not grouped.", next_step="Leave out --delimiter or --deleted.")
     rows = _tombstones(snapshot, found, prefix) if deleted else _listing(snapshot, found, prefix, delimiter, limit)
@@ -100,7 +100,7 @@ def _merged(rows: Iterable[dict[str, Any]], groups: Iterable[dict[str, Any]]) ->
     return sorted([*rows, *groups], key=lambda row: row["name"].encode())
 
 
-def find_bucket(
+def bucket_named(
     snapshot: Snapshot, bucket: str, owner: str | None, *, also_deleted: bool = False, as_of: str | None = None
 ) -> dict[str, Any]:
     """The bucket of that name or id; of several with one name it takes the owner's. By its id, also one that has only objects."""
@@ -164,7 +164,7 @@ def stat(
     Example: bucketcatalog stat ./catalog /usr bin/env --history
     """
     snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
-    found = find_bucket(snapshot, bucket, owner, also_deleted=history, as_of=as_of)
+    found = bucket_named(snapshot, bucket, owner, also_deleted=history, as_of=as_of)
     where = {"owner": found["owner"], "bucket_id": found["id"], "name": name}
     live = list(_versions(snapshot, "objects", where))
     ended = list(_versions(snapshot, "deleted_objects", where)) if history else []

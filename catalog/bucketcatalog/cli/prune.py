@@ -93,9 +93,9 @@ def _sums(result: PruneResult) -> Iterable[str]:
     if result.tags:
         yield f"{number(len(result.tags), 'version')} of tags {did}given a checkpoint."
     if result.unreadable:
-        yield f"What {', '.join(result.unreadable)} named is not there; drop such tags with bucketcatalog tag CATALOG NAME --drop."
+        yield f"Tags name versions that are gone: {', '.join(result.unreadable)}. Drop them: bucketcatalog tag CATALOG NAME --drop."
     if result.needs_checkpoint:
-        yield f"A checkpoint of every writer's cut {did}written, which can be the horizon once it is old enough, by an age of 0 s at once."
+        yield f"A checkpoint of every writer {did}written. What it covers can go once it is as old as --older-than asks, with 0s at once."
     if result.horizon is not None and result.horizon_time is not None:
         yield f"History stays from {shown_time(result.horizon_time)} on: {visible(result.horizon)}"
     if not result.done:

@@ -73,7 +73,7 @@ def _say(found: Restored, *, yes: bool) -> None:
         write(f"{number(found.skipped, 'row')} left out: their data may be gone{'' if yes else ' (with --skip-collected)'}")
     if found.ended_parents:
         ended = number(found.ended_parents, "row")
-        write(f"first restore {found.parent}: {ended} of it that own some of these have ended")
+        write(f"restore {found.parent} first: {ended} of it that own some of these have ended")
     if found.committed is not None:
         write(f"committed {found.committed}")
     if total and not yes:

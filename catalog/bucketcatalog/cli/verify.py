@@ -11,7 +11,7 @@ import typer
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from ..console.output import finish, number, print_facts, progress_line, to_json, visible, write
 from ..errors import CorruptionError
-from ..format.losses import Held
+from ..format.held import Held
 from ..maintain.repair import Repair
 from ..maintain.verify.findings import Finding, Severity
 

@@ -116,7 +116,7 @@ def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError):
         what = f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}"
         step = "Check the path." if error.errno in _WRONG_PATH else next_step(error)
-        return f"[OS] {what}. Next: {step[0].upper()}{step[1:]}"
+        return f"[OS] {what}. Next: {step}"
     return f"[INTERNAL] {type(error).__name__}: {error}. Next: Report this, with what {_TRACEBACK}=1 prints."
 
 
@@ -159,12 +159,12 @@ class _Waits(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told = -_BETWEEN_LINES
+        self._written = -_BETWEEN_LINES
 
     def emit(self, record: logging.LogRecord) -> None:
         """See ``logging.Handler``."""
-        if (now := clock.monotonic()) - self._told >= _BETWEEN_LINES:
-            self._told = now
+        if (now := clock.monotonic()) - self._written >= _BETWEEN_LINES:
+            self._written = now
             _say(f"warning: {record.getMessage()}")
 
 

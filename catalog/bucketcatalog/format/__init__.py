@@ -9,12 +9,13 @@ Before it come the model, whose values it encodes; after it the log, which knows
     columns         columns in fewer bytes: packed, and those that stand for others
     blocks          facts as compressed Arrow, and back
     segment_refs    where a segment lies and which runs it holds
+    held            what a file or a part of one holds, for who loses it
     definitions     tables from descriptors, and definitions for the log
     segments        files of blocks with filters and an index, read by range
     rows            single rows as messages
     transactions    transactions between bytes and values
     checkpoints     checkpoints between bytes and values
     evolution       several definitions of a table as one
-    losses          what a file holds, and what a reader that reads on has lost
+    losses          what a reader that reads on has lost
     dump            what any file holds, damaged or not
 """

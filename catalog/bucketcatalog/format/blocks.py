@@ -1,6 +1,6 @@
 """Blocks: facts as compressed Arrow within a protobuf message, sorted by key and stamp, each with its own checksum.
 
-Which columns are stored is decided in ``blockcolumns``. Stamps are positions in the block's own list of transactions; a block of events
+Which columns are stored is decided in ``columns``. Stamps are positions in the block's own list of transactions; a block of events
 has no list, for all its stamps are those of the transaction that it belongs to.
 """
 

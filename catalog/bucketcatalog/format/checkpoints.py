@@ -164,7 +164,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
         check_format(message, name)
         return _checkpoint_of(message, data, name)
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} is no checkpoint: {error}.") from None
+        raise CorruptionError(f"{name} is not a checkpoint: {error}.") from None
 
 
 def _checkpoint_of(message: log_pb2.Checkpoint, data: bytes, name: str) -> Checkpoint:

@@ -94,10 +94,10 @@ def stream_of(rows: pa.Table) -> bytes:
 def stored_rows(data: bytes, same: SameColumns, columns: Collection[str] | None, name: str) -> pa.Table:
     """The rows as they are stored, or of their columns those asked for and the ones that stand for them."""
     names = pa.ipc.read_schema(pa.py_buffer(data)).names
-    strange = [n for n in names if n.startswith("_") and n not in FACT_COLUMNS]
-    if strange:
+    unknown = [n for n in names if n.startswith("_") and n not in FACT_COLUMNS]
+    if unknown:
         raise UnsupportedFormat(
-            f"{name} holds a block with the unknown column {strange[0]!r}.",
+            f"{name} holds a block with the unknown column {unknown[0]!r}.",
             next_step="Read it with a newer release of bucketcatalog.",
         )
     if columns is None:

@@ -160,7 +160,9 @@ def _check(table: Table) -> None:
 
 
 def _cannot_be(name: str, problem: str) -> IncompatibleTable:
-    return IncompatibleTable(f"Table {name!r} cannot be: {problem}.", next_step="Mend the declaration of its row message.")
+    return IncompatibleTable(
+        f"Table {name!r} cannot be declared so: {problem}.", next_step="Change the declaration of its row message."
+    )
 
 
 def _column(field: Any, types: _Types, options: Any, within: tuple[str, ...]) -> Column:

@@ -261,7 +261,7 @@ def _fields(data: bytes, problems: list[str]) -> Iterator[_Part]:
                 raise ValueError
         except (ValueError, KeyError):
             problems.append(
-                f"From byte {at} on, {len(data) - at} bytes are no fields of a message: the file is cut short or damaged."
+                f"From byte {at} on, {len(data) - at} bytes are not fields of a message: the file is cut short or damaged."
             )
             return
         yield _Part(number, wire, at, after, stop)

@@ -1,4 +1,4 @@
-"""What a file or a part of one holds, for whoever has to be told that it is lost; and what a reader that reads on has lost so far.
+"""What a reader that reads on has lost so far.
 
 Reading past damage is a policy that files, indexes and blocks are opened with: whoever reads asks nothing, and says what it could not read.
 
@@ -11,61 +11,13 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 from ..errors import BucketCatalogError, CatalogWarning
-from ..model.keys import KeyRange, shown_key
-from ..model.tables import Table
+from ..model.keys import KeyRange
+from .held import Held, held_in_segment
 from .segment_refs import SegmentReference
-from .segments import BlockPlace
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Rows of a ``table`` with encoded keys from ``first_key`` to ``last_key``, or transactions of a ``writer`` by revision.
-
-    ``shown`` are the two keys for people, where their table is known.
-    """
-
-    table: str | None = None
-    rows: int = 0
-    first_key: bytes = b""
-    last_key: bytes = b""
-    writer: str | None = None
-    first_revision: int = 0
-    last_revision: int = 0
-    shown: tuple[str, str] | None = field(default=None, compare=False)
-
-    def shown_by(self, table: Table) -> Held:
-        """The same with its keys as the values of their columns; ``table`` is that of its rows."""
-        return replace(self, shown=(shown_key(table, self.first_key), shown_key(table, self.last_key)))
-
-    def __str__(self) -> str:
-        if self.table is not None:
-            first, last = self.shown or (self.first_key.hex(), self.last_key.hex())
-            keys = f", keys ({first}) to ({last})" if self.rows else ""
-            return f"{self.rows} rows of {self.table}{keys}"
-        if self.first_revision == self.last_revision:
-            return f"revision {self.last_revision} of {self.writer}"
-        return f"revisions {self.first_revision} to {self.last_revision} of {self.writer}"
-
-
-def held_in_block(place: BlockPlace, table: Table | None = None) -> Held:
-    """What a block holds, as its index says; keys are shown where the table of its rows is given."""
-    header = place.header
-    held = Held(header.table, header.rows, header.first_key, header.last_key)
-    return held if table is None else held.shown_by(table)
-
-
-def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:
-    """What a segment holds, as whoever refers to it says."""
-    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.rows_runs)
-
-
-def revision(writer: str, last: int, first: int | None = None) -> Held:
-    """The transactions of a writer from one revision to another."""
-    return Held(writer=writer, first_revision=last if first is None else first, last_revision=last)
 
 
 @dataclass(frozen=True, slots=True)

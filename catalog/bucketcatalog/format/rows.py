@@ -1,6 +1,6 @@
 """Single rows as protobuf messages, for transactions small enough to carry their events one by one.
 
-Rows are dictionaries of storage values by field number, as ``surface.storage_row`` makes them; unset columns are absent.
+Rows are dictionaries of storage values by field number, as ``coerce.storage_row`` makes them; unset columns are absent.
 """
 
 from __future__ import annotations

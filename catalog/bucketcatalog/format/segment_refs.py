@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import UnsupportedFormat
-from ..model.paths import uuid_text
 from ..model.tables import side_table
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, Purpose, Side
@@ -156,7 +155,7 @@ def segment_of(message: Any) -> SegmentReference:
 def _run_of(message: Any) -> Run:
     purpose = message.purpose or Purpose.ROWS
     if purpose not in set(Purpose):
-        raise ValueError(f"{purpose} is no known purpose of a run")
+        raise ValueError(f"{purpose} is not a known purpose of a run")
     return Run(
         table=message.table,
         block_class=BlockClass(getattr(message, "class")),
@@ -170,13 +169,3 @@ def _run_of(message: Any) -> Run:
         purpose=Purpose(purpose),
         name=message.name,
     )
-
-
-def held_by_segment(reference: SegmentReference) -> str:
-    """What a segment holds, for messages about its loss."""
-    parts = (
-        f"{run.rows} {'rows' if run.purpose is Purpose.ROWS else run.purpose.name.lower()} of {run.table} "
-        f"({run.name or run.block_class.name.lower()})"
-        for run in reference.runs
-    )
-    return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"

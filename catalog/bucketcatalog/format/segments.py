@@ -19,14 +19,14 @@ from google.protobuf.message import DecodeError
 from ..errors import CorruptionError
 from ..model.bloom import Hashes, KeyFilter
 from ..model.cuts import Cut
-from ..model.keys import shown_key
 from ..model.tables import Table, split_side
 from ..v1 import log_pb2
 from .blocks import BlockClass, BlockHeader, EncodedBlock, Side, header_message, header_of
 from .definitions import parse_definition
+from .held import held_in_block, shown_segment
 from .records import cut_of, uuid_of
 from .sealing import FORMAT_VERSION, check_format, digest, field_spans, seal, unseal
-from .segment_refs import SegmentReference, held_by_segment, runs_of
+from .segment_refs import SegmentReference, runs_of
 
 
 def encode_filters(hashes: Mapping[tuple[str, BlockClass], Sequence[Hashes]]) -> bytes:
@@ -171,7 +171,7 @@ class Index(NamedTuple):
 
 def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index:
     """The sealed index of a segment, file ``name``; ``CorruptionError`` where it is not the one referred to."""
-    held = held_by_segment(reference)
+    held = shown_segment(reference)
     body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
         raise CorruptionError(f"{name} is not the file that was referred to. It should hold {held}.")
@@ -242,18 +242,11 @@ def _index_prefix(length: int) -> bytes:
     return _INDEX_TAG + _varint(length)
 
 
-def check_block(data: bytes, place: BlockPlace, table: Table) -> None:
+def check_sealed_block(data: bytes, place: BlockPlace, table: Table) -> None:
     """``CorruptionError`` where these bytes are not those that the index speaks of; ``table`` is that of the block's rows."""
     if data[-4:] != place.checksum.to_bytes(4, "little"):
-        held = held_by_block(place, table)
+        held = held_in_block(place.header, table)
         raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.")
-
-
-def held_by_block(place: BlockPlace, table: Table) -> str:
-    """What a block of rows of that shape holds, for messages about its loss."""
-    header = place.header
-    keys = f"({shown_key(table, header.first_key)}) to ({shown_key(table, header.last_key)})"
-    return f"{header.rows} rows of table {header.table!r}, keys {keys}"
 
 
 def _varint(number: int) -> bytes:

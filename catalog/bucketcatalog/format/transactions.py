@@ -194,7 +194,7 @@ def decode_transaction(data: bytes, name: str) -> Transaction:
         blocks = tuple(_block_places(body, message.blocks, name))
         return _transaction_of(message, blocks, data, name)
     except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} is no transaction: {error}.") from None
+        raise CorruptionError(f"{name} is not a transaction: {error}.") from None
 
 
 def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...], data: bytes, name: str) -> Transaction:

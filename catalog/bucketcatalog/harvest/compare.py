@@ -40,7 +40,7 @@ def differing(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequence[
 
 
 @dataclass(frozen=True)
-class Side:
+class NamedRows:
     """One side of the merge: ``names`` (as bytes, sorted, distinct), ``ids``, and the ``rows`` that they belong to, all of one length.
 
     Where a table has several rows of one name, ``names`` are what tells them apart too: the end of their keys, encoded.
@@ -59,13 +59,13 @@ class Side:
         name: bytes = self.names[-1].as_py()
         return name
 
-    def split(self, name: bytes) -> tuple[Side, Side]:
+    def split(self, name: bytes) -> tuple[NamedRows, NamedRows]:
         """What is up to ``name``, and what comes after."""
         at = len(self) if self.last <= name else lower_bound(self.names, name + b"\x00")
         return self._slice(0, at), self._slice(at, len(self) - at)
 
-    def _slice(self, start: int, count: int) -> Side:
-        return Side(self.names.slice(start, count), self.ids.slice(start, count), self.rows.slice(start, count))
+    def _slice(self, start: int, count: int) -> NamedRows:
+        return NamedRows(self.names.slice(start, count), self.ids.slice(start, count), self.rows.slice(start, count))
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class Merger:
     source leaves unset of them it does not know: the catalog keeps what it has. ``look`` adds columns, which are compared too.
     """
 
-    def __init__(self, live: Iterator[Side], *, compared: Sequence[str] = (), look: Look | None = None) -> None:
+    def __init__(self, live: Iterator[NamedRows], *, compared: Sequence[str] = (), look: Look | None = None) -> None:
         self._live = live
         self._known = next(live, None)
         self._compared = tuple(compared)
         self._look = look
 
-    def take(self, mine: Side) -> Iterator[Step]:
+    def take(self, mine: NamedRows) -> Iterator[Step]:
         """What has to change up to the last name of these rows."""
         while len(mine) and self._known is not None:
             upto = min(mine.last, self._known.last)
@@ -131,7 +131,7 @@ class Merger:
             known, self._known = self._known, next(self._live, None)
             yield Step(None, _NO_IDS, 0, known.names, _versions(known.rows), 0, known.rows)
 
-    def _compare(self, mine: Side, theirs: Side) -> Step:
+    def _compare(self, mine: NamedRows, theirs: NamedRows) -> Step:
         if not self._compared and mine.names.equals(theirs.names) and mine.ids.equals(theirs.ids):
             return Step(None, _NO_IDS, 0, _NO_NAMES, _NO_VERSIONS, len(mine))
         at = pc.index_in(mine.names, value_set=theirs.names)

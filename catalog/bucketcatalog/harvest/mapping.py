@@ -72,19 +72,19 @@ def owner_of(source: Source, owner: str | uuid.UUID | None) -> str:
     try:
         return str(uuid.UUID(str(owner) if isinstance(owner, uuid.UUID) else owner))
     except (ValueError, TypeError, AttributeError):
-        raise InvalidOption(f"The owner {owner!r} is no uuid.", next_step="Give one, or leave it out.") from None
+        raise InvalidOption(f"The owner {owner!r} is not a uuid.", next_step="Give one, or leave it out.") from None
 
 
 def find_bucket(
-    snapshot: Snapshot, source: Source, name: str | None, owner: str | uuid.UUID | None, told: Mapping[str, Any] | None = None
+    snapshot: Snapshot, source: Source, name: str | None, owner: str | uuid.UUID | None, more: Mapping[str, Any] | None = None
 ) -> Bucket:
-    """The source's bucket as the snapshot has it, or as it is to be. ``told`` are further columns that the source knows.
+    """The source's bucket as the snapshot has it, or as it is to be. ``more`` are further columns that the source knows.
 
     ``InvalidOption`` where a bucket of that name is not this source's: its objects would all look deleted.
     """
     key = {"owner": owner_of(source, owner), "name": source.name if name is None else _checked(name)}
     live = snapshot.get("buckets", **key)
-    wanted = {**key, "external": True, "source": source.url, **(told or {})}
+    wanted = {**key, "external": True, "source": source.url, **(more or {})}
     if live is None:
         filled = Incarnations(BUCKETS, lambda: snapshot).fill(checked(BUCKETS, EventKind.PUT, wanted))
         id_: bytes = filled.values(BUCKETS.by_name["id"])[0]
@@ -127,9 +127,9 @@ def names_of(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> 
 def object_ids(bucket: Bucket, entries: pa.RecordBatch) -> pa.Array:
     """The ids of entries, as 16 bytes."""
     names = entries.column("name").cast(pa.binary())
-    told = pc.binary_join_element_wise(bucket.id, names, b"\x00", entries.column("identity"), b"")
+    identities = pc.binary_join_element_wise(bucket.id, names, b"\x00", entries.column("identity"), b"")
     sha1 = hashlib.sha1
-    digests = b"".join([sha1(entry, usedforsecurity=False).digest() for entry in told.to_pylist()])
+    digests = b"".join([sha1(entry, usedforsecurity=False).digest() for entry in identities.to_pylist()])
     ids = np.frombuffer(digests, np.uint8).reshape(len(entries), 20)[:, :_UUID_BYTES].copy()
     ids[:, 6] = ids[:, 6] & 0x0F | 0x50
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidOption
-from ..model.names import several
+from ..model.names import names_given
 from ..store import Store
 from ..store.open import is_inventory_url, open_inventory, refuse_mistyped
 from ..store.remote_files import RemoteFiles
@@ -61,7 +61,7 @@ def open_source(
     if options:
         raise InvalidOption(f"{text!r} takes no source options.", next_step="Leave them out.")
     path = text if match is None else os.fsdecode(unquote_to_bytes(text[match.end() :]))
-    return LocalSource(path, leave_out=several(leave_out, "places", "leave_out=['/data/lake']"))
+    return LocalSource(path, leave_out=names_given(leave_out, "places", "leave_out=['/data/lake']"))
 
 
 def _no_source(given: object) -> InvalidOption:

@@ -18,7 +18,7 @@ from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..model.arrays import exact_sum
-from ..model.names import WriterId, host_writer, several, writer_id
+from ..model.names import WriterId, host_writer, names_given, writer_id
 from ..model.paths import uuid_text
 from ..query.snapshot import Snapshot
 from ..write.host_turn import host_turn
@@ -111,7 +111,7 @@ def harvest(
     """
     start = clock.monotonic()
     _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags)
-    scope = Scope(several(include, "globs", "include=['*.jpg']"), several(exclude, "globs", "exclude=['*.tmp']"))
+    scope = Scope(names_given(include, "globs", "include=['*.jpg']"), names_given(exclude, "globs", "exclude=['*.tmp']"))
     origin = open_source(source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags)
     name = writer_id(writer) if writer is not None else default_writer(origin)
     with _alone(), ExitStack() as opened:
@@ -150,10 +150,10 @@ def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:
 
 def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str | UUID | None) -> Bucket:
     """The bucket that the source is harvested to; see ``find_bucket``."""
-    told = _told(source)
-    target = find_bucket(snapshot, source, bucket, owner, told)
-    if target.versioning and not told and is_of_a_store(source) and source.version_rights:
-        raise _not_told(source, target.versioning)
+    known = _known_of_bucket(source)
+    target = find_bucket(snapshot, source, bucket, owner, known)
+    if target.versioning and not known and is_of_a_store(source) and source.version_rights:
+        raise _unknown_versioning(source, target.versioning)
     return target
 
 
@@ -175,13 +175,13 @@ def _own_places(catalog: Catalog) -> list[str]:
     return [] if "://" in catalog.url else [catalog.url]
 
 
-def _told(source: Source) -> dict[str, Any]:
+def _known_of_bucket(source: Source) -> dict[str, Any]:
     """What the source knows of its bucket."""
     versioning = source.versioning() if is_of_a_store(source) else None
     return {} if versioning is None else {"versioning": versioning or None}
 
 
-def _not_told(source: StoreSource, versioning: str) -> AccessDenied:
+def _unknown_versioning(source: StoreSource, versioning: str) -> AccessDenied:
     """The versioning of a bucket that has versions is not known: listed without them, every object would look overwritten, twice."""
     return AccessDenied(
         f"The catalog has {source.url} as a bucket with versions ({versioning}), and its versioning cannot be asked for now: without "
@@ -203,7 +203,7 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
     first = next(entries, None)
     if first is None and not failures and not allow_empty:
         if difference.is_known():
-            raise _emptied(source)
+            raise _empty_source(source)
         if difference.bucket.row is not None and is_of_a_store(source):
             raise _nothing_there(source)
     for table, found in difference.changes(entries if first is None else chain([first], entries)):
@@ -216,7 +216,7 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
     yield replace(state, errors=len(failures), failed=failures.first())
 
 
-def _emptied(source: Source) -> SourceNotFound:
+def _empty_source(source: Source) -> SourceNotFound:
     """A source has nothing and the catalog something: all of it would be taken for deleted."""
     return SourceNotFound(
         f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",

@@ -123,13 +123,13 @@ def _gathered(
                 raise
             return Gathering(files, Covered(files, ())), False
         gathering = Gathering(files, covered, closed_reads=closed_reads)
-        strange = _walk(gathering, cut, named)
-        if horizon is not None and len(strange) == 1 and horizon.is_own(strange[0]):
+        unusable = _walk(gathering, cut, named)
+        if horizon is not None and len(unusable) == 1 and horizon.is_own(unusable[0]):
             return gathering, False
-        strange = strange or gathering.unaware()
-        if not strange:
+        unusable = unusable or gathering.unaware()
+        if not unusable:
             return gathering, True
-        for checkpoint in (c for c in strange if newest.get(c.writer) is c):
+        for checkpoint in (c for c in unusable if newest.get(c.writer) is c):
             older = next(within[checkpoint.writer], None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
 

@@ -28,7 +28,7 @@ class Covered:
         self._reaching: dict[bytes, bool] = {}
         self._begun: dict[str, bool] = {}
         self._followed: dict[tuple[bytes, str], set[Head]] = {}
-        self._told: dict[tuple[bytes, str], dict[int, set[Head]]] = {}
+        self._covered_at: dict[tuple[bytes, str], dict[int, set[Head]]] = {}
         self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
 
     def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
@@ -37,7 +37,7 @@ class Covered:
         for head in listed:
             by_revision.setdefault(head.revision, set()).add(head)
         self._timelines[writer] = (first, by_revision)
-        self._told = {key: told for key, told in self._told.items() if key[1] != writer}
+        self._covered_at = {key: above for key, above in self._covered_at.items() if key[1] != writer}
 
     def list_from(self, writer: str) -> int:
         """The first revision from which a reader must list the writer's timeline."""
@@ -93,13 +93,13 @@ class Covered:
 
     def _covered_ones(self, checkpoint: Checkpoint, writer: str, revision: int) -> set[Head]:
         """Of the transactions at an old revision that had only one and has several now, the covered one: a covered child names it."""
-        known = self._told.setdefault((checkpoint.uuid, writer), {})
-        coverage, told = checkpoint.coverage[writer], revision
-        while told not in known and not _names_all(coverage, told) and len(self._listed(writer, told)) > 1:
-            told += 1
-        if told not in known:
-            known[told] = {head for head in self._listed(writer, told) if self._one_holds(checkpoint, writer, head)}
-        for below in range(told - 1, revision - 1, -1):
+        known = self._covered_at.setdefault((checkpoint.uuid, writer), {})
+        coverage, above = checkpoint.coverage[writer], revision
+        while above not in known and not _names_all(coverage, above) and len(self._listed(writer, above)) > 1:
+            above += 1
+        if above not in known:
+            known[above] = {head for head in self._listed(writer, above) if self._one_holds(checkpoint, writer, head)}
+        for below in range(above - 1, revision - 1, -1):
             parents = self._parents(writer, known[below + 1])
             known[below] = {h for h in self._listed(writer, below) if h in parents or _names(checkpoint, writer, h)}
         return known[revision]

@@ -50,8 +50,8 @@ def voids_of(transactions: Iterable[Carrier], checkpoints: Iterable[Checkpoint])
     return {void.ref: void for void in sorted(found, key=lambda void: void.ref)}
 
 
-def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
-    """The transactions that a follower does not come after, though it had read a maintainer: so it knew that they are voided."""
+def overtaken(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
+    """The transactions that a later one of their timeline does not come after, though it had read a maintainer: so they were voided."""
     found: dict[Ref, Void] = {}
     pending = [(t.commit_time, t) for t in transactions.values() if any(map(is_maintainer, t.reads.heads))]
     while pending:
@@ -65,7 +65,7 @@ def outrun(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
     return found
 
 
-def emptied(transaction: Transaction) -> Transaction:
+def without_events(transaction: Transaction) -> Transaction:
     """A voided transaction as readers take it: its links, and its definitions of tables, which its writer does not repeat."""
     return replace(transaction, actions=(), blocks=(), segments=(), tags=(), application=None, voided=True)
 

@@ -66,12 +66,12 @@ class Horizon:
         if link is None or found is None or found.digest != link.digest or found.cut != self.cut:
             name = "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.head)
             raise CorruptionError(
-                f"{name} is not the one that the boundary of {shown_time(self.boundary.stamp.commit_time)} was published for.",
+                f"{name} is not the checkpoint that the boundary of {shown_time(self.boundary.stamp.commit_time)} names.",
             )
         return found
 
     def is_own(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is the horizon's own, which need not be there any more to be told from others."""
+        """Whether a checkpoint is the horizon's own, which need not be there any more to be known."""
         link = self.boundary.checkpoint
         return link is not None and checkpoint.uuid == link.uuid
 

@@ -16,7 +16,8 @@ from typing import Any
 from .. import limits
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning, CorruptionError, MissingObject
 from ..format.checkpoints import Checkpoint
-from ..format.losses import Losses, revision
+from ..format.held import revision
+from ..format.losses import Losses
 from ..format.records import Boundary, Link
 from ..format.transactions import Transaction
 from ..model import paths

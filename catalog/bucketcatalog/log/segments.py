@@ -9,19 +9,19 @@ from .. import clock, limits
 from ..cache import LruCache
 from ..errors import MissingObject, ObjectNotFound
 from ..format.blocks import BlockClass, EncodedBlock, decode_block
+from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
-from ..format.segment_refs import SegmentReference, held_by_segment
+from ..format.segment_refs import SegmentReference
 from ..format.segments import (
     BlockPlace,
     Origin,
     SegmentBuilder,
     SegmentFile,
     check_between,
-    check_block,
+    check_sealed_block,
     decode_filters,
     decode_index,
     decode_segment_file,
-    held_by_block,
     index_place,
 )
 from ..model import paths
@@ -42,7 +42,7 @@ _KEPT_SEALED_BYTES = 8 << 20
 def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
     """The places of a segment's blocks: one range read, checked against the reference's digest."""
     name = segment_path(reference.writer, database, reference.uuid)
-    sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: held_by_segment(reference))
+    sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: shown_segment(reference))
     return decode_index(sealed, name, reference).places
 
 
@@ -59,7 +59,7 @@ def read_index_and_filters(store: Store, database: str, reference: SegmentRefere
         return read_index(store, database, reference), {}
     name = segment_path(reference.writer, database, reference.uuid)
     start, stop = reference.filters_offset, reference.index_offset + reference.index_length
-    data = _range(store, name, start, stop - start, lambda: held_by_segment(reference))
+    data = _range(store, name, start, stop - start, lambda: shown_segment(reference))
     check_between(data[reference.filters_length : reference.index_offset - start], name, reference)
     index = decode_index(data[reference.index_offset - start :], name, reference)
     return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)
@@ -117,8 +117,8 @@ def _size(facts: SortedFacts) -> int:
 
 
 def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
-    data = _range(store, place.name, place.offset, place.length, lambda: held_by_block(place, table))
-    check_block(data, place, table)
+    data = _range(store, place.name, place.offset, place.length, lambda: str(held_in_block(place.header, table)))
+    check_sealed_block(data, place, table)
     return data
 
 

@@ -27,6 +27,7 @@ from ..limits import Limits
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..model.names import is_compactor
+from ..model.times import shown_age
 from ..store.retry import for_seconds, put_retrying
 from .discovery import horizon_of
 from .files import LogFiles
@@ -196,14 +197,14 @@ class Timeline:
         store_now, now = self.files.time_for(self.writer), self._now()
         if abs(now - store_now) > self.limits.clock_skew:
             raise ClockSkew(
-                f"This machine's clock is {abs(now - store_now) / 1e6:.1f} s {'ahead of' if now > store_now else 'behind'} the store's.",
-                next_step=f"Set the clock right; {self.limits.clock_skew / 1e6:.0f} s are allowed.",
+                f"This machine's clock is {shown_age(abs(now - store_now))} {'ahead of' if now > store_now else 'behind'} the store's.",
+                next_step=f"Set the clock right; {shown_age(self.limits.clock_skew)} are allowed.",
             )
         time = max(now, self.last_commit_time + 1, after + 1)
         if time > store_now + self.limits.clock_skew:
             raise ClockSkew(
                 f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
-                f"{(time - store_now) / 1e6:.1f} s in the future.",
+                f"{shown_age(time - store_now)} in the future.",
                 next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
             )
         return time
@@ -215,12 +216,12 @@ class Timeline:
         """
         if read_at is not None and commit_time + self.limits.lateness_bound > read_at + limits.MAX_SNAPSHOT_AGE:
             raise StaleRead(
-                f"The transaction looked at the catalog {(commit_time - read_at) / 3.6e9:.1f} h ago, and what it found may be gone.",
-                next_step=f"Begin it again, and commit it within {limits.MAX_SNAPSHOT_AGE / 3.6e9:.0f} h.",
+                f"The transaction looked at the catalog {shown_age(commit_time - read_at)} ago, and what it found may be gone.",
+                next_step=f"Begin it again, and commit it within {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
             )
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:
-        """Put the transaction; returns it as committed. ``CommitUnknown`` where that cannot be told within the commit delay."""
+        """Put the transaction; returns it as committed. ``CommitUnknown`` where that is not known within the commit delay."""
         name = paths.transaction(self.writer, self.files.database, transaction.head)
         self.doubtful = True
         self._put(name, data, transaction.commit_time + self.limits.commit_delay)
@@ -248,7 +249,7 @@ class Timeline:
                     return
                 why = "the store took too long"
         raise CommitUnknown(
-            f"{name} was not published in time, or whether it was cannot be told: {why.rstrip('.')}.",
+            f"It is not known whether {name} was published in time: {why.rstrip('.')}.",
             next_step="Open the writer again: it finds the transaction if it is there.",
         )
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 
 from ..errors import CorruptionError, HistoryPruned, InvalidOption, InvalidTime, InvalidVersion, MissingObject
 from ..format.records import TagEntry
 from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
-from ..model.times import Time, parse_causal, parse_time, shown_time
+from ..model.times import Time, parse_causal, parse_time, shown_age, shown_time
 from .ancestry import causal_cut, rests_on_what_is_gone, version_view
 from .discovery import newest_view, view_at
 from .entries import TagState, tags_of
@@ -109,9 +108,9 @@ def _refuse_future(files: LogFiles, time: int) -> None:
     if time > now:
         newest = newest_view(files).newest_commit_time
         if time > newest:
-            ahead = timedelta(microseconds=time - max(now, newest))
+            ahead = shown_age(time - max(now, newest))
             raise InvalidTime(
-                f"The time {shown_time(time)} lies after now and after the newest commit, by {ahead} (days, hours:minutes:seconds).",
+                f"The time {shown_time(time)} lies after now and after the newest commit, by {ahead}.",
                 next_step="Ask for a time that has passed.",
             )
 

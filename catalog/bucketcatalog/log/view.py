@@ -17,7 +17,7 @@ from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
 from ..model.paths import LogFile
 from .coverage import Covered
-from .entries import emptied, outrun, voids_of
+from .entries import overtaken, voids_of, without_events
 from .files import LogFiles
 from .horizon import Horizon
 
@@ -68,7 +68,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     """The view of what was gathered, of exactly ``cut`` where one is given; ``CorruptionError`` where links do not fit."""
     _check_links(gathering)
     voided = gathering.voids()
-    found = [emptied(t) if ref in voided else t for ref, t in gathering.found.items()]
+    found = [without_events(t) if ref in voided else t for ref, t in gathering.found.items()]
     tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
@@ -104,15 +104,15 @@ def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:
         for writer, coverage in checkpoint.coverage.items():
             for head in coverage.recent | coverage.branches:
                 known.setdefault((writer, head.revision), set()).add(head.uuid)
-    several = sorted((writer, revision, uuids) for (writer, revision), uuids in known.items() if len(uuids) > 1)
-    several = [
-        (w, r, uuids) for w, r, uuids in several if _can_be_told(gathering, cut.of_writer(w), Fork(w, r, tuple(uuids), False))
+    forked = sorted((writer, revision, uuids) for (writer, revision), uuids in known.items() if len(uuids) > 1)
+    forked = [
+        (w, r, uuids) for w, r, uuids in forked if _is_decidable(gathering, cut.of_writer(w), Fork(w, r, tuple(uuids), False))
     ]
-    return tuple(Fork(w, r, tuple(sorted(us)), open=not _joined(gathering, cut.of_writer(w), r, (w, us))) for w, r, us in several)
+    return tuple(Fork(w, r, tuple(sorted(us)), open=not _joined(gathering, cut.of_writer(w), r, (w, us))) for w, r, us in forked)
 
 
-def _can_be_told(gathering: Gathering, heads: tuple[Head, ...], fork: Fork) -> bool:
-    """Whether what became of a fork can be told: one before the floor of the horizon is history, unless a branch still ends there."""
+def _is_decidable(gathering: Gathering, heads: tuple[Head, ...], fork: Fork) -> bool:
+    """Whether what became of a fork can be known: one before the floor of the horizon is history, unless a branch still ends there."""
     horizon = gathering.covered.horizon
     if horizon is None or fork.revision >= horizon.floor(fork.writer):
         return True
@@ -206,8 +206,8 @@ class Gathering:
 
     def voids(self) -> dict[Ref, Void]:
         """What is voided by what was found, and by what the checkpoints cover; of one timeline alone, what its own transactions tell."""
-        told = {} if self._closed_reads else outrun(self.found)
-        return voids_of(self.found.values(), self.covered.checkpoints) | told
+        own = {} if self._closed_reads else overtaken(self.found)
+        return voids_of(self.found.values(), self.covered.checkpoints) | own
 
     def unaware(self) -> list[Checkpoint]:
         """The checkpoints that cover what is voided and do not know it, but for the horizon's own: there is nothing to read instead."""

@@ -113,11 +113,11 @@ def clone(
             f"The clone goes without a segment of events, whose rows a checkpoint holds: {text}", CatalogWarning, stacklevel=3
         )
     maintainer.tag(name, version=str(cut), replace=True)
-    told = Cloned(target.url, source.name, str(cut), name)
+    cloned = Cloned(target.url, source.name, str(cut), name)
     if found.checkpoint is not None and found.is_complete:
         place.mark(found.checkpoint)
-        return told
-    return _Clone(source.files, place, snapshot.view, lost, now).write(told)
+        return cloned
+    return _Clone(source.files, place, snapshot.view, lost, now).write(cloned)
 
 
 def _refuse_within(source: Store, target: Store) -> None:
@@ -237,7 +237,7 @@ class _Clone:
         self._now = now
         self._bytes = 0
 
-    def write(self, told: Cloned) -> Cloned:
+    def write(self, cloned: Cloned) -> Cloned:
         """Everything, the file that makes it a database last but for the marker."""
         checkpoint = self._checkpoint()
         data = encode_checkpoint(checkpoint)
@@ -252,7 +252,7 @@ class _Clone:
         self._place.put(paths.checkpoint(link.writer, self._files.database, link.head), data)
         self._place.mark(link)
         return replace(
-            told,
+            cloned,
             rows=sum(totals.live + totals.tombstones + totals.stubs for totals in checkpoint.totals.values()),
             segments=len(checkpoint.segments) + len(named),
             transactions=len(heads),

@@ -116,12 +116,12 @@ class Pruning:
         return replace(result, unreadable=tuple(entry.name for entry in entries if entry.cut in self._lost))
 
     def _now(self) -> int:
-        """The store's time; who deletes is told no other."""
+        """The store's time; who deletes goes by no other."""
         return self._files.store.now_us() if self._writer is None else self._files.time_for(self._writer.id)
 
     def _within(self, result: PruneResult, view: View, horizon: Horizon) -> PruneResult:
         """What the published boundary allows: deleted if it is old enough, else waiting."""
-        told = replace(
+        result = replace(
             result,
             horizon=str(horizon.cut),
             horizon_time=horizon.time,
@@ -129,17 +129,17 @@ class Pruning:
             due=horizon.boundary.stamp.commit_time + self._policy.grace,
         )
         if not horizon.is_readable:
-            return told  # by this one nothing goes any more, and the next one needs it for nothing
+            return result  # by this one nothing goes any more, and the next one needs it for nothing
         is_due = self._is_due(horizon)  # asked first: what others have published until then, made of what goes, is listed
         kept = self._keep_tags(view, horizon.checkpoint) if is_due else ()
         stored = StoredFiles.listed(self._files)
         verdict = self._judged(stored, view, horizon.checkpoint)
-        told = replace(told, kept=verdict.staying)
+        result = replace(result, kept=verdict.staying)
         if not is_due:
-            return replace(told, waiting=verdict.going)
+            return replace(result, waiting=verdict.going)
         going = tuple(_in_turn(verdict.going, stored, horizon))
         self._delete(going)
-        return replace(told, files=result.files + going, tags=result.tags + kept)
+        return replace(result, files=result.files + going, tags=result.tags + kept)
 
     def _advance(self, result: PruneResult) -> PruneResult:
         """Publish the next horizon that the policy allows, if there is one; with no grace period also delete."""
@@ -156,8 +156,8 @@ class Pruning:
         going = verdict.going
         tags = self._keep_tags(view, chosen)
         if self._writer is None:
-            told = {file.name for file in result.files}
-            waiting = tuple(file for file in going if file.name not in told)
+            deleted = {file.name for file in result.files}
+            waiting = tuple(file for file in going if file.name not in deleted)
             time = chosen.as_of
             result = replace(result, waiting=waiting, kept=verdict.staying, tags=tags, published=None, due=None)
             return replace(result, horizon=str(chosen.cut), horizon_time=time)
@@ -276,7 +276,7 @@ def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:
 
 
 def _in_turn(going: tuple[Prunable, ...], stored: StoredFiles, horizon: Horizon) -> Iterator[Prunable]:
-    """Those that may go now. That deletion has begun is told by the first transactions: where they would stay, all of the timeline does."""
+    """Those that may go now. That deletion has begun is seen by the first transactions: where they would stay, all of the timeline does."""
     there = {(writer, head) for writer in stored.timelines for head, _ in stored.transactions(writer)}
     gone = {(file.writer, file.head) for file in going}
     first = set(horizon.boundary.first.refs())

@@ -18,7 +18,7 @@ from ..errors import UNREADABLE, IncompatibleTable
 from ..format.checkpoints import Checkpoint, Coverage, Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
-from ..format.losses import Held, revision
+from ..format.held import Held, revision
 from ..format.segments import SegmentFile
 from ..log.coverage import Covered
 from ..log.discovery import whole_view
@@ -36,13 +36,13 @@ _UNUSABLE = (*UNREADABLE, IncompatibleTable)
 class Rebuilt:
     """A checkpoint that can be made again: its uuid and cut, and what it is read from, as checkpoints of one segment each.
 
-    ``untold`` are the transactions, by writer, of whose tags, voids, boundaries and results nothing tells any more.
+    ``lost_entries`` are the transactions, by writer, whose tags, voids, boundaries and results are lost.
     """
 
     uuid: bytes
     cut: Cut
     parts: tuple[Checkpoint, ...]
-    untold: tuple[Held, ...]
+    lost_entries: tuple[Held, ...]
 
 
 def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
@@ -131,11 +131,11 @@ def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[Se
     coverage = {writer: _coverage(walk, writer, heads, now) for writer, heads in first.cut.heads.items()}
     whole = replace(parts[0], uuid=first.origin.checkpoint, cut=first.cut, coverage=coverage)
     before = [c for c in walk.checkpoints if all(c.cut.newest_revision(w) <= first.cut.newest_revision(w) for w in c.cut.heads)]
-    told = _told(files, walk, whole, before)
-    return Rebuilt(first.origin.checkpoint, first.cut, (told, *parts[1:]), tuple(_untold(walk, first.cut, before)))
+    whole = _with_entries(files, walk, whole, before)
+    return Rebuilt(first.origin.checkpoint, first.cut, (whole, *parts[1:]), tuple(_lost_entries(walk, first.cut, before)))
 
 
-def _told(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequence[Checkpoint]) -> Checkpoint:
+def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequence[Checkpoint]) -> Checkpoint:
     """The checkpoint with what the transactions that it covers say of the catalog itself, and the checkpoints ``before`` it."""
     covered = Covered(files, [whole])
     for writer, below in walk.found.items():
@@ -155,7 +155,7 @@ def _told(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequence[Check
     )
 
 
-def _untold(walk: Walk, cut: Cut, before: Sequence[Checkpoint]) -> Iterator[Held]:
+def _lost_entries(walk: Walk, cut: Cut, before: Sequence[Checkpoint]) -> Iterator[Held]:
     """The transactions in a cut that are gone and in none of the checkpoints ``before`` it, as far as what is there leads to them."""
     for writer, heads in cut.heads.items():
         known = max((c.cut.newest_revision(writer) for c in before), default=-1)
@@ -169,15 +169,15 @@ def _coverage(walk: Walk, writer: str, heads: tuple[Head, ...], now: int) -> Cov
     newest = max(head.revision for head in heads)
     listed = {head for head in walk.found[writer].transactions if head.revision <= newest} if writer in walk.found else set()
     reached = _ancestors(walk, writer, heads)
-    several = {revision for revision, count in Counter(h.revision for h in listed | set(heads)).items() if count > 1}
-    known = {head for head in listed | set(heads) if head in reached or head.revision not in several}
+    forked = {revision for revision, count in Counter(h.revision for h in listed | set(heads)).items() if count > 1}
+    known = {head for head in listed | set(heads) if head in reached or head.revision not in forked}
     oldest = now - 2 * limits.LATENESS_BOUND
     unsure = [head.revision for head in listed if head not in known or head.commit_time >= oldest]
     list_from = min(unsure, default=newest + 1)
     return Coverage(
         list_from=list_from,
         recent=frozenset(head for head in known if head.revision >= list_from),
-        branches=frozenset(head for head in known if head.revision < list_from and head.revision in several),
+        branches=frozenset(head for head in known if head.revision < list_from and head.revision in forked),
         newest_commit_time=max(uuid7_time(head.uuid) for head in heads),
         transactions=newest + 1,
     )

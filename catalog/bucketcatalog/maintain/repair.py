@@ -26,7 +26,7 @@ from ..log.view import View
 from ..model import paths
 from ..model.cuts import Ref
 from ..model.paths import FileKind
-from ..model.times import parse_causal
+from ..model.times import parse_causal, shown_age
 from ..query.database import Beside, Database
 from ..store.base import Store
 from ..write.writer import Writer
@@ -104,7 +104,9 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
         why = f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, {_rest(again)}."
         actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
     elif dropped or left.instead is not None:
-        actions.append(Action("checkpoint", walk.files.database, "What they covered is written again from what is left."))
+        actions.append(
+            Action("checkpoint", walk.files.database, "What the dropped checkpoints covered is written again from what is left.")
+        )
     return Plan(
         database=walk.files.database,
         voids=tuple(chosen),
@@ -143,7 +145,7 @@ def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
     for text, place in wanted.items():
         if place not in there:
             raise InvalidOption(
-                f"{text!r} is no transaction from the future.",
+                f"{text!r} is not a transaction from the future.",
                 next_step=f"There are: {', '.join(f'{w}@{r}' for w, r in sorted(there)) or 'none'}.",
             )
     return [void for void in ahead if (void.writer, void.link.revision) in wanted.values()]
@@ -152,13 +154,13 @@ def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
 def _void_actions(ahead: Iterable[Void], chosen: Collection[Void]) -> Iterator[Action]:
     for void in ahead:
         name = f"{void.writer}@{void.link.revision}"
-        obstacle = "" if void in chosen else f"Say --void {name}, or wait until its time has come."
+        obstacle = "" if void in chosen else f"Give --void {name}, or wait until its time has come."
         yield Action("void", name, "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
 
 
 def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now: int) -> Iterator[Action]:
     for writer in forked:
-        obstacle = f"Say --join {writer}, once no process writes under that id, with the right to write as it."
+        obstacle = f"Give --join {writer}, with the right to write as {writer}, once no process writes under that id."
         if writer in join:
             obstacle = _too_young(walk, writer, now)
         yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
@@ -167,8 +169,9 @@ def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now:
 def _too_young(walk: Walk, writer: str, now: int) -> str:
     """Why a timeline cannot be joined yet, if so: a commit of another process may still be under way."""
     newest = max((h.commit_time for w, h in walk.log if w == writer and h.commit_time <= now), default=0)
-    wait = (newest + limits.LATENESS_BOUND - now) // 1_000_000
-    return f"Its last commit is too young: another may be under way. Wait for {wait + 1} s." if wait >= 0 else ""
+    left = newest + limits.LATENESS_BOUND - now
+    wait = left - left % limits.SECOND + limits.SECOND
+    return f"Its last commit is so young that another may be under way. Wait for {shown_age(wait)}." if left >= 0 else ""
 
 
 def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str]:
@@ -219,18 +222,18 @@ def _newer(findings: Iterable[Finding], name: str) -> str:
 
 def _rest(again: Rebuilt) -> str:
     """What becomes of that in a lost checkpoint which is not in its segments."""
-    if not again.untold:
-        return "what is left of the log the rest"
-    return f"but for the tags, voids, boundaries and results that {' and '.join(map(str, again.untold))} told"
+    if not again.lost_entries:
+        return "and what is left of the log has the rest"
+    return f"but the tags, voids, boundaries and results of {' and '.join(map(str, again.lost_entries))} are lost"
 
 
 def _lost_entries(findings: Iterable[Finding], again: Rebuilt | None) -> Iterator[Finding]:
     """The checkpoint that is made again, where not all that it said of the catalog itself is known."""
-    if again is not None and again.untold:
+    if again is not None and again.lost_entries:
         uuid = paths.uuid_text(again.uuid)
         known = [f for f in findings if f.code in _OF_CHECKPOINTS and uuid in f.file]
         of = known[0] if known else Finding("MISSING_CHECKPOINT", uuid, "It is gone.")
-        yield replace(of, message=f"{of.message} It is made again: its rows are there, {_rest(again)}.", held=again.untold)
+        yield replace(of, message=f"{of.message} It is made again: its rows are there, {_rest(again)}.", held=again.lost_entries)
 
 
 def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
@@ -292,7 +295,7 @@ class Repairer:
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints)
-        now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes is told no other clock's
+        now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes goes by no other clock
         plan = decide(walk, findings, now, join=join, void=void)
         if not dry_run:
             self._do(plan, tell)

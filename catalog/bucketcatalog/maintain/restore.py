@@ -48,7 +48,7 @@ from ..write.writer import Writer
 from .revert import Reverted, reverted
 
 
-def tag_of(view: View, cut: Cut) -> TagEntry | None:
+def lasting_tag(view: View, cut: Cut) -> TagEntry | None:
     """The tag that has named exactly this cut for the longest time, if one does."""
     named = (tag.latest for tag in tags_of(view).values() if tag.latest.cut == cut and not tag.latest.dropped)
     return min(named, key=lambda tag: tag.stamp, default=None)
@@ -112,7 +112,7 @@ class Hold:
             raise DataCollected(
                 f"The tag {self.tag.name!r}, which kept data of rows of {self.table!r}, was "
                 f"{'dropped' if now.dropped else 'moved'} by {now.stamp[1]!r} at {shown_time(now.stamp.commit_time)}.",
-                next_step="Restore again: rows whose data may be gone are told.",
+                next_step="Restore again: rows whose data may be gone are then refused, or left out with --skip-collected.",
             )
 
 
@@ -143,7 +143,7 @@ class Restored:
 def plan_restore(database: Database, table: str, timestamp: Time | None, version: Version | None) -> Restored:
     """What a restore would do; nothing is written."""
     restoring = _begin(database, table, timestamp, version, holds=True)
-    for _ in restoring.pieces():
+    for _ in restoring.steps():
         pass
     return restoring.result(None)
 
@@ -171,14 +171,14 @@ def restore(
 def _staged(database: Database, writer: Writer, restoring: _Restoring, hold: Hold, *, skip_collected: bool) -> StagedSegments:
     """The events of a restore; nothing is put that can be refused."""
     events = StagedSegments(database.files, writer.id, restoring.table, began=restoring.now.view.observed)
-    for piece in restoring.pieces():
+    for step in restoring.steps():
         restoring.refuse_ended_parents()
         if not skip_collected:
             restoring.refuse_collected()
         if restoring.held:
             hold.take()
-        if len(piece):
-            events.add(piece.events(events.count))
+        if len(step):
+            events.add(step.events(events.count))
     events.finish()
     return events
 
@@ -189,7 +189,7 @@ def _begin(database: Database, table: str, timestamp: Time | None, version: Vers
         raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
     then = database.snapshot(timestamp, version, strict=False)
     now = database.look()
-    tag = tag_of(now.view, then.cut) if holds else None
+    tag = lasting_tag(now.view, then.cut) if holds else None
     return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table), tag)
 
 
@@ -211,25 +211,25 @@ class _Restoring:
     sample: list[dict[str, Any]] = field(default_factory=list)
     orphaned: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
 
-    def pieces(self) -> Iterator[Reverted]:
+    def steps(self) -> Iterator[Reverted]:
         """What becomes of each range of keys, in their order."""
         for then, now in live_sides(self.then, self.now, self.table):
-            piece = reverted(then, now, self.table)
-            if len(piece.put) and self.table.data_reference:
-                gone = self._collected(piece)
+            step = reverted(then, now, self.table)
+            if len(step.put) and self.table.data_reference:
+                gone = self._collected(step)
                 self.skipped += int(gone.sum())
-                piece = piece.without_puts(gone)
-            self._look_for_parents(piece)
-            self.put, self.updated = self.put + len(piece.put), self.updated + len(piece.update)
-            self.deleted += len(piece.delete)
+                step = step.without_puts(gone)
+            self._look_for_parents(step)
+            self.put, self.updated = self.put + len(step.put), self.updated + len(step.update)
+            self.deleted += len(step.delete)
             if len(self.sample) < _SAMPLE:
-                self.sample += _sample(piece)[: _SAMPLE - len(self.sample)]
-            yield piece
+                self.sample += _sample(step)[: _SAMPLE - len(self.sample)]
+            yield step
 
-    def _collected(self, piece: Reverted) -> Mask:
+    def _collected(self, step: Reverted) -> Mask:
         """Which of the puts are of versions whose data may be gone."""
-        keys = one_chunk(encode_keys(self.table, piece.then.rows)).take(pa.array(piece.put))
-        known, at, gone = known_versions(self.now, self.table, keys, piece.put_versions)
+        keys = one_chunk(encode_keys(self.table, step.then.rows)).take(pa.array(step.put))
+        known, at, gone = known_versions(self.now, self.table, keys, step.put_versions)
         lost: Mask = np.asarray(gone)
         if self.tag is not None:
             held = lost & kept_by(self.tag, known, at)
@@ -237,13 +237,13 @@ class _Restoring:
             lost = lost & ~held
         return lost
 
-    def _look_for_parents(self, piece: Reverted) -> None:
+    def _look_for_parents(self, step: Reverted) -> None:
         """Note the ended parents of what is put."""
         parent = self.table.parent
-        if parent is None or not len(piece.put):
+        if parent is None or not len(step.put):
             return
         column = self.table.by_name[parent.column]
-        stored = piece.then.rows.column(column.field_name).take(pa.array(piece.put))
+        stored = step.then.rows.column(column.field_name).take(pa.array(step.put))
         owners = surface_array(column, one_chunk(pc.unique(stored)))
         ended = owners.filter(pc.is_in(owners, value_set=self._ended_parents))
         if len(ended):
@@ -301,15 +301,15 @@ def _ids(snapshot: Snapshot, table: Table) -> pa.Array:
     return pa.concat_arrays(batches) if batches else pa.array([], pa.string())
 
 
-def _sample(piece: Reverted) -> list[dict[str, Any]]:
+def _sample(step: Reverted) -> list[dict[str, Any]]:
     """Some keys, with what happens to each."""
     shown = []
     for what, facts, positions in (
-        ("put", piece.then, piece.put),
-        ("update", piece.then, piece.update),
-        ("delete", piece.now, piece.delete),
+        ("put", step.then, step.put),
+        ("update", step.then, step.update),
+        ("delete", step.now, step.delete),
     ):
         rows = facts.take(pa.array(positions[:_SAMPLE]))
-        keys = render(rows, piece.table, output_schema(piece.table, columns=piece.table.key)).to_pylist()
+        keys = render(rows, step.table, output_schema(step.table, columns=step.table.key)).to_pylist()
         shown += [{"action": what, **key} for key in keys]
     return shown[:_SAMPLE]

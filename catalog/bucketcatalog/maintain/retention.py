@@ -25,6 +25,7 @@ from ..model import paths
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
+from ..model.times import shown_age
 from ..store.base import ObjectInfo
 
 
@@ -42,16 +43,19 @@ class Retention:
     def check(self, lateness_bound: int, *, force: bool) -> None:
         """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
         if self.keep < 1 or self.older_than < 0 or self.grace < 0:
-            raise InvalidOption("At least one checkpoint is kept, and ages are not negative.", next_step="Give --keep 1 or more.")
+            raise InvalidOption(
+                f"History cannot be pruned with --keep {self.keep} and the ages {shown_age(self.older_than)} and {shown_age(self.grace)}.",
+                next_step="Give --keep 1 or more, and ages of 0s or more.",
+            )
         if not force and self.older_than < lateness_bound:
             raise InvalidOption(
-                f"What is {self.older_than / 1e6:,.0f} s old may still be joined by transactions that are under way.",
-                next_step=f"Give an age of {lateness_bound / 1e6:,.0f} s or more, or --force where no writer runs.",
+                f"What is {shown_age(self.older_than)} old may still be joined by transactions that are under way.",
+                next_step=f"Give an age of {shown_age(lateness_bound)} or more, or --force where no writer runs.",
             )
         if not force and self.grace < limits.SAFE_PRUNE_GRACE:
             raise InvalidOption(
-                f"Readers, and merges under way, may need what they began to read {self.grace / 1e6:,.0f} s ago.",
-                next_step=f"Give a grace period of {limits.SAFE_PRUNE_GRACE / 6e7:.0f}m or more, or --force where nobody reads or merges.",
+                f"Readers, and merges under way, may need what they began to read {shown_age(self.grace)} ago.",
+                next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, or --force where nobody reads or merges.",
             )
 
 
@@ -101,21 +105,21 @@ class Keeper(Enum):
 
     @property
     def why(self) -> str:
-        """The same in words."""
+        """The same in words, of several files."""
         return _WHYS[self]
 
 
 _WHYS = {
-    Keeper.AGE: "in no later checkpoint of every writer's cut that is as old as what may go",
-    Keeper.KEEP: "since the oldest of the checkpoints of every writer's cut that are to be kept",
-    Keeper.CHECKPOINT: "in no later checkpoint of every writer's cut",
-    Keeper.NEWER: "not in the checkpoint of the horizon",
-    Keeper.HORIZON: "of the horizon's own checkpoint",
-    Keeper.TAG: "of the checkpoint of a version that a tag names",
-    Keeper.HEAD: "the newest of a timeline, which tells where it goes on",
-    Keeper.LISTED: "so young when the horizon's checkpoint was written that readers still list them",
-    Keeper.GRACE: "not there, or not without a tag, for long enough",
-    Keeper.UNREADABLE: "nobody can read what is in it",
+    Keeper.AGE: "no checkpoint of every writer that covers them is as old as --older-than asks",
+    Keeper.KEEP: "only the newest checkpoints of every writer cover them, as many as --keep keeps",
+    Keeper.CHECKPOINT: "no later checkpoint of every writer covers them",
+    Keeper.NEWER: "the horizon's checkpoint does not cover them",
+    Keeper.HORIZON: "they belong to the horizon's checkpoint",
+    Keeper.TAG: "they belong to the checkpoint of a version that a tag names",
+    Keeper.HEAD: "they are the newest of their timelines, which the next commits follow",
+    Keeper.LISTED: "they were so young when the horizon's checkpoint was written that readers still list them",
+    Keeper.GRACE: "they were put, or freed by a tag, so short a time ago that something under way may need them",
+    Keeper.UNREADABLE: "they cannot be read, so that nobody knows what they hold",
 }
 
 
@@ -274,15 +278,15 @@ def _checkpoints(stored: StoredFiles, keepers: _Keepers, before: int) -> Iterato
     for writer, markers in stored.markers.items():
         for head, info in markers.items():
             keeper = keepers.get(Ref(writer, head), Keeper.UNREADABLE)
-            why = "leads to a checkpoint that goes"
+            why = "it leads to a checkpoint that goes"
             if keeper is Keeper.TAG:
-                why = "leads to a checkpoint that nothing but a tag needs"
+                why = "it leads to a checkpoint that only a tag needs"
                 keeper = Keeper.GRACE if info.modified_us > before else None
             yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.MARKER, info.size, why)
     for key, (_, info) in stored.checkpoints.items():
         keeper = keepers[key]
         was_kept = stored.is_of_tags(*key) and not stored.is_marked(*key)
-        why = "no tag names its version any more" if was_kept else "older than the horizon"
+        why = "no tag names its version any more" if was_kept else "it is older than the horizon"
         yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.CHECKPOINT, info.size, why)
 
 
@@ -308,7 +312,7 @@ def _transactions(stored: StoredFiles, view: View, covered: Covered) -> Iterator
             if head.revision > horizon.cut.newest_revision(writer):
                 keeper = Keeper.NEWER
             if head.revision < floor and head not in heads and covered.holds(writer, head):
-                why = "covered by the checkpoint of the horizon"
+                why = "the horizon's checkpoint covers it"
                 yield Prunable(info.name, StoredKind.TRANSACTION, info.size, why, writer, head)
             else:
                 yield Staying(keeper, 1, info.size)
@@ -330,7 +334,7 @@ def _segments(stored: StoredFiles, keepers: _Keepers, going: Collection[str], be
             if uuid in kept_by:
                 yield Staying(kept_by[uuid], 1, info.size)
             elif uuid in freed:
-                yield Prunable(info.name, StoredKind.SEGMENT, info.size, "no remaining checkpoint refers to it")
+                yield Prunable(info.name, StoredKind.SEGMENT, info.size, "no checkpoint that stays refers to it")
             elif info.modified_us >= before:
                 yield Staying(Keeper.GRACE, 1, info.size)
             else:

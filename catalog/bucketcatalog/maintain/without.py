@@ -82,10 +82,10 @@ def _read(files: ChosenFiles, walk: Walk, broken: Collection[Ref]) -> Remains:
 
 def _earlier(walk: Walk, newest: Boundary, broken: Collection[Ref]) -> Iterator[Boundary]:
     """The boundaries before the newest whose checkpoints are there and can be trusted, newest first."""
-    told = [t.boundary for t in walk.log.values() if t.boundary is not None]
-    told += [boundary for checkpoint in walk.checkpoints for boundary in checkpoint.boundaries]
+    boundaries = [t.boundary for t in walk.log.values() if t.boundary is not None]
+    boundaries += [boundary for checkpoint in walk.checkpoints for boundary in checkpoint.boundaries]
     trusted = {checkpoint.ref for checkpoint in walk.checkpoints} - set(broken)
-    by_stamp = {boundary.stamp: boundary for boundary in told if boundary.stamp < newest.stamp}
+    by_stamp = {boundary.stamp: boundary for boundary in boundaries if boundary.stamp < newest.stamp}
     for stamp in sorted(by_stamp, reverse=True):
         link = by_stamp[stamp].checkpoint
         if link is not None and link.ref in trusted:

@@ -51,7 +51,7 @@ class KeyFilter:
     def parse(cls, data: bytes) -> Self:
         """The filter whose words these bytes are; ``ValueError`` where they are not whole blocks."""
         if not data or len(data) % _BLOCK_BYTES:
-            raise ValueError(f"{len(data)} bytes are no blocks of a filter")
+            raise ValueError(f"{len(data)} bytes are not blocks of a filter")
         return cls(np.frombuffer(data, dtype="<u4").reshape(-1, 8))
 
     @property

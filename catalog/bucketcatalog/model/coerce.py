@@ -185,7 +185,7 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
     return stored
 
 
-Rows = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 
 def storage_array(table: Table, column: Column, values: pa.Array) -> pa.Array:
@@ -258,7 +258,7 @@ def _scalars(column: Column, values: pa.Array) -> pa.Array:
     return converted
 
 
-def _entries(values: pa.Array) -> tuple[Rows, Rows]:
+def _entries(values: pa.Array) -> tuple[RowNumbers, RowNumbers]:
     """For each entry of the lists or maps its row, and its place among the values below; entries of null rows do not count."""
     offsets = np.asarray(values.offsets).astype(np.int64)
     row = np.repeat(np.arange(len(values)), np.diff(offsets))
@@ -269,7 +269,7 @@ def _entries(values: pa.Array) -> tuple[Rows, Rows]:
     return row, place
 
 
-def _offsets(row: Rows, count: int) -> pa.Array:
+def _offsets(row: RowNumbers, count: int) -> pa.Array:
     """The offsets of ``count`` lists whose entries lie in these rows; lists without entries are null."""
     sizes = np.bincount(row, minlength=count)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

@@ -240,17 +240,17 @@ def conform(rows: pa.Table, table: Table) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def concat(pieces: Sequence[Facts]) -> Facts:
+def concat(parts: Sequence[Facts]) -> Facts:
     """The union of facts about keys of one table, with positions in one common table of transactions."""
-    pieces = [piece for piece in pieces if len(piece)] or list(pieces[:1])
-    if len(pieces) <= 1:
-        return pieces[0] if pieces else Facts(NO_TRANSACTIONS, pa.table({}))
-    first = pieces[0].transactions
-    if all(piece.transactions is first or piece.transactions.equals(first) for piece in pieces[1:]):
-        return Facts(first, pa.concat_tables([piece.rows for piece in pieces], promote_options="default"))
-    common = _union([piece.transactions for piece in pieces])
+    parts = [part for part in parts if len(part)] or list(parts[:1])
+    if len(parts) <= 1:
+        return parts[0] if parts else Facts(NO_TRANSACTIONS, pa.table({}))
+    first = parts[0].transactions
+    if all(part.transactions is first or part.transactions.equals(first) for part in parts[1:]):
+        return Facts(first, pa.concat_tables([part.rows for part in parts], promote_options="default"))
+    common = _union([part.transactions for part in parts])
     uuids = one_chunk(common.column("uuid"))
-    rows = [_remapped(piece, uuids) for piece in pieces]
+    rows = [_remapped(part, uuids) for part in parts]
     return Facts(common, pa.concat_tables(rows, promote_options="default"))
 
 
@@ -262,9 +262,9 @@ def _union(tables: Sequence[pa.Table]) -> pa.Table:
     return distinct.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in TRANSACTIONS.names])).combine_chunks()
 
 
-def _remapped(piece: Facts, uuids: pa.Array) -> pa.Table:
-    mapping = pc.index_in(piece.uuids, value_set=uuids).cast(_POSITION)
-    rows = piece.rows
+def _remapped(part: Facts, uuids: pa.Array) -> pa.Table:
+    mapping = pc.index_in(part.uuids, value_set=uuids).cast(_POSITION)
+    rows = part.rows
     for name in _POSITIONS:
         index = rows.schema.get_field_index(name)
         if index >= 0:

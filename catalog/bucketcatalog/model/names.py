@@ -83,15 +83,17 @@ def maintainer_id(writer: str | None) -> WriterId:
     """The maintainer that was asked for, by default this machine's; ``InvalidOption`` for a name that is none's."""
     name = host_writer(MAINTAINER_PREFIX) if writer is None else writer_id(writer)
     if not is_maintainer(name):
-        raise InvalidOption(f"{name!r} is no maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME.")
+        raise InvalidOption(
+            f"{name!r} is not a maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME."
+        )
     return name
 
 
-def several(given: Iterable[str], what: str, example: str) -> tuple[str, ...]:
+def names_given(given: Iterable[str], what: str, example: str) -> tuple[str, ...]:
     """What an argument names, which takes several of ``what``; ``InvalidOption`` for one alone, which would be read letter by letter."""
     found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (None,)
     if not all(isinstance(name, str) for name in found):
-        raise InvalidOption(f"The {what} {given!r} are no list of names.", next_step=f"Give a list, such as {example}.")
+        raise InvalidOption(f"The {what} {given!r} are not a list of names.", next_step=f"Give a list, such as {example}.")
     return found
 
 

@@ -1,7 +1,7 @@
 """Tables as values: what the options of a ``.proto`` declare, in the words that the engine uses, and what they must not declare.
 
-The codec reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is how
-blocks hold it, its *surface* type is how people see it: uuids are 16 bytes in storage and 36 characters at the surface.
+``format.definitions`` reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is
+how blocks hold it, its *surface* type is how people see it: uuids are 16 bytes in storage and 36 characters at the surface.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Table:
     """A table's declaration.
 
     Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and names of columns are distinct.
-    ``definition`` is the codec's serialised TableDefinition and takes no part in comparisons.
+    ``definition`` is the serialised TableDefinition and takes no part in comparisons.
     """
 
     name: str
@@ -282,11 +282,11 @@ def _of_sums(table: Table) -> Iterator[str]:
     for total in table.sums:
         column = table.by_name.get(total.column) if total.column else None
         if column is not None and (column.type not in _INTEGERS or column.shape is not Shape.ONE):
-            yield f"its sum {total.name!r} is over the field {total.column!r}, which is no integer"
+            yield f"its sum {total.name!r} is over the field {total.column!r}, which is not an integer"
         for name in total.group:
             grouping = table.by_name.get(name)
             if grouping is not None and (grouping.type in _NO_GROUPS or grouping.shape is not Shape.ONE):
-                yield f"its sum {total.name!r} is grouped by the field {name!r}, which is no single text, number, uuid or time"
+                yield f"its sum {total.name!r} is grouped by the field {name!r}, which is not a single text, number, uuid or time"
 
 
 def _of_orders(table: Table) -> Iterator[str]:
@@ -325,7 +325,7 @@ def _of_column(column: Column) -> Iterator[str]:
     if wanted is not None and column.implicit:
         yield f"its field {column.name!r} has a default, and cannot tell unset from zero: make it optional"
     if column.external and (column.type is not DataType.BOOL or column.shape is not Shape.ONE):
-        yield f"its field {column.name!r} is external and no single bool"
+        yield f"its field {column.name!r} is external and not a single bool"
     if any(child.external for child in column.children):
         yield f"a field within {column.name!r} is external, and only a row's own can be"
     yield from _of_minimum(column)

@@ -42,7 +42,7 @@ def parse_age(text: str) -> int:
     """Microseconds of a number and a unit: ``90s``, ``90m``, ``24h``, ``7d``, ``4w``; else ``InvalidOption``."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise InvalidOption(f"{text!r} is no age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
+        raise InvalidOption(f"{text!r} is not an age.", next_step="Write a number and a unit, such as 90m, 24h, 7d or 4w.")
     return int(match["number"]) * _UNITS[match["unit"]] * 1_000_000
 
 
@@ -51,9 +51,22 @@ def age_micros(value: Age) -> int:
     if isinstance(value, datetime.timedelta) or (isinstance(value, int) and not isinstance(value, bool)):
         age = value // datetime.timedelta(microseconds=1) if isinstance(value, datetime.timedelta) else value
         if age < 0:
-            raise InvalidOption(f"{value!r} is no age.", next_step="Give one that is not negative.")
+            raise InvalidOption(f"{value!r} is not an age.", next_step="Give one that is not negative.")
         return age
     return parse_age(value if isinstance(value, str) else repr(value))
+
+
+def shown_age(age: int) -> str:
+    """Microseconds as every message shows them: ``90s``, ``366m``, ``24h``, ``30d``; what is not whole to a tenth, such as ``6.3h``.
+
+    The unit is the largest of which there are two, or a smaller one that gives it whole: then ``parse_age`` takes what users read.
+    """
+    units = [unit for unit in "dhm" if age >= 2 * _UNITS[unit] * 1_000_000] + ["s"]
+    for unit in units:
+        whole, rest = divmod(age, _UNITS[unit] * 1_000_000)
+        if rest == 0 and whole < 1_000_000:
+            return f"{whole}{unit}"
+    return f"{age / _UNITS[units[0]] / 1_000_000:,.1f}{units[0]}"
 
 
 def shown_time(time: int) -> str:

@@ -254,7 +254,7 @@ def diff_schema(table: Table) -> pa.Schema:
 def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[Facts, Facts]]:
     """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out."""
     before, after = start.base(table.name), end.base(table.name)
-    starts = sorted({piece.keys.start for base in (before, after) for piece in base.plan(only_live=True)})
+    starts = sorted({slice_.keys.start for base in (before, after) for slice_ in base.plan(only_live=True)})
     stops = [start for start in starts if start > b""]
     for first, stop in zip([b"", *stops], [*stops, None], strict=True):
         keys = KeyRange(first, stop)
@@ -265,19 +265,19 @@ def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[F
 
 def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
     """Whether two plans of one range read the same blocks and nothing else, which makes their states equal."""
-    if any(piece.tail is not None for piece in (*before, *after)):
+    if any(slice_.tail is not None for slice_ in (*before, *after)):
         return False
     return _places(before) == _places(after)
 
 
 def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
-    events = {event.place for piece in plan for event in piece.events}
-    return {(p.name, p.offset) for piece in plan for p in (*piece.live, *piece.rest, *piece.over, *events)}
+    events = {event.place for slice_ in plan for event in slice_.events}
+    return {(p.name, p.offset) for slice_ in plan for p in (*slice_.live, *slice_.rest, *slice_.upper, *events)}
 
 
 def _live(base: TableState, plan: Sequence[Slice]) -> Facts:
-    pieces = [read_slice(base.blocks, base.table, piece, Part.LIVE) for piece in plan]
-    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+    batches = [read_slice(base.blocks, base.table, slice_, Part.LIVE) for slice_ in plan]
+    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))
 
 
 def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:

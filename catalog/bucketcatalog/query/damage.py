@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ..errors import UNREADABLE
-from ..format.losses import Held, Loss, Losses, held_in_block, held_in_segment
+from ..format.held import Held, held_in_block, held_in_segment
+from ..format.losses import Loss, Losses
 from ..format.segment_refs import SegmentReference
 from ..format.segments import BlockPlace
 from ..log.segments import read_block, read_index
@@ -71,7 +72,7 @@ def _read(contents: Contents, place: BlockPlace, losses: Losses) -> None:
     try:
         read_block(contents.files.store, place, table)
     except UNREADABLE as error:
-        losses.add(place.name, error, [held_in_block(place, table)])
+        losses.add(place.name, error, [held_in_block(place.header, table)])
 
 
 def _row(loss: Loss, held: Held | None) -> dict[str, object]:

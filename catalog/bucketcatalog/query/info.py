@@ -257,7 +257,7 @@ def _to_do(found: Information, where: str) -> Iterator[Advice]:
         or found.uncovered_bytes >= MANY_BYTES
     )
     if too_much:
-        waiting = f"readers replay {_several(found.uncovered_transactions, 'transaction')}"
+        waiting = f"readers replay {_counted(found.uncovered_transactions, 'transaction')}"
         yield Advice(waiting, f"bucketcatalog checkpoint {where} --all-writers")
     current = found.uncovered_bytes + sum(level.bytes for table in found.tables for level in table.levels)
     is_old = found.files.oldest < found.watermark.timestamp() * 1e6 - _LONG
@@ -267,11 +267,11 @@ def _to_do(found: Information, where: str) -> Iterator[Advice]:
         )
     for table in found.tables:
         if table.tombstones >= MANY_TOMBSTONES and table.tombstones > table.live:
-            ended = f"{_several(table.tombstones, 'tombstone')} of {table.table}, more than live rows"
+            ended = f"{_counted(table.tombstones, 'tombstone')} of {table.table}, more than live rows"
             yield Advice(ended, f"bucketcatalog gc {where} --data")
     if found.conflicts:
-        yield Advice(_several(found.conflicts, "conflict"), f"bucketcatalog conflicts {where}")
+        yield Advice(_counted(found.conflicts, "conflict"), f"bucketcatalog conflicts {where}")
 
 
-def _several(count: int, what: str) -> str:
+def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"

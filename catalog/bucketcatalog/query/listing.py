@@ -51,7 +51,7 @@ def list_page(
     if delimiter is not None and not delimiter:
         raise InvalidOption("The delimiter is empty.", next_step="Give one of at least one character, such as '/', or none.")
     if not isinstance(limit, int) or limit < 1:
-        raise InvalidOption("A listing needs a limit of at least 1.", next_step="Mend it.")
+        raise InvalidOption(f"A page of a listing cannot have the limit {limit!r}.", next_step="Give a whole number above 0.")
     below = [stored_condition(table, column, leading[column.name]) for column in table.key_columns[:-1]]
     raw_prefix, raw_delimiter, raw_marker = (
         raw_text(table, name_column, text) for text in (prefix or "", delimiter or "", marker or "")
@@ -140,10 +140,10 @@ def _collect(base: TableState, keys: KeyRange, start: bytes, collector: _Collect
     """The rows of the page from the slices of a range, until it is full; what lies in a group that was taken is passed over."""
     table = base.table
     after = b""
-    for piece in base.plan([keys], only_live=True, target=_SLICE):
-        if piece.keys.stop is not None and piece.keys.stop <= start + after:
+    for slice_ in base.plan([keys], only_live=True, target=_SLICE):
+        if slice_.keys.stop is not None and slice_.keys.stop <= start + after:
             continue
-        facts = read_slice(base.blocks, table, piece, Part.LIVE)
+        facts = read_slice(base.blocks, table, slice_, Part.LIVE)
         names = one_chunk(facts.rows.column(table.key_columns[-1].field_name)).cast(pa.binary())
         for first, last in collector.take(names, after):
             yield render(facts.slice(first, last), table, output_schema(table))

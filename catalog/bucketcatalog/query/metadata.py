@@ -289,10 +289,10 @@ def _conflicts(contents: Contents) -> pa.Table:
     found = []
     for table in contents.definitions.usable():
         base = contents.base(table.name)
-        for piece in base.plan():
-            places = (*piece.live, *piece.rest)
-            if not piece.settled or any(p.header.expectations or p.header.late_updates for p in places):
-                found.append(conflicts(read_slice(base.blocks, table, piece, Part.EVERYTHING), table))
+        for slice_ in base.plan():
+            places = (*slice_.live, *slice_.rest)
+            if not slice_.settled or any(p.header.expectations or p.header.late_updates for p in places):
+                found.append(conflicts(read_slice(base.blocks, table, slice_, Part.EVERYTHING), table))
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
 
 

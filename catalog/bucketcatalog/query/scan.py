@@ -24,7 +24,7 @@ from ..state.conditions import Where, allowed_values, check, key_ranges, matchin
 from ..state.contents import TableState
 from ..state.orders import Narrowed, narrowed_to
 from ..state.plan import Part, Slice
-from ..state.read import places_read, read_pieces
+from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..store.base import Store
 
@@ -42,12 +42,12 @@ class ScanTask:
     ignores_corruption: bool = False
     by_key: bool = False
 
-    def read(self, blocks: Blocks, piece: Slice) -> Iterator[pa.Table]:
+    def read(self, blocks: Blocks, slice_: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
         known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
         conditions = {name: condition for name, condition in self.where if name not in known}
         columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
-        for facts in read_pieces(blocks, self.table, piece, self.part, columns):
+        for facts in read_batches(blocks, self.table, slice_, self.part, columns):
             if conditions:
                 tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
                 facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
@@ -138,8 +138,8 @@ class ShareTask:
     def read(self, store: Store) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged."""
         blocks = Blocks(store, Losses() if self.scan.ignores_corruption else STRICT)
-        for piece in self.share.unpacked():
-            yield from self.scan.read(blocks, piece)
+        for slice_ in self.share.unpacked():
+            yield from self.scan.read(blocks, slice_)
 
 
 class Scan(Read):
@@ -170,7 +170,7 @@ class Scan(Read):
         return self._available
 
     def plan(self) -> list[Slice]:
-        """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that something lies over."""
+        """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that the overlay names."""
         slices, _ = self._planned()
         return slices
 
@@ -194,25 +194,25 @@ class Scan(Read):
             for rows in tables:
                 yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
 
-    def _read(self, piece: Slice) -> list[pa.Table]:
-        return list(self.task.read(self._base.blocks, piece))
+    def _read(self, slice_: Slice) -> list[pa.Table]:
+        return list(self.task.read(self._base.blocks, slice_))
 
     def explain(self) -> str:
         """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
 
-        It plans, which reads indexes, and reads no row. What lies over a block is known only when it is read: a look-up of a key that was
+        It plans, which reads indexes, and reads no row. The overlay of a block is known only when it is read: a look-up of a key that was
         put again can do with less, and a late put can need more. Where an order is used, planning reads its blocks, and those that lie
         over the lowest level once more than reading does.
         """
         plan, narrowed = self._planned()
-        read = {place for piece in plan for place in places_read(piece, self.task.part)}
-        events = {block.place for piece in plan for block in piece.events}
+        read = {place for slice_ in plan for place in places_read(slice_, self.task.part)}
+        events = {block.place for slice_ in plan for block in slice_.events}
         levels = self._base.blocks_by_level()
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
         lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
         if narrowed is not None:
-            told = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
-            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {told}")
+            counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
+            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {counts}")
         if self._base.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
         if self._base.tail:
@@ -224,7 +224,7 @@ class Scan(Read):
         segments = opened | {place.name for place in every}
         lines.append(f"checkpoints: {self._base.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._base.events) - len(read) - len(events)
-        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.over) if narrowed is not None else 0)
+        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.overlay) if narrowed is not None else 0)
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )

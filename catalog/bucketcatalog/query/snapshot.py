@@ -18,7 +18,7 @@ from ..log.files import LogFiles
 from ..log.view import View
 from ..model.coerce import storage_row
 from ..model.keys import encode_key
-from ..model.names import several
+from ..model.names import names_given
 from ..model.render import output_schema, render
 from ..model.tables import Table
 from ..state.conditions import Where
@@ -93,7 +93,7 @@ class Snapshot(Contents):
         that is not there.
         """
         conditions = {} if where is None else where
-        names = None if columns is None else several(columns, "columns", "columns=['name']")
+        names = None if columns is None else names_given(columns, "columns", "columns=['name']")
         if names == ():
             raise InvalidOption(
                 "No column is asked for, and without one there are no rows.", next_step="Name a column of the key to count rows."
@@ -101,7 +101,7 @@ class Snapshot(Contents):
         _check_table_name(table)
         if not isinstance(conditions, Mapping):
             raise InvalidOption(
-                f"{where!r} is no condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
+                f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
             )
         if table in METADATA_TABLES:
             return MetadataScan(self, table, columns=names, where=conditions)

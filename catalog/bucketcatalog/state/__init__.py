@@ -11,7 +11,7 @@ Before it comes the log, which says what there is; after it checkpoints, which w
     tail          the events that no checkpoint covers, as facts
     fold          facts in, state out
     conflicts     what events contradict each other in
-    overlay       a folded base and what lies over it as one
+    overlay       a folded base and its overlay as one
     read          the state of a slice
     contents      the tables of a cut, and the blocks and the tail that each is made from
     sums          exact sums over live rows by group, and the blocks that keep them

@@ -62,7 +62,8 @@ def between(low: Any = None, high: Any = None, *, inclusive: str = "both") -> Be
     """
     if inclusive not in _INCLUSIVE:
         raise InvalidOption(
-            f"{inclusive!r} says of no end whether it belongs to a range.", next_step=f"Give one of {', '.join(_INCLUSIVE)}."
+            f"A range cannot be inclusive={inclusive!r}, which says of no end whether it belongs to it.",
+            next_step=f"Give one of {', '.join(_INCLUSIVE)}.",
         )
     above, below = _INCLUSIVE[inclusive]
     return Between(low, high, above, below)
@@ -71,11 +72,11 @@ def between(low: Any = None, high: Any = None, *, inclusive: str = "both") -> Be
 Where = Mapping[str, Any]
 
 
-Stored = Mapping[str, Sequence[Any] | Between]
+StoredConditions = Mapping[str, Sequence[Any] | Between]
 """By column the values, or the range of them, that a condition allows, in storage form; columns without such a condition are absent."""
 
 
-def key_ranges(table: Table, where: Where, stored: Stored) -> list[KeyRange]:
+def key_ranges(table: Table, where: Where, stored: StoredConditions) -> list[KeyRange]:
     """The key ranges that can hold matching rows: as narrow as the conditions on the leading key columns allow."""
     leading: list[Sequence[Any]] = []
     last: str | bytes | Between | None = None
@@ -110,7 +111,7 @@ def _range(table: Table, leading: Sequence[Any], last: str | bytes | Between | N
     return KeyRange(start, stop) if stop is None or start < stop else None
 
 
-def wanted_keys(table: Table, stored: Stored) -> pa.Array | None:
+def wanted_keys(table: Table, stored: StoredConditions) -> pa.Array | None:
     """The encoded keys that can match, sorted and distinct, where the conditions name values for the whole key."""
     leading = _key_values(table, stored)
     if leading is None:
@@ -125,12 +126,12 @@ def wanted_keys(table: Table, stored: Stored) -> pa.Array | None:
     return keys.take(pc.sort_indices(keys))
 
 
-def names_keys(table: Table, stored: Stored) -> bool:
+def names_keys(table: Table, stored: StoredConditions) -> bool:
     """Whether ``wanted_keys`` are all that conditions on the key allow."""
     return _key_values(table, stored) is not None
 
 
-def _key_values(table: Table, stored: Stored) -> list[Sequence[Any]] | None:
+def _key_values(table: Table, stored: StoredConditions) -> list[Sequence[Any]] | None:
     """The values that are named for each key column; None where one has none, or there are too many keys."""
     values = [stored.get(name) for name in table.key]
     named = [each for each in values if each is not None and not isinstance(each, Between)]
@@ -177,7 +178,7 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
         ) from None
 
 
-def check(table: Table, where: Where, schema: pa.Schema) -> Stored:
+def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
     """The values that conditions allow; ``InvalidOption`` where one names a column that there is not, or does not fit it."""
     stored: dict[str, list[Any] | Between] = {}
     for name, condition in where.items():

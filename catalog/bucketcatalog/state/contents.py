@@ -27,14 +27,14 @@ from ..model.tables import Table
 from .indexes import IndexCache, StoredRun, WantedKeys
 from .plan import SLICE_ROWS, EventBlock, Levels, Part, Slice, for_keys, plan_slices
 from .read import empty_rows, read_slice
-from .tail import Action, event_blocks, inline_actions, inline_facts
+from .tail import InlineEvent, event_blocks, inline_events, inline_facts
 
 _FEW_KEYS = 64
 _KEYS_OF_A_SLICE = 8_192
 """Few keys are looked for one by one, more of them together: a block that holds several is read once."""
 
 
-Stored = tuple[SegmentReference, Run]
+SegmentRun = tuple[SegmentReference, Run]
 """A part of a run, and the segment that it lies in."""
 
 
@@ -45,7 +45,7 @@ class TableState:
         self,
         blocks: Blocks,
         table: Table,
-        runs: Sequence[Sequence[Stored]],
+        runs: Sequence[Sequence[SegmentRun]],
         indexes: IndexCache,
         tail: Facts | None,
         events: Sequence[EventBlock],
@@ -83,7 +83,7 @@ class TableState:
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
     def folded_rows(self, classes: Collection[BlockClass]) -> int | None:
-        """How many rows of the classes there are, where one fold holds them all; None where something lies over it."""
+        """How many rows of the classes there are, where one fold holds them all; None where there is an overlay."""
         if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
             return None
         return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)
@@ -166,7 +166,7 @@ class TableState:
             for each in self._stored
         ]
 
-    def _run(self, stored: Stored, wanted: WantedKeys | None) -> StoredRun:
+    def _run(self, stored: SegmentRun, wanted: WantedKeys | None) -> StoredRun:
         """A run as far as it is of this state: what else its segment holds is not."""
         reference, run = stored
         place = reference, self.table.name, run.block_class
@@ -174,7 +174,7 @@ class TableState:
         return StoredRun(run.block_class, look_up)
 
 
-def _overlaps(stored: Stored, ranges: Iterable[KeyRange]) -> bool:
+def _overlaps(stored: SegmentRun, ranges: Iterable[KeyRange]) -> bool:
     return any(keys.overlaps(stored[1].first_key, stored[1].last_key) for keys in ranges)
 
 
@@ -211,13 +211,13 @@ class Contents:
     @cached_property
     def names(self) -> list[str]:
         """The names of all tables that are defined or that the log has rows of, sorted."""
-        return sorted({*self.definitions, *self._actions, *self._events})
+        return sorted({*self.definitions, *self._inline, *self._events})
 
     def table(self, name: str) -> Table:
         """The definition of a table, or ``UnknownTable``."""
         if name in self.definitions:
             return self.definitions[name]
-        if name in self._actions or name in self._events:
+        if name in self._inline or name in self._events:
             raise UnknownTable(
                 f"Database {self.database!r} has rows of table {name!r}, which nothing defines.",
                 next_step="Restore the transactions of its writers from a copy of the store.",
@@ -231,15 +231,15 @@ class Contents:
         """The blocks and the tail of a table."""
         if name not in self._bases:
             table = self.table(name)
-            tail = inline_facts(self._actions.get(name, []), table, self.files.on_damage)
+            tail = inline_facts(self._inline.get(name, []), table, self.files.on_damage)
             events = self._events.get(name, ())
             stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
             self._bases[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
         return self._bases[name]
 
     @cached_property
-    def _actions(self) -> Mapping[str, list[Action]]:
-        return inline_actions(self.view.tail)
+    def _inline(self) -> Mapping[str, list[InlineEvent]]:
+        return inline_events(self.view.tail)
 
     @cached_property
     def _events(self) -> Mapping[str, Sequence[EventBlock]]:
@@ -250,5 +250,5 @@ class Contents:
         base = self.base(table)
         distinct = pc.unique(keys)
         plan = base.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
-        pieces = [read_slice(base.blocks, base.table, piece, part) for piece in plan]
-        return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+        batches = [read_slice(base.blocks, base.table, slice_, part) for slice_ in plan]
+        return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))

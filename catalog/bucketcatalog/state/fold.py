@@ -234,8 +234,8 @@ def _names(facts: Facts, named: Mask) -> Stamps:
         codes = np.asarray(pc.fill_null(position, NO_STAMP)).astype(np.int64)
         unknown = codes < 0
         if unknown.any():
-            strange = uuids.filter(pa.array(unknown))
-            codes[unknown] = np.asarray(pc.index_in(strange, value_set=pc.unique(strange))) + len(facts.uuids)
+            others = uuids.filter(pa.array(unknown))
+            codes[unknown] = np.asarray(pc.index_in(others, value_set=pc.unique(others))) + len(facts.uuids)
         about[named] = stamps_of(codes, facts.numbers("_name_seq")[named])
     return about
 

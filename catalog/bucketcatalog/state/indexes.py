@@ -15,8 +15,9 @@ import pyarrow as pa
 from ..cache import LruCache
 from ..errors import UNREADABLE, CorruptionError
 from ..format.blocks import BlockClass
+from ..format.held import shown_segment
 from ..format.losses import STRICT, OnDamage
-from ..format.segment_refs import SegmentReference, held_by_segment
+from ..format.segment_refs import SegmentReference
 from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Filters, read_index, read_index_and_filters
@@ -57,7 +58,7 @@ class IndexCache:
             return self._runs[reference.uuid][table, block_class]
         except KeyError:
             raise CorruptionError(
-                f"{held_by_segment(reference)}: its index has no {block_class.name.lower()} rows of {table}.",
+                f"The index of a segment has no {block_class.name.lower()} rows of {table}. It should hold {shown_segment(reference)}.",
             ) from None
 
     def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:

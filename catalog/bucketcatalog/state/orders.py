@@ -1,7 +1,7 @@
 """Secondary orders: the tombstones of a table by when they ended, so that those of a time are found without reading all of them.
 
-A lowest level holds each tombstone once, so beside its rows stand the keys of all tombstones in the order that the table declares. What
-lies over it, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
+A lowest level holds each tombstone once, so beside its rows stand the keys of all tombstones in the order that the table declares. Its
+overlay, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
 somebody had named them, and every condition is checked on the rows. So an answer never depends on an order: it only says which keys
 cannot be in it.
 """
@@ -27,7 +27,7 @@ from ..model.facts import Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table, side_table
 from ..parallel import in_order
-from .conditions import Between, Stored, Where, key_ranges
+from .conditions import Between, StoredConditions, Where, key_ranges
 from .contents import TableState
 from .indexes import StoredRun, holds_one
 from .plan import Part, Slice, for_keys
@@ -89,7 +89,7 @@ class OrderRun:
             return False
         store = base.blocks.store
         said = (read_block(store, place, self.shape).rows for run in runs for place in run.places)
-        made = (entries(self, read_block(store, place, self.table)) for place in base.lowest_places(self.classes))
+        made = (order_entries(self, read_block(store, place, self.table)) for place in base.lowest_places(self.classes))
         return _digest(self.shape, said) != _digest(self.shape, made)
 
 
@@ -108,7 +108,7 @@ class _Keeping:
 
     def add(self, rows: Facts) -> Iterator[EncodedBlock]:
         """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
-        part = entries(self._run, rows)
+        part = order_entries(self._run, rows)
         self._parts.append(part)
         self._rows += len(part)
         if self._rows >= RUN_ROWS:
@@ -122,7 +122,7 @@ class _Keeping:
             yield from encode_side(rows, self._run.shape, self._run.side)
 
 
-def entries(run: OrderRun, tombstones: Facts) -> pa.Table:
+def order_entries(run: OrderRun, tombstones: Facts) -> pa.Table:
     """The entries of tombstones, in their order."""
     ended = pa.array(tombstones.end_times(), pa.int64()).cast(TIMESTAMP)
     columns = {
@@ -136,7 +136,7 @@ def entries(run: OrderRun, tombstones: Facts) -> pa.Table:
 class Narrowed:
     """The slices that are left to read of a plan, and what it took to know: ``read`` blocks ``of`` an order's, called ``name``.
 
-    ``over`` are the blocks that lie over the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
+    ``overlay`` are the blocks above the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
     segments whose indexes were read for the plan and for the order. Not ``worth`` it: the keys lie in so many blocks that the slices are
     those of the plan.
     """
@@ -145,21 +145,21 @@ class Narrowed:
     name: str
     read: Collection[BlockPlace]
     of: Collection[BlockPlace]
-    over: Collection[BlockPlace]
+    overlay: Collection[BlockPlace]
     keys: int
     opened: frozenset[str]
     worth: bool
 
 
-def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Stored) -> Narrowed | None:
+def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: StoredConditions) -> Narrowed | None:
     """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
-    What is read to know it are the blocks of the order that can hold such tombstones, and those that lie over the lowest level.
+    What is read to know it are the blocks of the order that can hold such tombstones, and those above the lowest level.
     """
     orders = order_runs(base.table)
     if END_TIME.name not in stored or not orders:
         return None
-    new = _rows(_over(plan)) + sum(len(piece.tail) for piece in plan if piece.tail is not None)
+    new = _rows(_overlay(plan)) + sum(len(slice_.tail) for slice_ in plan if slice_.tail is not None)
     limit = min(HELD, _read_of(plan) // SHARE) - new
     found = [each for order in orders if (each := _question(base, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
@@ -173,7 +173,7 @@ def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: Store
 
 def _read_of(plan: Iterable[Slice]) -> int:
     """The rows of the blocks that tombstones are read from."""
-    return _rows(_distinct(place for piece in plan for place in places_read(piece, Part.TOMBSTONES)))
+    return _rows(_distinct(place for slice_ in plan for place in places_read(slice_, Part.TOMBSTONES)))
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _Question:
     of: dict[BlockPlace, None]
 
 
-def _question(base: TableState, order: OrderRun, where: Where, stored: Stored) -> _Question | None:
+def _question(base: TableState, order: OrderRun, where: Where, stored: StoredConditions) -> _Question | None:
     """What to read of an order; None where it is not kept, not of all tombstones, or does not begin with what is asked."""
     runs, ranges = order.kept(base), key_ranges(order.shape, where, stored)
     if runs is None or EVERYTHING in ranges:
@@ -213,23 +213,23 @@ def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
 
 
 def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
-    """The plan for the keys that the order and what lies over the lowest level give."""
-    over = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
+    """The plan for the keys that the order and the overlay give."""
+    ending = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
     read = partial(_keys_of, base, asked.order.shape, asked.keys)
-    parts = [*in_order(read, list(asked.places)), *(ending for _, ending in over)]
+    parts = [*in_order(read, list(asked.places)), *(keys for _, keys in ending)]
     distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
     keys = distinct.take(pc.sort_indices(distinct))
     slices = [
         _without_others(narrowed, touched)
-        for piece, (touched, _) in zip(plan, over, strict=True)
-        for narrowed in for_keys([piece], keys)
+        for slice_, (touched, _) in zip(plan, ending, strict=True)
+        for narrowed in for_keys([slice_], keys)
     ]
     return Narrowed(
-        slices=[piece for piece in slices if piece.places or piece.tail is not None],
+        slices=[slice_ for slice_ in slices if slice_.places or slice_.tail is not None],
         name=asked.order.order.name,
         read=asked.places,
         of=asked.of,
-        over=_over(plan),
+        overlay=_overlay(plan),
         keys=len(keys),
         opened=frozenset(
             place.name for places in (asked.of, *(places_read(p, Part.EVERYTHING) for p in plan)) for place in places
@@ -243,15 +243,15 @@ def _keys_of(base: TableState, shape: Table, within: KeyRange, place: BlockPlace
     return one_chunk(encode_keys(base.table, read_block(base.blocks.store, place, shape, keys=within).rows))
 
 
-def _without_others(piece: Slice, touched: pa.Array) -> Slice:
-    """A slice of wanted keys without the blocks that say something about others only: what nothing lies over is a tombstone or is none."""
-    mine = touched.filter(pc.is_in(touched, value_set=piece.wanted))
+def _without_others(slice_: Slice, touched: pa.Array) -> Slice:
+    """A slice of wanted keys without the blocks that hold others only: a key that is in no overlay is a tombstone or none."""
+    mine = touched.filter(pc.is_in(touched, value_set=slice_.wanted))
     return replace(
-        piece,
-        live=tuple(place for place in piece.live if holds_one(place, mine)),
-        over=tuple(place for place in piece.over if holds_one(place, mine)),
-        events=tuple(event for event in piece.events if holds_one(event.place, mine)),
-        tail=piece.tail if len(mine) else None,
+        slice_,
+        live=tuple(place for place in slice_.live if holds_one(place, mine)),
+        upper=tuple(place for place in slice_.upper if holds_one(place, mine)),
+        events=tuple(event for event in slice_.events if holds_one(event.place, mine)),
+        tail=slice_.tail if len(mine) else None,
     )
 
 
@@ -264,9 +264,9 @@ def _before(condition: Sequence[int] | Between) -> int | None:
     return int(condition.high) + (not condition.below)
 
 
-def _over(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
-    """The blocks that lie over the lowest level."""
-    return _distinct(place for piece in plan for place in (*piece.over, *(event.place for event in piece.events)))
+def _overlay(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
+    """The blocks of the overlay, above the lowest level."""
+    return _distinct(place for slice_ in plan for place in (*slice_.upper, *(event.place for event in slice_.events)))
 
 
 def _distinct(places: Iterable[BlockPlace]) -> dict[BlockPlace, None]:

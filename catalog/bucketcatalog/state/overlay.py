@@ -1,7 +1,7 @@
-"""The state of a range of keys from a folded base and what lies over it, in the order of keys.
+"""The state of a range of keys from a folded base and its overlay, in the order of keys.
 
-Only keys that something lies over are folded; all other rows pass as they are. Rows that pass are found by hashing and keep their order, so
-that the cost of a read follows what lies over the base, beside one copy of the rows.
+Only the keys of the overlay are folded; all other rows pass as they are. Rows that pass are found by hashing and keep their order, so that
+the cost of a read follows the overlay, beside one copy of the rows.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _FEW = 64
 
 @dataclass(frozen=True)
 class Overlay:
-    """What lies over a base, told apart: ``keys`` are those of all of it, sorted, as the table ``by`` gives them.
+    """The overlay of a base, split: ``keys`` are those of all of it, sorted, as the table ``by`` gives them.
 
-    ``told`` are the rows of keys that need no base to be known, ``rest`` the facts that have to be folded with the base's of their keys.
+    ``known`` are the rows of keys that need no base to be known, ``rest`` the facts that have to be folded with the base's of their keys.
     """
 
     by: Table
     keys: pa.Array
-    told: SortedFacts
+    known: SortedFacts
     rest: SortedFacts
 
 
-def split(over: SortedFacts, by: Table, part: Part, newest: int) -> Overlay:
-    """What lies over a base of which no stamp has a commit time later than ``newest``; its keys are those that ``by`` gives.
+def split(overlay: SortedFacts, by: Table, part: Part, newest: int) -> Overlay:
+    """The overlay of a base of which no stamp has a commit time later than ``newest``; its keys are those that ``by`` gives.
 
-    Where only PUTs and blind DELETEs lie over a key, all later than the base, the last of them tells what is live.
+    A key of which the overlay holds only PUTs and blind DELETEs, all later than the base, is known: the last of them says what is live.
     """
-    if part is not Part.LIVE or not len(over):
-        return Overlay(by, over.keys, over.filter(np.zeros(len(over), dtype=bool)), over)
-    first = np.ones(len(over), dtype=bool)
-    first[1:] = np.asarray(pc.not_equal(over.keys[1:], over.keys[:-1]))
-    later, last = _later(over.facts, newest), first
+    if part is not Part.LIVE or not len(overlay):
+        return Overlay(by, overlay.keys, overlay.filter(np.zeros(len(overlay), dtype=bool)), overlay)
+    first = np.ones(len(overlay), dtype=bool)
+    first[1:] = np.asarray(pc.not_equal(overlay.keys[1:], overlay.keys[:-1]))
+    later, last = _later(overlay.facts, newest), first
     if not first.all():
-        last, sure = _last(over.facts, first)
+        last, sure = _last(overlay.facts, first)
         later = np.logical_and.reduceat(later, np.flatnonzero(first))[np.cumsum(first) - 1] & sure
-    return Overlay(by, over.keys, over.filter(later & last & _mask(over.facts, part)), over.filter(~later))
+    return Overlay(by, overlay.keys, overlay.filter(later & last & _mask(overlay.facts, part)), overlay.filter(~later))
 
 
 def _last(facts: Facts, first: Mask) -> tuple[Mask, Mask]:
@@ -78,13 +78,13 @@ def _later(facts: Facts, newest: int) -> Mask:
     return stamped & later
 
 
-def apply(base: Facts, over: Overlay | None, table: Table, part: Part) -> Facts:
-    """The rows of ``part`` of the base, which is folded and in order, and of what lies over it."""
-    if over is None:
+def apply(base: Facts, overlay: Overlay | None, table: Table, part: Part) -> Facts:
+    """The rows of ``part`` of the base, which is folded and in order, and of its overlay."""
+    if overlay is None:
         return _pick(base, part)
-    keys = one_chunk(encode_keys(over.by, base.rows)) if len(base) else pa.array([], pa.binary())
-    touched = np.asarray(pc.is_in(keys, value_set=over.keys))
-    new = _folded(base, keys, touched, over, table, part)
+    keys = one_chunk(encode_keys(overlay.by, base.rows)) if len(base) else pa.array([], pa.binary())
+    touched = np.asarray(pc.is_in(keys, value_set=overlay.keys))
+    new = _folded(base, keys, touched, overlay, table, part)
     passed = np.flatnonzero(~touched & _mask(base, part))
     if not len(new) or not len(passed):
         return new.facts if len(new) else base.take(pa.array(passed))
@@ -106,32 +106,32 @@ def _replaced(base: Facts, joined: Facts, touched: Mask, table: Table) -> Facts:
     return Facts(joined.transactions, pa.table(rows))
 
 
-def _folded(base: Facts, keys: pa.Array, touched: Mask, over: Overlay, table: Table, part: Part) -> SortedFacts:
-    """The rows of ``part`` of the keys that something lies over."""
-    if not len(over.rest):
-        return over.told
-    concerned = touched if len(over.rest) == len(over.keys) else np.asarray(pc.is_in(keys, value_set=over.rest.keys))
+def _folded(base: Facts, keys: pa.Array, touched: Mask, overlay: Overlay, table: Table, part: Part) -> SortedFacts:
+    """The rows of ``part`` of the keys of the overlay."""
+    if not len(overlay.rest):
+        return overlay.known
+    concerned = touched if len(overlay.rest) == len(overlay.keys) else np.asarray(pc.is_in(keys, value_set=overlay.rest.keys))
     below = [base.filter(pa.array(concerned))] if concerned.any() else []
-    folded = _pick(fold(concat([*below, over.rest.facts]), table), part)
+    folded = _pick(fold(concat([*below, overlay.rest.facts]), table), part)
     if not len(folded):
-        return over.told
-    found = SortedFacts(folded, one_chunk(encode_keys(over.by, folded.rows)))
-    return SortedFacts.joined([over.told, found]) if len(over.told) else found
+        return overlay.known
+    found = SortedFacts(folded, one_chunk(encode_keys(overlay.by, folded.rows)))
+    return SortedFacts.joined([overlay.known, found]) if len(overlay.known) else found
 
 
 def _places(keys: pa.Array, touched: Mask, new: pa.Array) -> npt.NDArray[np.int64]:
     """For each of the sorted new keys the number of the sorted ``keys`` that are smaller; those among them are ``touched``."""
-    known = np.flatnonzero(touched)
+    at_touched = np.flatnonzero(touched)
     at = np.asarray(pc.fill_null(pc.index_in(new, value_set=keys.filter(pa.array(touched))), -1)).astype(np.int64)
-    strange = np.flatnonzero(at < 0)
-    places = known[at] if len(known) else np.zeros(len(new), dtype=np.int64)
-    if len(strange) <= _FEW:
-        places[strange] = [lower_bound(keys, new[int(number)].as_py()) for number in strange]
+    others = np.flatnonzero(at < 0)
+    places = at_touched[at] if len(at_touched) else np.zeros(len(new), dtype=np.int64)
+    if len(others) <= _FEW:
+        places[others] = [lower_bound(keys, new[int(number)].as_py()) for number in others]
         return places
-    both = pa.concat_arrays([new.take(pa.array(strange)), keys])
+    both = pa.concat_arrays([new.take(pa.array(others)), keys])
     order = np.asarray(pc.sort_indices(both))
-    is_new = order < len(strange)
-    places[strange[order[is_new]]] = np.cumsum(~is_new)[is_new]
+    is_new = order < len(others)
+    places[others[order[is_new]]] = np.cumsum(~is_new)[is_new]
     return places
 
 

@@ -49,7 +49,7 @@ class EventBlock:
 class Slice:
     """A range of keys and what can hold their rows.
 
-    ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs, all of one folded state: the base. ``over`` are blocks of
+    ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs, all of one folded state: the base. ``upper`` are blocks of
     any class that have to be folded with it: of higher levels, or of other checkpoints. ``events`` and ``tail`` are what no checkpoint
     covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is.
     """
@@ -57,7 +57,7 @@ class Slice:
     keys: KeyRange
     live: tuple[BlockPlace, ...]
     rest: tuple[BlockPlace, ...]
-    over: tuple[BlockPlace, ...]
+    upper: tuple[BlockPlace, ...]
     events: tuple[EventBlock, ...]
     tail: SortedFacts | None
     wanted: pa.Array | None = None
@@ -70,29 +70,29 @@ class Slice:
     @property
     def places(self) -> tuple[BlockPlace, ...]:
         """All of the blocks."""
-        return (*self.live, *self.rest, *self.over, *(block.place for block in self.events))
+        return (*self.live, *self.rest, *self.upper, *(block.place for block in self.events))
 
     @property
     def settled(self) -> bool:
         """Whether the base holds the state as it is."""
-        return self.tail is None and not self.events and not self.over
+        return self.tail is None and not self.events and not self.upper
 
 
-def narrowed(piece: Slice, keys: KeyRange) -> Slice | None:
+def narrowed(slice_: Slice, keys: KeyRange) -> Slice | None:
     """The part of a slice within a range, or None where the two have nothing in common."""
-    within = piece.keys.intersect(keys)
+    within = slice_.keys.intersect(keys)
     if within is None:
         return None
-    tail = piece.tail.within(within) if piece.tail is not None else None
+    tail = slice_.tail.within(within) if slice_.tail is not None else None
     return replace(
-        piece,
+        slice_,
         keys=within,
-        live=_within(piece.live, within),
-        rest=_within(piece.rest, within),
-        over=_within(piece.over, within),
-        events=tuple(e for e in piece.events if within.overlaps(e.place.header.first_key, e.place.header.last_key)),
+        live=_within(slice_.live, within),
+        rest=_within(slice_.rest, within),
+        upper=_within(slice_.upper, within),
+        events=tuple(e for e in slice_.events if within.overlaps(e.place.header.first_key, e.place.header.last_key)),
         tail=tail if tail is not None and len(tail) else None,
-        wanted=None if piece.wanted is None else piece.wanted[slice(*span(piece.wanted, within))],
+        wanted=None if slice_.wanted is None else slice_.wanted[slice(*span(slice_.wanted, within))],
     )
 
 
@@ -102,10 +102,10 @@ def _within(places: Iterable[BlockPlace], keys: KeyRange) -> tuple[BlockPlace, .
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The runs of one table in a checkpoint: those of its lowest level, one folded state, and those ``over`` it."""
+    """The runs of one table in a checkpoint: those of its lowest level, one folded state, and those of the ``upper`` ones."""
 
     lowest: Sequence[StoredRun] = ()
-    over: Sequence[StoredRun] = ()
+    upper: Sequence[StoredRun] = ()
 
 
 def plan_slices(
@@ -122,31 +122,31 @@ def plan_slices(
     ``only_live``: of the base weigh live blocks only.
     """
     ranges = sorted(ranges, key=lambda r: r.start)
-    pieces = []
+    splits = []
     for keys, new in zip(ranges, _spread(events, ranges), strict=True):
         runs = [run for each in levels for run in each.lowest if not only_live or run.block_class is BlockClass.LIVE]
-        runs += [run for each in levels for run in each.over if _matters(run.block_class, only_live)]
+        runs += [run for each in levels for run in each.upper if _matters(run.block_class, only_live)]
         weighed = [place for run in runs for place in run.within(keys)] + [event.place for event in new]
-        pieces += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
+        splits += _split(keys, weighed, tail.within(keys) if tail is not None else None, target)
     parts = [
         (keys, new, tail.within(keys) if tail is not None else None)
-        for keys, new in zip(pieces, _spread(events, pieces), strict=True)
+        for keys, new in zip(splits, _spread(events, splits), strict=True)
     ]
     slices = [_slice(keys, levels, new, part, only_live=only_live) for keys, new, part in parts]
-    return [s for s in slices if s.live or s.rest or s.over or s.events or s.tail is not None]
+    return [s for s in slices if s.live or s.rest or s.upper or s.events or s.tail is not None]
 
 
 def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
     """The slices, of which each asks for these sorted keys alone, and without the blocks that hold none of them."""
-    for piece in slices:
-        wanted = keys[slice(*span(keys, piece.keys))]
+    for slice_ in slices:
+        wanted = keys[slice(*span(keys, slice_.keys))]
         if len(wanted):
             yield replace(
-                piece,
-                live=tuple(place for place in piece.live if holds_one(place, wanted)),
-                rest=tuple(place for place in piece.rest if holds_one(place, wanted)),
-                over=tuple(place for place in piece.over if holds_one(place, wanted)),
-                events=tuple(event for event in piece.events if holds_one(event.place, wanted)),
+                slice_,
+                live=tuple(place for place in slice_.live if holds_one(place, wanted)),
+                rest=tuple(place for place in slice_.rest if holds_one(place, wanted)),
+                upper=tuple(place for place in slice_.upper if holds_one(place, wanted)),
+                events=tuple(event for event in slice_.events if holds_one(event.place, wanted)),
                 wanted=wanted,
             )
 
@@ -206,31 +206,31 @@ def _weight(place: BlockPlace) -> int:
 def _slice(
     keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None, *, only_live: bool
 ) -> Slice:
-    """The slice of a range: its base is the lowest level that holds most of it, all other blocks lie over that.
+    """The slice of a range: its base is the lowest level that holds most of it, all other blocks are its overlay.
 
-    Where nothing lies over it, what is live is told by live blocks alone: then no others are looked up.
+    Without an overlay what is live is in live blocks alone: then no others are looked up.
     """
-    over = [place for each in levels for run in each.over if _matters(run.block_class, only_live) for place in run.within(keys)]
+    upper = [place for each in levels for run in each.upper if _matters(run.block_class, only_live) for place in run.within(keys)]
     is_tail = tail is not None and len(tail) > 0
-    alone = only_live and len(levels) == 1 and not (over or events or is_tail)
+    alone = only_live and len(levels) == 1 and not (upper or events or is_tail)
     lowest = [[run for run in each.lowest if not alone or run.block_class is BlockClass.LIVE] for each in levels]
     found = [[(run.block_class, run.within(keys)) for run in runs] for runs in lowest]
     base = max(found, key=lambda runs: sum(place.header.rows for _, places in runs for place in places), default=[])
     others = [run for run in found if run is not base]
-    over += [place for runs in others for kind, places in runs if _matters(kind, only_live) for place in places]
+    upper += [place for runs in others for kind, places in runs if _matters(kind, only_live) for place in places]
     live = [place for kind, places in base if kind is BlockClass.LIVE for place in places]
     return Slice(
         keys=keys,
         live=_in_order(live),
         rest=_in_order(place for kind, places in base if kind is not BlockClass.LIVE for place in places),
-        over=tuple(over),
+        upper=tuple(upper),
         events=tuple(events),
         tail=tail if is_tail else None,
     )
 
 
 def _matters(kind: BlockClass, only_live: bool) -> bool:
-    """Whether a run that lies over the base can say anything: a live version has ended all that it supersedes, and what these had ended."""
+    """Whether a run of the overlay can say anything: a live version has ended all that it supersedes, and what these had ended."""
     return not (only_live and kind is BlockClass.SUPERSEDED)
 
 

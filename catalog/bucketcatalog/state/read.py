@@ -1,6 +1,6 @@
 """Reading a slice: blocks and tail in, the state of the slice's keys out, in key order.
 
-What lies over the base, in higher levels, other checkpoints and the tail, is folded with the base's rows of the same keys; all other rows
+The overlay, of higher levels, other checkpoints and the tail, is folded with the base's rows of the same keys; all other rows
 pass as they are, for the base is folded already. Reading what is live reads the base's blocks of live versions alone, unless a PUT lies
 over it that is not newer than what an overlapping block of ended versions or stubs holds: only such a PUT can be ended by, or updated by,
 what waits there.
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
 from ..format.blocks import TOMBSTONES, BlockClass
-from ..format.losses import Held, held_in_block
+from ..format.held import Held, held_in_block
 from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_block
@@ -32,14 +32,14 @@ from .plan import Part, Slice, narrowed
 from .tail import read_events
 
 
-def read_slice(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
-    """``read_pieces`` in one."""
-    pieces = list(read_pieces(blocks, table, piece, part, columns))
-    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(table))
+def read_slice(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
+    """``read_batches`` in one."""
+    batches = list(read_batches(blocks, table, slice_, part, columns))
+    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(table))
 
 
-def read_pieces(
-    blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None = None
+def read_batches(
+    blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None = None
 ) -> Iterator[Facts]:
     """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
 
@@ -48,27 +48,27 @@ def read_pieces(
     """
     if not blocks.on_damage.reads_on:
         with telling_of_prunes(blocks.store):
-            yield from _pieces(blocks, table, piece, part, columns)
+            yield from _batches(blocks, table, slice_, part, columns)
         return
     try:
-        yield from list(_pieces(blocks, table, piece, part, columns))
+        yield from list(_batches(blocks, table, slice_, part, columns))
     except UNREADABLE:
-        parts = [piece]
-        for lost in _unreadable(blocks, table, piece):
+        parts = [slice_]
+        for lost in _unreadable(blocks, table, slice_):
             parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
         for part_left in parts:
-            yield from _pieces(blocks, table, part_left, part, columns)
+            yield from _batches(blocks, table, part_left, part, columns)
 
 
-def _unreadable(blocks: Blocks, table: Table, piece: Slice) -> list[KeyRange]:
+def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> list[KeyRange]:
     """The key ranges of the slice's blocks that cannot be read, each noted as lost."""
     found = []
-    for place in (*piece.live, *piece.rest, *piece.over, *(event.place for event in piece.events)):
+    for place in (*slice_.live, *slice_.rest, *slice_.upper, *(event.place for event in slice_.events)):
         try:
             read_block(blocks.store, place, table)
         except UNREADABLE as error:
             found.append(KeyRange.closed(place.header.first_key, place.header.last_key))
-            _lose(blocks, held_in_block(place, table), place.name, error)
+            _lose(blocks, held_in_block(place.header, table), place.name, error)
     return found
 
 
@@ -78,29 +78,29 @@ def _lose(blocks: Blocks, held: Held, name: str, error: BucketCatalogError) -> N
         warnings.warn(str(loss), CatalogWarning, stacklevel=2)
 
 
-def _pieces(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
+def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
     keys = {column.field_name for column in table.key_columns}
-    if piece.settled:
-        yield from _settled(blocks, table, piece, part, columns)
+    if slice_.settled:
+        yield from _settled(blocks, table, slice_, part, columns)
         return
     plain = None if columns is None else {*columns, *keys}
     needed = None if plain is None else {*plain, *FACT_COLUMNS}
-    over = _over(blocks, table, piece, needed, part)
-    places = _places(piece, part, over)
-    apart = _apart(over, places, table, part) if over is not None else None
-    if apart is not None and not len(apart.rest):
-        apart = replace(apart, told=_selected(apart.told, plain))
+    overlay = _overlay(blocks, table, slice_, needed, part)
+    places = _places(slice_, part, overlay)
+    parted = _split(overlay, places, table, part) if overlay is not None else None
+    if parted is not None and not len(parted.rest):
+        parted = replace(parted, known=_selected(parted.known, plain))
         needed = plain  # what is not folded needs no stamps
-    base = _in_order(list(_read(blocks, table, piece, places, needed)), places, table)
-    yield apply(base, apart, table, part)
+    base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
+    yield apply(base, parted, table, part)
 
 
-def _apart(over: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
-    """What lies over these blocks, by as much of the key as tells their rows apart: often a slice is of one owner and bucket."""
-    first = min([over.keys[0].as_py(), *(place.header.first_key for place in places)])
-    last = max([over.keys[-1].as_py(), *(place.header.last_key for place in places)])
+def _split(overlay: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
+    """The overlay of these blocks, by as much of the key as tells their rows apart: often a slice is of one owner and bucket."""
+    first = min([overlay.keys[0].as_py(), *(place.header.first_key for place in places)])
+    last = max([overlay.keys[-1].as_py(), *(place.header.last_key for place in places)])
     by = without_leading(table, shared_columns(table, first, last))
-    return split(over.keyed(by), by, part, max((place.header.newest for place in places), default=-1))
+    return split(overlay.keyed(by), by, part, max((place.header.newest for place in places), default=-1))
 
 
 def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFacts:
@@ -109,25 +109,25 @@ def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFact
     return replace(facts, facts=replace(facts.facts, rows=facts.facts.rows.select(names)))
 
 
-def _settled(blocks: Blocks, table: Table, piece: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
-    """The rows of a slice that nothing lies over: tombstones of one class after the other's are put in order, all else is so already."""
-    places = [place for place in (*piece.live, *piece.rest) if _holds(place, part)]
-    several = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
+def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
+    """The rows of a slice without an overlay: tombstones of one class after the other's are put in order, all else is so already."""
+    places = [place for place in (*slice_.live, *slice_.rest) if _holds(place, part)]
+    mixed = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
     keys = {column.field_name for column in table.key_columns}
     last = table.key_columns[-1].field_name  # without any column, who could count the rows?
-    needed = None if columns is None else {*columns, last, *(keys if several or piece.wanted is not None else ())}
-    read = _read(blocks, table, piece, places, needed)
-    if several:
+    needed = None if columns is None else {*columns, last, *(keys if mixed or slice_.wanted is not None else ())}
+    read = _read(blocks, table, slice_, places, needed)
+    if mixed:
         yield _in_order(list(read), places, table)
     else:
         yield from read
 
 
 def _read(
-    blocks: Blocks, table: Table, piece: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
+    blocks: Blocks, table: Table, slice_: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
 ) -> Iterator[Facts]:
     for place in places:
-        yield _wanted(read_block(blocks.store, place, table, needed, piece.keys), table, piece)
+        yield _wanted(read_block(blocks.store, place, table, needed, slice_.keys), table, slice_)
 
 
 def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:
@@ -136,49 +136,51 @@ def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Tabl
     return SortedFacts.of(joined, table).facts if len({place.header.block_class for place in places}) > 1 else joined
 
 
-def touched_keys(blocks: Blocks, table: Table, piece: Slice) -> pa.Array:
-    """The encoded keys of a slice that something lies over, sorted and distinct."""
-    over = _over(blocks, table, piece, {column.field_name for column in table.key_columns}, Part.EVERYTHING)
-    return pc.unique(over.keys) if over is not None else pa.array([], pa.binary())
+def touched_keys(blocks: Blocks, table: Table, slice_: Slice) -> pa.Array:
+    """The encoded keys of a slice that its overlay names, sorted and distinct."""
+    overlay = _overlay(blocks, table, slice_, {column.field_name for column in table.key_columns}, Part.EVERYTHING)
+    return pc.unique(overlay.keys) if overlay is not None else pa.array([], pa.binary())
 
 
-def ending_keys(blocks: Blocks, table: Table, piece: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:
-    """The encoded keys of a slice that something lies over, and those of them that may have a version for it that ended before a time.
+def ending_keys(blocks: Blocks, table: Table, slice_: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:
+    """The encoded keys of a slice that its overlay names, and those of them that may have a version for it that ended before a time.
 
-    Both are sorted and distinct. What lies over the base makes a version end before a commit time only if it holds that version, or what
+    Both are sorted and distinct. The overlay makes a version end before a commit time only if it holds that version, or what
     ends it, with a stamp from before that time. Without a time any key may have one.
     """
-    over = _over(blocks, table, piece, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)}, Part.EVERYTHING)
-    if over is None:
+    overlay = _overlay(
+        blocks, table, slice_, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)}, Part.EVERYTHING
+    )
+    if overlay is None:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
-    facts = over.facts
+    facts = overlay.facts
     times = np.append(np.asarray(one_chunk(facts.transactions.column("commit_time"))), NEVER)  # the last is that of no stamp
     own = np.where(facts.numbers("_kind") == Kind.NAMED, facts.numbers("_end_txn", NO_STAMP), facts.numbers("_txn"))
-    early = times[own] < before if before is not None else np.ones(len(over), dtype=bool)
-    return pc.unique(over.keys), pc.unique(over.keys.filter(pa.array(early)))
+    early = times[own] < before if before is not None else np.ones(len(overlay), dtype=bool)
+    return pc.unique(overlay.keys), pc.unique(overlay.keys.filter(pa.array(early)))
 
 
-def _wanted(facts: Facts, table: Table, piece: Slice) -> Facts:
-    if piece.wanted is None:
+def _wanted(facts: Facts, table: Table, slice_: Slice) -> Facts:
+    if slice_.wanted is None:
         return facts
-    return facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=piece.wanted))
+    return facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=slice_.wanted))
 
 
-def _over(blocks: Blocks, table: Table, piece: Slice, needed: Collection[str] | None, part: Part) -> SortedFacts | None:
-    """What lies over the base, of the keys asked for: for ``LIVE`` without versions that a later PUT over them has ended."""
-    parts = [read_events(blocks, block, table, needed, piece.keys) for block in piece.events]
-    if piece.tail is not None:
-        parts.append(_selected(piece.tail, needed))
-    for place in sorted(piece.over, key=lambda place: place.header.newest, reverse=True):
+def _overlay(blocks: Blocks, table: Table, slice_: Slice, needed: Collection[str] | None, part: Part) -> SortedFacts | None:
+    """The overlay, of the keys asked for: for ``LIVE`` without versions that a later PUT over them has ended."""
+    parts = [read_events(blocks, block, table, needed, slice_.keys) for block in slice_.events]
+    if slice_.tail is not None:
+        parts.append(_selected(slice_.tail, needed))
+    for place in sorted(slice_.upper, key=lambda place: place.header.newest, reverse=True):
         above = parts if part is Part.LIVE and place.header.block_class is BlockClass.LIVE else []
-        parts.append(_without_ended(blocks, table, piece, place, needed, above))
-    parts = [part if piece.wanted is None else part.of_keys(piece.wanted) for part in parts]
+        parts.append(_without_ended(blocks, table, slice_, place, needed, above))
+    parts = [part if slice_.wanted is None else part.of_keys(slice_.wanted) for part in parts]
     parts = [part for part in parts if len(part)]
     return SortedFacts.joined(parts) if parts else None
 
 
 def _without_ended(
-    blocks: Blocks, table: Table, piece: Slice, place: BlockPlace, needed: Collection[str] | None, above: Sequence[SortedFacts]
+    blocks: Blocks, table: Table, slice_: Slice, place: BlockPlace, needed: Collection[str] | None, above: Sequence[SortedFacts]
 ) -> SortedFacts:
     """The facts of a block of live versions but for those over whose key a PUT from ``above`` lies that is later than the whole block.
 
@@ -186,20 +188,20 @@ def _without_ended(
     """
     later = [part.keys.filter(pa.array(_put_times(part) > place.header.newest)) for part in above]
     if not any(len(keys) for keys in later):
-        return blocks.shared(place, table, needed, piece.keys)
-    alone = blocks.shared(place, table, [column.field_name for column in table.key_columns], piece.keys, again=True)
+        return blocks.shared(place, table, needed, slice_.keys)
+    alone = blocks.shared(place, table, [column.field_name for column in table.key_columns], slice_.keys, again=True)
     left = ~np.asarray(pc.is_in(alone.keys, value_set=pa.concat_arrays(later)))
     if not left.any():
         return alone.filter(left)
-    facts = blocks.shared(place, table, needed, piece.keys)
+    facts = blocks.shared(place, table, needed, slice_.keys)
     return facts if left.all() else facts.filter(left)
 
 
-def places_read(piece: Slice, part: Part) -> tuple[BlockPlace, ...]:
+def places_read(slice_: Slice, part: Part) -> tuple[BlockPlace, ...]:
     """The blocks of checkpoints that a slice is read from; which of them can be left out is sometimes known only when others are read."""
-    if piece.settled:
-        return tuple(place for place in (*piece.live, *piece.rest) if _holds(place, part))
-    return (*piece.live, *(() if part is Part.LIVE else piece.rest), *piece.over)
+    if slice_.settled:
+        return tuple(place for place in (*slice_.live, *slice_.rest) if _holds(place, part))
+    return (*slice_.live, *(() if part is Part.LIVE else slice_.rest), *slice_.upper)
 
 
 def _holds(place: BlockPlace, part: Part) -> bool:
@@ -207,43 +209,43 @@ def _holds(place: BlockPlace, part: Part) -> bool:
     return wanted is None or place.header.block_class in wanted
 
 
-def _places(piece: Slice, part: Part, over: SortedFacts | None) -> list[BlockPlace]:
+def _places(slice_: Slice, part: Part, overlay: SortedFacts | None) -> list[BlockPlace]:
     """The blocks of the base that can say something about what is asked for.
 
     Those of ended versions and stubs concern a live row only if a PUT lies over them that is not newer than what they hold. Where keys are
     asked for, blocks that are all older than the PUTs over their keys concern none.
     """
     if part is not Part.LIVE:
-        return [*piece.live, *piece.rest]
-    if over is None:
-        return [*piece.live]
-    puts = _put_times(over)
-    rest = [p for p in piece.rest if _oldest_put(over, puts, p) <= p.header.newest]
-    if piece.wanted is None:
-        return [*piece.live, *rest]
-    newest = _newest_puts(over, puts, piece.wanted)
-    return [p for p in (*piece.live, *rest) if (newest[slice(*_span(piece.wanted, p))] <= p.header.newest).any()]
+        return [*slice_.live, *slice_.rest]
+    if overlay is None:
+        return [*slice_.live]
+    puts = _put_times(overlay)
+    rest = [p for p in slice_.rest if _oldest_put(overlay, puts, p) <= p.header.newest]
+    if slice_.wanted is None:
+        return [*slice_.live, *rest]
+    newest = _newest_puts(overlay, puts, slice_.wanted)
+    return [p for p in (*slice_.live, *rest) if (newest[slice(*_span(slice_.wanted, p))] <= p.header.newest).any()]
 
 
-def _put_times(over: SortedFacts) -> npt.NDArray[np.int64]:
-    """The commit times of the PUTs that lie over the base, -1 for other facts."""
-    puts = over.facts.numbers("_kind") == Kind.VERSION
+def _put_times(overlay: SortedFacts) -> npt.NDArray[np.int64]:
+    """The commit times of the overlay's PUTs, -1 for other facts."""
+    puts = overlay.facts.numbers("_kind") == Kind.VERSION
     if not puts.any():
-        return np.full(len(over), -1, dtype=np.int64)
-    commit_time = np.asarray(one_chunk(over.facts.transactions.column("commit_time")))
-    return np.where(puts, commit_time[np.where(puts, over.facts.numbers("_txn"), 0)], -1)
+        return np.full(len(overlay), -1, dtype=np.int64)
+    commit_time = np.asarray(one_chunk(overlay.facts.transactions.column("commit_time")))
+    return np.where(puts, commit_time[np.where(puts, overlay.facts.numbers("_txn"), 0)], -1)
 
 
-def _oldest_put(over: SortedFacts, puts: npt.NDArray[np.int64], place: BlockPlace) -> int:
+def _oldest_put(overlay: SortedFacts, puts: npt.NDArray[np.int64], place: BlockPlace) -> int:
     """The commit time of the oldest PUT of a key of the block."""
-    own = puts[slice(*_span(over.keys, place))]
+    own = puts[slice(*_span(overlay.keys, place))]
     return int(own[own >= 0].min(initial=np.iinfo(np.int64).max))
 
 
-def _newest_puts(over: SortedFacts, puts: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
+def _newest_puts(overlay: SortedFacts, puts: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
     """For each of the keys the commit time of its newest PUT, -1 where there is none over the base."""
     newest = np.full(len(keys), -1, dtype=np.int64)
-    np.maximum.at(newest, np.asarray(pc.index_in(over.keys, value_set=keys)), puts)
+    np.maximum.at(newest, np.asarray(pc.index_in(overlay.keys, value_set=keys)), puts)
     return newest
 
 

@@ -23,33 +23,33 @@ _FEWEST_ROWS = 1 << 17
 class PackedSlice:
     """A slice whose part of the tail is encoded: picklable, and small. ``tail_rows`` is how many rows of the tail it holds."""
 
-    piece: Slice
+    slice: Slice
     tail: tuple[bytes, ...]
     tail_rows: int = 0
 
     @classmethod
-    def of(cls, piece: Slice, table: Table, part: Part) -> PackedSlice:
+    def of(cls, slice_: Slice, table: Table, part: Part) -> PackedSlice:
         """The slice with the blocks that reading ``part`` may need."""
-        if piece.settled and part is Part.LIVE:
-            return cls(replace(piece, rest=()), ())
-        if piece.settled and part is Part.TOMBSTONES:
-            return cls(replace(piece, live=()), ())
-        if piece.tail is None:
-            return cls(piece, ())
-        blocks = encode_blocks(piece.tail.facts, table, BlockClass.STUBS)
-        return cls(replace(piece, tail=None), tuple(block.data for block in blocks), len(piece.tail))
+        if slice_.settled and part is Part.LIVE:
+            return cls(replace(slice_, rest=()), ())
+        if slice_.settled and part is Part.TOMBSTONES:
+            return cls(replace(slice_, live=()), ())
+        if slice_.tail is None:
+            return cls(slice_, ())
+        blocks = encode_blocks(slice_.tail.facts, table, BlockClass.STUBS)
+        return cls(replace(slice_, tail=None), tuple(block.data for block in blocks), len(slice_.tail))
 
     @property
     def rows(self) -> int:
         """An upper bound of the rows in the blocks and the tail."""
-        return self.piece.rows + self.tail_rows
+        return self.slice.rows + self.tail_rows
 
     def unpacked(self, table: Table) -> Slice:
         """The slice as it was."""
         if not self.tail:
-            return self.piece
+            return self.slice
         facts = concat([decode_block(data, table, "the tail of a slice") for data in self.tail])
-        return replace(self.piece, tail=SortedFacts.of(facts, table))
+        return replace(self.slice, tail=SortedFacts.of(facts, table))
 
 
 def grouped(weights: Iterable[int], count: int) -> list[range]:
@@ -87,16 +87,16 @@ class Share:
     @property
     def rows(self) -> int:
         """An upper bound of the rows that are read."""
-        return sum(piece.rows for piece in self.slices)
+        return sum(slice_.rows for slice_ in self.slices)
 
     def unpacked(self) -> Iterator[Slice]:
         """The slices, one by one."""
-        return (piece.unpacked(self.table) for piece in self.slices)
+        return (slice_.unpacked(self.table) for slice_ in self.slices)
 
 
 def shares(table: Table, part: Part, slices: Sequence[Slice], most_rows: int) -> list[Share]:
     """Shares of about equal weight, known from the indexes alone; slices that hold nothing are in none."""
-    packed = [one for piece in slices if (one := PackedSlice.of(piece, table, part)).rows]
+    packed = [one for slice_ in slices if (one := PackedSlice.of(slice_, table, part)).rows]
     weights = [one.rows for one in packed]
     groups = grouped(weights, share_count(sum(weights), most_rows))
     return [Share(table, part, tuple(packed[at] for at in group)) for group in groups]

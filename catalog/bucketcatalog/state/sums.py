@@ -1,7 +1,7 @@
 """Sums and counts of live rows by group, as tables declare them.
 
-A lowest level holds each live row once, so the sums over its rows are kept beside it. What lies over it, higher levels and the tail, is
-told by the difference that it makes: the rows of the same keys are taken away as the base has them, and added as they are now. So a sum
+A lowest level holds each live row once, so the sums over its rows are kept beside it. Its overlay, higher levels and the tail, is
+added as the difference that it makes: the rows of the same keys are taken away as the base has them, and added as they are now. So a sum
 costs the groups there are and what has changed since the lowest level was written; without kept sums it costs the rows.
 
 Sums are exact: decimals of 38 digits, more than 2^62 rows of the largest integers need. In blocks they are two 64-bit integers, which every
@@ -51,8 +51,8 @@ def sums_of(base: TableState) -> pa.Table:
     kept = _from_kept(base)
     found = {total: kept.get(total) or _Summing(base.table, total) for total in base.table.sums}
     others = [total for total in found if total not in kept]
-    for piece in base.plan(only_live=True) if others else ():
-        live = read_slice(base.blocks, base.table, piece, Part.LIVE, _columns(base.table, others))
+    for slice_ in base.plan(only_live=True) if others else ():
+        live = read_slice(base.blocks, base.table, slice_, Part.LIVE, _columns(base.table, others))
         for total in others:
             found[total].add(live)
     return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
@@ -68,7 +68,7 @@ def kept_totals(base: TableState) -> tuple[int, dict[str, int]] | None:
 
 
 def _from_kept(base: TableState) -> dict[Sum, _Summing]:
-    """Of the declared sums those that are kept beside the lowest level, with what lies over that."""
+    """Of the declared sums those that are kept beside the lowest level, with its overlay."""
     kept = {run.total: rows for run in sum_runs(base.table) if (rows := run.kept(base)) is not None}
     found = {total: _Summing(base.table, total) for total in kept}
     for total, rows in kept.items():
@@ -190,12 +190,12 @@ class _Summing:
 
 
 def _differences(base: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
-    """What lies over the base makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
+    """What the overlay makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
     columns = _columns(base.table, totals)
-    for piece in (piece for piece in plan if not piece.settled):
-        keys = touched_keys(base.blocks, base.table, piece)
-        for now in for_keys([piece], keys):
-            before = replace(now, rest=(), over=(), events=(), tail=None)
+    for slice_ in (slice_ for slice_ in plan if not slice_.settled):
+        keys = touched_keys(base.blocks, base.table, slice_)
+        for now in for_keys([slice_], keys):
+            before = replace(now, rest=(), upper=(), events=(), tail=None)
             for part, sign in ((before, -1), (now, 1)):
                 yield sign, read_slice(base.blocks, base.table, part, Part.LIVE, columns)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..errors import UNREADABLE
 from ..format.blocks import facts_of_blocks
-from ..format.losses import STRICT, OnDamage, revision
+from ..format.held import revision
+from ..format.losses import STRICT, OnDamage
 from ..format.segments import BlockPlace
 from ..format.transactions import Transaction, event_of
 from ..log.segments import Blocks, read_index
@@ -25,20 +26,20 @@ from ..model.tables import Table
 from ..store.base import Store
 from .plan import EventBlock
 
-Action = tuple[Transaction, int, Any]
+InlineEvent = tuple[Transaction, int, Any]
 """An event that a transaction carries, its number in there, and its message."""
 
 
-def inline_actions(transactions: Iterable[Transaction]) -> dict[str, list[Action]]:
+def inline_events(transactions: Iterable[Transaction]) -> dict[str, list[InlineEvent]]:
     """Every event that the transactions carry one by one, by table, undecoded."""
-    found: dict[str, list[Action]] = {}
+    found: dict[str, list[InlineEvent]] = {}
     for transaction in transactions:
         for sequence, action in enumerate(transaction.actions):
             found.setdefault(action.table, []).append((transaction, sequence, action))
     return found
 
 
-def inline_facts(actions: Sequence[Action], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:
+def inline_facts(actions: Sequence[InlineEvent], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:
     """The facts of events of one table, in no particular order; None where there are none."""
     if on_damage.reads_on:
         actions = [action for action in actions if _is_readable(action, table, on_damage)]
@@ -54,7 +55,7 @@ def inline_facts(actions: Sequence[Action], table: Table, on_damage: OnDamage = 
     return facts_of_events(table, placed, stamps)
 
 
-def _is_readable(action: Action, table: Table, on_damage: OnDamage) -> bool:
+def _is_readable(action: InlineEvent, table: Table, on_damage: OnDamage) -> bool:
     """Whether an event can be decoded; if not, it is noted as lost."""
     transaction, _, message = action
     try:
@@ -97,8 +98,8 @@ def read_events(
 
 def every_event(store: Store, transactions: Sequence[Transaction], table: Table) -> Facts | None:
     """The facts of all events of one table in the transactions, or None."""
-    inline = inline_facts(inline_actions(transactions).get(table.name, []), table)
-    pieces = [] if inline is None else [inline]
+    inline = inline_facts(inline_events(transactions).get(table.name, []), table)
+    parts = [] if inline is None else [inline]
     blocks = Blocks(store)
-    pieces += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
-    return concat(pieces) if pieces else None
+    parts += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
+    return concat(parts) if parts else None

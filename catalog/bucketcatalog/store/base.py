@@ -26,7 +26,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedPut:
-    """A put that may be under way, or whose process has died: how it can be told by its age alone.
+    """A put that may be under way, or whose process has died: only its age says which.
 
     ``name`` is that of the object, or of the temporary file; ``token`` tells several puts of a name apart.
     """
@@ -39,7 +39,7 @@ class UnfinishedPut:
 def time_unknown(url: str, why: str) -> StoreUnavailable:
     """The error of one who writes and cannot learn the store's time: by another clock nothing may be committed or deleted."""
     return StoreUnavailable(
-        f"The time of {url} cannot be learnt: {why}.", next_step="see that the store says when an object was written."
+        f"The time of {url} cannot be learnt: {why}.", next_step="See that the store says when an object was written."
     )
 
 
@@ -107,7 +107,7 @@ class Store(Protocol):
     def now_us(self, below: str | None = None) -> int:
         """The store's own time in microseconds, learnt from a response at most 30 s old.
 
-        Who gives ``below``, a prefix that it may write below, is never told another clock's: where only a put tells the time something is
+        Who gives ``below``, a prefix that it may write below, never gets another clock's: where only a put tells the time something is
         put there and removed, which no listing shows, and where that fails so does this. Without it the machine's may be all there is.
         """
         ...

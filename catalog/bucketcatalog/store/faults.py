@@ -120,7 +120,7 @@ class LostResponses(Wrapped):
         if self.landed or not lost:
             self.inner.put(name, data)
         if lost:
-            raise OutcomeUnknown(f"The answer to put {number}, of {name!r}, was lost.", next_step="put the same bytes again.")
+            raise OutcomeUnknown(f"The answer to put {number}, of {name!r}, was lost.", next_step="Put the same bytes again.")
 
 
 class DelayedArrival(Wrapped):
@@ -144,7 +144,7 @@ class DelayedArrival(Wrapped):
         with self._lock:
             self.held.append((name, bytes(data)))
         if not self.acknowledge:
-            raise OutcomeUnknown(f"The put of {name!r} is still on its way.", next_step="put the same bytes again.")
+            raise OutcomeUnknown(f"The put of {name!r} is still on its way.", next_step="Put the same bytes again.")
 
     def deliver(self, count: int | None = None) -> builtins.list[str]:
         """Let the first ``count`` held puts arrive, or all; gives their names."""

@@ -43,19 +43,19 @@ REFUSED_RENAME = frozenset(
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NEXT_STEPS = {
-    errno.EACCES: "give this user the permission, or run as one that has it.",
-    errno.EPERM: "give this user the permission, or run as one that has it.",
-    errno.EROFS: "mount the file system for writing, or choose another place.",
-    errno.ENOSPC: "free some space on the file system, then try again.",
-    errno.EDQUOT: "free some space or raise this user's quota, then try again.",
-    errno.EMFILE: "raise the limit of open files (ulimit -n), then try again.",
-    errno.ENFILE: "raise the machine's limit of open files, then try again.",
-    errno.EEXIST: "move away the file that stands where a directory is needed.",
-    errno.ENOTDIR: "move away the file that stands where a directory is needed.",
-    errno.EISDIR: "move away the directory that stands where the object is needed.",
-    errno.ELOOP: "remove the symbolic link that leads back to itself.",
+    errno.EACCES: "Give this user the permission, or run as one that has it.",
+    errno.EPERM: "Give this user the permission, or run as one that has it.",
+    errno.EROFS: "Mount the file system for writing, or choose another place.",
+    errno.ENOSPC: "Free some space on the file system, then try again.",
+    errno.EDQUOT: "Free some space or raise this user's quota, then try again.",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n), then try again.",
+    errno.ENFILE: "Raise the machine's limit of open files, then try again.",
+    errno.EEXIST: "Move away the file that stands where a directory is needed.",
+    errno.ENOTDIR: "Move away the file that stands where a directory is needed.",
+    errno.EISDIR: "Move away the directory that stands where the object is needed.",
+    errno.ELOOP: "Remove the symbolic link that leads back to itself.",
 }
-_TRY_AGAIN = "try again; if it stays, check the disk and the system's log."
+_TRY_AGAIN = "Try again; if it stays, check the disk and the system's log."
 
 
 def next_step(error: OSError) -> str:
@@ -214,5 +214,5 @@ def leftovers(root: str) -> Iterator[UnfinishedPut]:
 def remove(root: str, put: UnfinishedPut) -> None:
     """Remove a temporary file; one that is gone already is none. ``ValueError`` for any other file."""
     if not put.name.rpartition("/")[2].startswith(TEMPORARY):
-        raise ValueError(f"{put.name!r} is no temporary file")
+        raise ValueError(f"{put.name!r} is not a temporary file")
     (Path(root) / put.name).unlink(missing_ok=True)

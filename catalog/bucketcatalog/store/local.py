@@ -187,7 +187,7 @@ class LocalStore:
                     raise self._failed(error, "put", name) from error
         raise StoreUnavailable(
             f"Cannot put {name!r} in {self.url}: its directory keeps being removed.",
-            next_step="stop what removes empty directories there, or check for a dangling symbolic link, then try again.",
+            next_step="Stop what removes empty directories there, or check for a dangling symbolic link, then try again.",
         )
 
     def _temporary(self, place: Place, data: bytes | None = None) -> bytes:
@@ -280,7 +280,7 @@ class LocalStore:
     def _failed(self, error: OSError, doing: str, name: str) -> BucketCatalogError:
         if error.errno == errno.ENAMETOOLONG:
             return InvalidName(
-                f"{name!r} is too long for the file system of {self.url}.", next_step="use names of at most 255 bytes."
+                f"{name!r} is too long for the file system of {self.url}.", next_step="Use names of at most 255 bytes."
             )
         if doing == "get" and error.errno in NO_SUCH_FILE:
             return _not_found(name, self.url)
@@ -327,11 +327,11 @@ def _info(name: str, entry: os.DirEntry[bytes]) -> ObjectInfo | None:
 
 
 def _not_found(name: str, url: str) -> ObjectNotFound:
-    return ObjectNotFound(f"There is no object {name!r} in {url}.", next_step="list what is there, or check the name.")
+    return ObjectNotFound(f"There is no object {name!r} in {url}.", next_step="List what is there, or check the name.")
 
 
 def _unknown(name: str, url: str, error: OSError) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"Whether {name!r} in {url} would survive a crash cannot be told: {error.strerror}.",
-        next_step="put the same bytes under the same name again.",
+        f"It is not known whether {name!r} in {url} would survive a crash: {error.strerror}.",
+        next_step="Put the same bytes under the same name again.",
     )

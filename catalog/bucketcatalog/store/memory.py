@@ -139,7 +139,7 @@ class MemoryStore:
             return self._objects.values[name]
         except KeyError:
             raise ObjectNotFound(
-                f"There is no object {name!r} in {self.url}.", next_step="list what is there, or check the name."
+                f"There is no object {name!r} in {self.url}.", next_step="List what is there, or check the name."
             ) from None
 
     def _list(self, prefix: str, after: str, length: int) -> Iterator[ObjectInfo]:
@@ -160,7 +160,7 @@ def _reopen(name: str, process: int, identity: int) -> MemoryStore:
     """The store that was pickled, or one of the same objects if it is gone by now."""
     if process != os.getpid():
         raise UnsupportedStore(
-            f"memory://{name} lives in another process.", next_step="use a path or an object store to share a catalog."
+            f"memory://{name} lives in another process.", next_step="Use a path or an object store to share a catalog."
         )
     found = _open.get(identity)
     return found if found is not None and found._name == name else MemoryStore(name)

@@ -23,7 +23,7 @@ _REMOVED = r"\.nfs[0-9a-f]{24}"
 _UNUSABLE = re.compile(rf"\x00|(?:^|/)(?:\.{{0,2}}(?:/|\Z)|\.put-|{_REMOVED}(?:/|\Z))")
 _HIDDEN = re.compile(rf"\.put-|{_REMOVED}\Z")
 _NEXT_STEP = (
-    "name objects by parts joined with '/': none empty, '.', '..', beginning with '.put-', or '.nfs' and 24 digits; no NUL."
+    "Name objects by parts joined with '/': none empty, '.', '..', beginning with '.put-', or '.nfs' and 24 digits; no NUL."
 )
 
 
@@ -43,7 +43,7 @@ def check_prefix(prefix: str) -> None:
     if not prefix:
         return
     if not prefix.endswith("/"):
-        raise InvalidName(f"{prefix!r} cannot be listed.", next_step="end the prefix with '/'.")
+        raise InvalidName(f"{prefix!r} cannot be listed.", next_step="End the prefix with '/'.")
     check_name(prefix[:-1])
 
 
@@ -62,14 +62,14 @@ def is_unicode(name: str) -> bool:
     return True
 
 
-Entry = TypeVar("Entry")
+Listed = TypeVar("Listed")
 
 
 def walk(
     prefix: str,
     after: str,
-    entries: Callable[[str], Iterable[tuple[str, Entry]]],
-    info: Callable[[str, Entry], ObjectInfo | None],
+    entries: Callable[[str], Iterable[tuple[str, Listed]]],
+    info: Callable[[str, Listed], ObjectInfo | None],
 ) -> Iterator[ObjectInfo]:
     """Every object below ``prefix`` that sorts after ``after``, in byte order of names.
 
@@ -90,7 +90,7 @@ def walk(
             yield found
 
 
-def holds_objects(prefix: str, entries: Callable[[str], Iterable[tuple[str, Entry]]]) -> bool:
+def holds_objects(prefix: str, entries: Callable[[str], Iterable[tuple[str, Listed]]]) -> bool:
     """Whether any object lies below ``prefix``; empty directories are none."""
     for part, _ in sorted(entries(prefix), key=lambda item: item[0].endswith("/")):
         if not part.endswith("/") or holds_objects(prefix + part, entries):

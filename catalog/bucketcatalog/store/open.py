@@ -47,7 +47,7 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     if isinstance(url, os.PathLike):
         return _local(os.fspath(url), storage_options)
     if not url:
-        raise InvalidOption("An empty string names no store.", next_step="give a path or a url.")
+        raise InvalidOption("An empty string names no store.", next_step="Give a path or a url.")
     if _FILE_URL.match(url):
         return _local(_FILE_URL.sub("", url, count=1), storage_options)
     if url.startswith(_MEMORY):
@@ -64,7 +64,7 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
 def refuse_mistyped(url: str) -> None:
     """``InvalidOption`` for what looks more like a url with a slash too few than like a path."""
     if _URL.match(url):
-        raise InvalidOption(f"{url!r} is neither a path nor a url.", next_step="write ://, or ./ before a path that has a colon.")
+        raise InvalidOption(f"{url!r} is neither a path nor a url.", next_step="Write ://, or ./ before a path that has a colon.")
 
 
 def _s3(url: str, storage_options: Mapping[str, Any] | None) -> Store:
@@ -81,7 +81,7 @@ def _local(path: str, storage_options: Mapping[str, Any] | None) -> Store:
 def _takes_no_options(url: str, storage_options: Mapping[str, Any] | None) -> None:
     if storage_options:
         raise InvalidOption(
-            f"{url} takes no storage options, but was given {', '.join(sorted(storage_options))}.", next_step="leave them out."
+            f"{url} takes no storage options, but was given {', '.join(sorted(storage_options))}.", next_step="Leave them out."
         )
 
 

@@ -114,7 +114,7 @@ class FsspecStore:
                 raise
             data = b""  # some stores answer a range behind the end with an error
         if len(data) > length:
-            raise UnsupportedStore(f"{self.url} cannot read parts of objects.", next_step="copy the catalog to a store that can.")
+            raise UnsupportedStore(f"{self.url} cannot read parts of objects.", next_step="Copy the catalog to a store that can.")
         if len(data) < length:
             raise self._truncated(name, offset + length)
         return data
@@ -189,7 +189,7 @@ class FsspecStore:
     def discard(self, put: UnfinishedPut) -> None:
         """Remove what asking for the time has left. ``ValueError`` for anything else."""
         if not put.name.rpartition("/")[2].startswith(TEMPORARY):
-            raise ValueError(f"{put.name!r} is no temporary object")
+            raise ValueError(f"{put.name!r} is not a temporary object")
         self._remove(put.name)
 
     def now_us(self, below: str | None = None) -> int:
@@ -285,7 +285,7 @@ class FsspecStore:
         if not self._writable:
             raise UnsupportedStore(
                 f"Cannot {doing} in {self.url}: a put over {self._protocol}:// can be seen half done.",
-                next_step="write to a local path or an object store (s3, gs, abfs); this store can be read.",
+                next_step="Write to a local path or an object store (s3, gs, abfs); this store can be read.",
             )
 
 

@@ -70,15 +70,15 @@ def import_filesystem(protocol: str, url: str) -> None:
     except ValueError:
         raise UnsupportedStore(
             f"{url} names no kind of store: {protocol}:// is unknown.",
-            next_step=f"write {protocol.lower()}://."
+            next_step=f"Write {protocol.lower()}://."
             if protocol != protocol.lower()
-            else "use a path, or a url with a protocol of fsspec, such as s3://, gs:// or abfs://.",
+            else "Use a path, or a url with a protocol of fsspec, such as s3://, gs:// or abfs://.",
         ) from None
     except ImportError as error:
         package = _PACKAGES.get(protocol)
         raise UnsupportedStore(
             f"{url} needs a package that is not installed.",
-            next_step=f"pip install '{package}'" if package else f"install what fsspec asks for: {error}",
+            next_step=f"pip install '{package}'" if package else f"Install what fsspec asks for: {error}",
         ) from error
 
 
@@ -99,18 +99,18 @@ def _translated(error: Exception, secrets: Secrets, doing: str, name: str) -> Bu
     place = f"{name!r} in {secrets.public_url}" if name else secrets.public_url
     message = f"Cannot {doing} {place}: {secrets.hide(f'{type(error).__name__}: {error}')}"
     if isinstance(error, PermissionError) or _is_about_credentials(error):
-        return AccessDenied(message, next_step="check the credentials in the options or the environment, and what they allow.")
+        return AccessDenied(message, next_step="Check the credentials in the options or the environment, and what they allow.")
     if doing == "open" and isinstance(error, TypeError | ValueError | KeyError):
-        return InvalidOption(message, next_step="check the url and its options.")
+        return InvalidOption(message, next_step="Check the url and its options.")
     if isinstance(error, NotImplementedError | ImportError):
-        return UnsupportedStore(message, next_step="use a path, or an object store (s3, gs, abfs).")
+        return UnsupportedStore(message, next_step="Use a path, or an object store (s3, gs, abfs).")
     if isinstance(error, _NO_SUCH_FILE) and doing == "put":
-        return StoreUnavailable(message, next_step="create the bucket, or check its name.")
+        return StoreUnavailable(message, next_step="Create the bucket, or check its name.")
     if isinstance(error, _NO_SUCH_FILE):
-        return ObjectNotFound(f"There is no object {place}.", next_step="list what is there, or check the name.")
+        return ObjectNotFound(f"There is no object {place}.", next_step="List what is there, or check the name.")
     if doing == "put":
-        return OutcomeUnknown(message, next_step="put the same bytes under the same name again.")
-    return StoreUnavailable(message, next_step="try again; if it stays, check the network and the store.")
+        return OutcomeUnknown(message, next_step="Put the same bytes under the same name again.")
+    return StoreUnavailable(message, next_step="Try again; if it stays, check the network and the store.")
 
 
 def _is_about_credentials(error: Exception) -> bool:

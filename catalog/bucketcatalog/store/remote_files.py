@@ -87,9 +87,9 @@ class RemoteFiles:
         return found.netloc.rpartition("@")[2].lower()
 
     def below(self, prefix: str) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-        """What lies directly below a prefix, which is empty or ends in ``/``: names, of directories with ``/``, and what is told of them.
+        """Names directly below a prefix, which is empty or ends in ``/``, of directories with ``/``, and what the listing says of them.
 
-        None is told of a file that may not be asked for; one that is listed and not there is left out. ``ObjectNotFound`` where there is
+        None is given for a file that may not be asked for; one that is listed and not there is left out. ``ObjectNotFound`` where there is
         no such directory, ``AccessDenied`` or ``StoreUnavailable`` where it, or a file in it, cannot be asked for.
         """
         directory = f"{self._root}/{prefix}".rstrip("/")
@@ -104,26 +104,26 @@ class RemoteFiles:
                     continue  # a page's link to itself, in another order
                 name = prefix + part + ("/" if is_directory and not part.endswith("/") else "")
                 try:
-                    told = self._told(info)
+                    asked = self._with_size(info)
                 except PermissionError:
                     yield name, None
                 else:
-                    if told is not None:
-                        yield name, told
+                    if asked is not None:
+                        yield name, asked
 
-    def _told(self, info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _with_size(self, info: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Where a listing does not even tell sizes, as web servers' do not, each file is asked for; None: there is no such file."""
         if info.get("size") is not None or info.get("type") != "file":
             return info
         try:
-            told: Mapping[str, Any] = self._files.info(info["name"])
+            asked: Mapping[str, Any] = self._files.info(info["name"])
         except FileNotFoundError as error:
             # fsspec says so of whatever a web server answers, and of no answer at all; only the cause tells them apart
             status, cause = getattr(error.__cause__, "status", None), error.__cause__
             if not isinstance(cause, Exception) or isinstance(cause, FileNotFoundError) or status in _GONE:
                 return None
             raise (PermissionError(str(cause)) if status in _DENIED else cause) from None
-        return told
+        return asked
 
     def is_directory(self) -> bool:
         """Whether the url names something that can have files below it."""

@@ -47,7 +47,7 @@ def _again(attempt: Callable[[], Result], gives_up: Callable[[], bool], first: S
 
     last: StoreError = first
     tries = 0
-    began, told = clock.monotonic(), False
+    began, warned = clock.monotonic(), False
 
     def next_attempt() -> Result:
         nonlocal last, tries
@@ -64,9 +64,9 @@ def _again(attempt: Callable[[], Result], gives_up: Callable[[], bool], first: S
         return gives_up()
 
     def tell(_: RetryCallState) -> None:
-        nonlocal told
-        if not told and clock.monotonic() - began >= _MOMENT:
-            told = True
+        nonlocal warned
+        if not warned and clock.monotonic() - began >= _MOMENT:
+            warned = True
             _log.warning("%s Trying again.", last.message)
 
     pauses = wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE)

@@ -20,13 +20,13 @@ _SHORTEST = 4
 class Secrets:
     """What must not be shown of a url and its storage options: passwords, query strings (signatures), every option's value.
 
-    ``InvalidOption`` where it cannot be told how far the url's password goes.
+    ``InvalidOption`` where nobody can say how far the url's password goes.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if has_cut_password(url):
             raise InvalidOption(
-                "The url seems to have a password with a /, ? or # in it: where it ends cannot be told.",
+                "The url seems to have a password with a /, ? or # in it, so that nobody can say where it ends.",
                 next_step="Write these percent-encoded (%2F, %3F, %23), or give it as an option; write an @ of a path as %40.",
             )
         address, _, query = url.partition("?")

@@ -68,7 +68,7 @@ class _Turn:
 
     def take(self, patience: float) -> None:
         """Wait until it is this process's turn; where the machine gives no place for a lock, say so and go on without."""
-        began, told = clock.monotonic(), -_BETWEEN_WORDS
+        began, said = clock.monotonic(), -_BETWEEN_WORDS
         while True:
             try:
                 holder = self._try()
@@ -83,8 +83,8 @@ class _Turn:
                     f"{self._what} is open in {holder} of this machine{f', after {waited:.0f} s of waiting' if patience else ''}.",
                     next_step="Run it again once that has ended, or let the two have writers of their own, with --writer or writer=.",
                 )
-            if waited - told >= _BETWEEN_WORDS:
-                told = waited
+            if waited - said >= _BETWEEN_WORDS:
+                said = waited
                 _log.warning("%s is open in %s of this machine. Waiting for it, %.0f s at most.", self._what, holder, patience)
             clock.sleep(min(_PAUSE, patience - waited))
 

@@ -153,9 +153,9 @@ class StagedEvents:
 
     def _facts(self, table: Table) -> Facts | None:
         placed = [(0, sequence, event) for sequence, event in self._events if event.table == table.name]
-        pieces = [facts_of_events(table, placed, NO_TRANSACTIONS)] if placed else []
-        pieces += [facts for name, facts in self._columns if name == table.name and len(facts)]
-        return concat(pieces) if pieces else None
+        parts = [facts_of_events(table, placed, NO_TRANSACTIONS)] if placed else []
+        parts += [facts for name, facts in self._columns if name == table.name and len(facts)]
+        return concat(parts) if parts else None
 
 
 def _by_key(facts: Facts, table: Table) -> Facts:

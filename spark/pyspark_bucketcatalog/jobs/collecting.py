@@ -27,12 +27,12 @@ from bucketcatalog.maintain.gc.candidates import (
     Rules,
     candidate_schema,
     candidates_in,
+    count_waiting,
     needed_in,
     needing_columns,
     owned_in,
     owner_column,
     read_columns,
-    waiting_in,
 )
 from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
 from bucketcatalog.maintain.gc.data import Callback, Deleter, Deleters
@@ -70,7 +70,7 @@ class OnExecutors:
 
         def count(task: Share) -> tuple[int, int]:
             limit = limits[task.table.name]
-            found = [waiting_in(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
+            found = [count_waiting(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
             return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
 
         tasks = [task for name, limit in limits.items() for task in ended_shares(snapshot.base(name), limit)]
@@ -144,17 +144,19 @@ class _Space:
             would = sum(counts.values()) if deleter is not None else 0
             return done.plus(garbage=distinct, left=kept, deleted=distinct - kept, purged=would)
         spread = references.repartition(_tasks(sum(counts.values()), BATCH))  # else little data is one task, which deletes it all
-        told = spread.mapInArrow(_deletion(deleter, names), f"{REFERENCE} binary, {_GONE} boolean, {_PROBLEM} string").persist()
+        answers = spread.mapInArrow(
+            _deletion(deleter, names), f"{REFERENCE} binary, {_GONE} boolean, {_PROBLEM} string"
+        ).persist()
         try:
-            done = _told(told, done)
-            gone = told.filter(col(_GONE)).select(REFERENCE)
+            done = _with_answers(answers, done)
+            gone = answers.filter(col(_GONE)).select(REFERENCE)
             for table in self.found:
                 if table.name in counts:
                     rows = garbage[table.name].join(gone, REFERENCE, "left_semi")
                     done = self._purge(writer, table, rows, counts[table.name], done)
             return done
         finally:
-            told.unpersist()
+            answers.unpersist()
 
     def _purge(self, writer: Writer | None, table: Table, rows: DataFrame, about: int, done: Collected) -> Collected:
         """Forget versions, of which there are about so many, so many in a transaction; without a writer count them."""
@@ -222,9 +224,9 @@ def _deletion(deleter: Deleter, names: Sequence[str]) -> Any:
         for batch in batches:
             if len(batch):
                 rows = pa.Table.from_batches([batch])
-                told = deleter.delete(rows.select(list(names)))
-                gone = pa.array(told.gone)
-                problem = pc.if_else(gone, pa.scalar(None, pa.string()), "; ".join(told.problems))
+                deletions = deleter.delete(rows.select(list(names)))
+                gone = pa.array(deletions.gone)
+                problem = pc.if_else(gone, pa.scalar(None, pa.string()), "; ".join(deletions.problems))
                 yield pa.record_batch([batch.column(REFERENCE), gone, problem], names=[REFERENCE, _GONE, _PROBLEM])
 
     return delete
@@ -235,9 +237,9 @@ def _counted(rows: DataFrame, column: str) -> Counter[str]:
     return Counter({row[column]: row["count"] for row in rows.groupBy(column).count().collect()})
 
 
-def _told(told: DataFrame, done: Collected) -> Collected:
+def _with_answers(answers: DataFrame, done: Collected) -> Collected:
     """What deleters said, counted."""
-    found = told.groupBy(_GONE).agg(count(lit(1)).alias("count"), first(_PROBLEM, True).alias(_PROBLEM)).collect()
+    found = answers.groupBy(_GONE).agg(count(lit(1)).alias("count"), first(_PROBLEM, True).alias(_PROBLEM)).collect()
     counts = {row[_GONE]: row["count"] for row in found}
     problems = [row[_PROBLEM] for row in found if row[_PROBLEM]]
     done = done.plus(garbage=sum(counts.values()), deleted=counts.get(True, 0), failed=counts.get(False, 0))

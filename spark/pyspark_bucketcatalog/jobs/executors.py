@@ -23,7 +23,7 @@ from bucketcatalog.model.tables import Column
 from bucketcatalog.state.contents import TableState
 from bucketcatalog.state.orders import plan_ended
 from bucketcatalog.state.plan import Part
-from bucketcatalog.state.read import read_pieces
+from bucketcatalog.state.read import read_batches
 from bucketcatalog.state.shares import Share, shares
 from bucketcatalog.store import Store
 
@@ -56,8 +56,8 @@ MOST_ROWS = 1 << 20
 def read_states(share: Share, store: Store, columns: Iterable[Column]) -> Iterator[Facts]:
     """The state of a share, with these row columns, a few thousand rows at a time."""
     blocks, wanted = Blocks(store), {*FACT_NAMES, *(column.field_name for column in columns)}
-    for piece in share.unpacked():
-        for facts in read_pieces(blocks, share.table, piece, share.part, wanted):
+    for slice_ in share.unpacked():
+        for facts in read_batches(blocks, share.table, slice_, share.part, wanted):
             if len(facts):
                 yield facts
 

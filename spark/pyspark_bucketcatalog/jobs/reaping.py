@@ -24,7 +24,7 @@ from .place import CatalogPlace
 
 
 @dataclass(frozen=True)
-class Finding:
+class FindOnExecutors:
     """Finds rows by their parents on the executors; see ``bucketcatalog.maintain.gc.reap.Find``."""
 
     spark: SparkSession
@@ -62,5 +62,5 @@ def reap(
     """
     place = CatalogPlace.of(catalog, storage_options)
     return place.open().reap(
-        database=database, older_than=older_than, dry_run=dry_run, force=force, writer=writer, find=Finding(spark, place)
+        database=database, older_than=older_than, dry_run=dry_run, force=force, writer=writer, find=FindOnExecutors(spark, place)
     )

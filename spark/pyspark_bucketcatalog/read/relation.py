@@ -22,11 +22,10 @@ from bucketcatalog.query.database import MetadataTask
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.scan import Read, ReadTask
 from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.state.conditions import Where
 
 from ..options import Moment, ReadOptions
 from .conditions import conditions, refuse_conditions
-
-Where = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

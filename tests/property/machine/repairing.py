@@ -166,9 +166,9 @@ class Repairing(Pruning):
         except BucketCatalogError as error:  # what no checkpoint can be made without
             check(f"{error.message} names a damaged file", True, any(name in error.message for name in damaged))
             return
-        untold = [finding for finding in made.lost if finding.code != "UNREADABLE_HISTORY"]
+        incomplete = [finding for finding in made.lost if finding.code != "UNREADABLE_HISTORY"]
         is_voided = bool(self._timelines.voided(self._timelines.visible()))
-        if all("its rows are there" in finding.message and not is_voided for finding in untold):
+        if all("its rows are there" in finding.message and not is_voided for finding in incomplete):
             self._check_now(copy, "after a repair of a copy")
             version = EngineReader(copy, now=self._world.time.now).snapshot().version
             again = EngineReader(copy, now=self._world.time.now).snapshot(version=version)

@@ -135,9 +135,9 @@ class View(Wrapped):
         if fault in _IS_LATE:
             self._hold(name, data)
         if fault in _UNKNOWN:
-            raise OutcomeUnknown(f"The response to putting {name!r} was lost.", next_step="put the same bytes again.")
+            raise OutcomeUnknown(f"The response to putting {name!r} was lost.", next_step="Put the same bytes again.")
         if fault is Fault.REFUSED:
-            raise StoreUnavailable(f"{name!r} was not put.", next_step="try again.")
+            raise StoreUnavailable(f"{name!r} was not put.", next_step="Try again.")
         if fault is not Fault.LATE:
             self._dead = True
             raise SimulatedCrash(name)

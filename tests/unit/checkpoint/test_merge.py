@@ -86,13 +86,13 @@ def contents(world: World) -> Contents:
 def ranges(task: MergeTask) -> Iterator[tuple[str, Slice]]:
     for part in task.parts:
         for packed in part.share.slices:
-            yield part.table.name, packed.piece
+            yield part.table.name, packed.slice
 
 
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks and slices of a few thousand rows, as larger tables have larger ones."""
-    monkeypatch.setattr(merge, "PIECE_ROWS", 4_096)
+    monkeypatch.setattr(merge, "MERGE_SLICE_ROWS", 4_096)
     monkeypatch.setattr(merge, "FEWEST_ROWS", 4_096)
 
 
@@ -105,9 +105,9 @@ def test_tasks_cover_every_key_once_in_pieces_of_bounded_size(world: World, smal
     assert len(workers.tasks) == 5
     by_table: dict[str, list[KeyRange]] = {}
     for task in workers.tasks:
-        for name, piece in ranges(task):
-            by_table.setdefault(name, []).append(piece.keys)
-            assert piece.rows < 10 * 4_096
+        for name, slice_ in ranges(task):
+            by_table.setdefault(name, []).append(slice_.keys)
+            assert slice_.rows < 10 * 4_096
     for found in by_table.values():
         assert found[0].start == b"" and found[-1].stop is None
         assert all(one.stop == two.start for one, two in itertools.pairwise(found))
@@ -135,7 +135,7 @@ def test_blocks_of_a_class_are_in_order_over_the_segments_and_do_not_overlap(wor
         writer.checkpoint(workers=Elsewhere(world.store))
     (levels,) = contents(world).base("objects").levels()
 
-    assert not levels.over and len(levels.lowest) > 6
+    assert not levels.upper and len(levels.lowest) > 6
     for kind in {run.block_class for run in levels.lowest}:
         runs = sorted((run for run in levels.lowest if run.block_class is kind), key=lambda run: run.places[0].header.first_key)
         places = [place for run in runs for place in run.places]
@@ -398,7 +398,7 @@ def test_segments_are_cut_at_their_size(world: World, monkeypatch: pytest.Monkey
 
 def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty transactions from one end to the other, none covered: by first and last keys all rows would lie in one slice."""
-    monkeypatch.setattr(merge, "PIECE_ROWS", 1_000)
+    monkeypatch.setattr(merge, "MERGE_SLICE_ROWS", 1_000)
     monkeypatch.setattr(merge, "FEWEST_ROWS", 4_000)
     with world.writer() as writer:
         for number in range(60):
@@ -408,8 +408,8 @@ def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: W
         writer.checkpoint(workers=workers)
 
     base = contents(world).base("objects")
-    pieces = [piece for task in workers.tasks for _, piece in ranges(task)]
-    counts = [len(read_slice(base.blocks, base.table, piece, Part.EVERYTHING)) for piece in pieces]
+    slices = [slice_ for task in workers.tasks for _, slice_ in ranges(task)]
+    counts = [len(read_slice(base.blocks, base.table, slice_, Part.EVERYTHING)) for slice_ in slices]
     assert sum(counts) == 18_000 and max(counts) < 6_000
     assert len(workers.tasks) == 4
     assert answers(world) == before
@@ -432,8 +432,8 @@ def test_wide_rows_make_small_pieces(world: World) -> None:
             rows_ = pa.table({"owner": [OWNER] * 500, "bucket_id": [BUCKET] * 500, "name": names_, "etag": wide})
             world.commit(writer, ("put", "objects", rows_))
         writer.checkpoint()
-    for piece in contents(world).base("objects").plan(target=16_384):
-        assert sum(place.length for place in piece.places) <= 3 << 20
+    for slice_ in contents(world).base("objects").plan(target=16_384):
+        assert sum(place.length for place in slice_.places) <= 3 << 20
 
 
 def test_blocks_that_span_many_others_weigh_where_their_keys_are(world: World) -> None:
@@ -443,7 +443,7 @@ def test_blocks_that_span_many_others_weigh_where_their_keys_are(world: World) -
         for number in range(40):
             world.commit(writer, ("put", "objects", table(range(number, 400_000, 100))))
     base = contents(world).base("objects")
-    counts = [len(read_slice(base.blocks, base.table, piece, Part.EVERYTHING)) for piece in base.plan()]
+    counts = [len(read_slice(base.blocks, base.table, slice_, Part.EVERYTHING)) for slice_ in base.plan()]
     assert sum(counts) == 260_000
     assert max(counts) < 1.5 * SLICE_ROWS
 

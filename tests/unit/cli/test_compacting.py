@@ -63,7 +63,7 @@ def test_a_line_for_people_says_what_was_written(copied: Path) -> None:
         assert process.stdout is not None
         text = process.stdout.readline()
         assert "2 transactions of " in text and " written, 0 B used again, in " in text and ".ckpt" in text
-        assert "0 transactions of 0 B waiting for 0 s; nothing due" in process.stdout.readline()
+        assert "0 transactions of 0 B waiting for 0s; nothing due" in process.stdout.readline()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_line_for_people_says_what_was_written(copied: Path) -> None:
         (["--every", "30s"], "--all-writers"),
         (["--all-writers", "--every", "30s", "--full"], "leave --full out"),
         (["--all-writers", "--every", "0s"], "at least 1s"),
-        (["--all-writers", "--every", "often"], "no age"),
+        (["--all-writers", "--every", "often"], "is not an age"),
         (["--all-writers", "--every", "30s", "--max-age", "0s"], "at 0 age"),
         (["--all-writers", "--min-transactions", "5"], "Add --every"),
     ],

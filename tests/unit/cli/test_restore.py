@@ -50,7 +50,7 @@ def test_the_writer_can_be_named(cli: Cli, catalog: Path, past: Past) -> None:
 def test_a_table_whose_parent_has_ended_says_which_to_restore_first(cli: Cli, catalog: Path, past: Past) -> None:
     assert cli("restore", catalog, "objects", ":", "--yes").code == 0
     assert cli("restore", catalog, "buckets", ":", "--yes").code == 0
-    assert "first restore buckets: 1 row of it" in cli("restore", catalog, "objects", past.first).out
+    assert "restore buckets first: 1 row of it" in cli("restore", catalog, "objects", past.first).out
     ran = cli("restore", catalog, "objects", past.first, "--yes")
     assert ran.code == 1 and ran.err.startswith("[PARENT_ENDED] ") and "Restore 'buckets'" in ran.err
     assert cli("restore", catalog, "buckets", past.first, "--yes").code == 0

@@ -403,7 +403,7 @@ def test_facts_of_an_unknown_kind_are_from_the_future(column: str) -> None:
 def test_a_run_that_is_no_rows_is_from_the_future(purpose: int) -> None:
     message = log_pb2.Checkpoint(format_version=1)
     message.segments.add(uuid=bytes(16)).runs.add(table="t", rows=1, purpose=purpose, **{"class": 2})  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedFormat, match=f"{purpose} is no known purpose"):
+    with pytest.raises(UnsupportedFormat, match=f"{purpose} is not a known purpose"):
         decode_checkpoint(seal(message.SerializeToString()), "file")
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog.harvest.compare import Merger, Side, Step
+from bucketcatalog.harvest.compare import Merger, NamedRows, Step
 
 NAMES = st.dictionaries(st.text(alphabet="ab\u00e9\uffee\U0001f600/", max_size=4), st.integers(0, 2), max_size=12)
 SPLITS = st.lists(st.integers(1, 5), min_size=1, max_size=12)
 
 
-def sides(rows: dict[str, int], splits: Sequence[int], *, live: bool) -> list[Side]:
+def sides(rows: dict[str, int], splits: Sequence[int], *, live: bool) -> list[NamedRows]:
     """The rows in byte order of their names, in pieces."""
     ordered = sorted((name.encode(), id_) for name, id_ in rows.items())
     found, at = [], 0
@@ -31,7 +31,7 @@ def sides(rows: dict[str, int], splits: Sequence[int], *, live: bool) -> list[Si
             )
         else:
             extra = pa.record_batch([names, told(piece, live=False)], ["name", "told"])
-        found.append(Side(names, ids, extra))
+        found.append(NamedRows(names, ids, extra))
     return found
 
 
@@ -41,7 +41,7 @@ def told(piece: Sequence[tuple[bytes, int]], *, live: bool) -> pa.Array:
     return pa.array(values, pa.int32())
 
 
-def merged(merger: Merger, source: Sequence[Side]) -> Iterator[Step]:
+def merged(merger: Merger, source: Sequence[NamedRows]) -> Iterator[Step]:
     """What has to change in all, as a harvest asks for it."""
     for side in source:
         yield from merger.take(side)

@@ -88,7 +88,7 @@ def test_names_that_no_catalog_can_hold_are_reported(catalog: Catalog, folder: s
 def test_a_source_that_is_not_there_or_is_a_file_says_so(catalog: Catalog, folder: str) -> None:
     fill(folder, "file")
     for url in (f"memory://{folder}/nothing", f"memory://{folder}/file"):
-        with pytest.raises(SourceNotFound, match="no directory that can be listed"):
+        with pytest.raises(SourceNotFound, match="not a directory that can be listed"):
             harvest(catalog, url)
     with pytest.raises(UnsupportedStore, match="nonsense:// is unknown"):
         open_source("nonsense://x")
@@ -137,7 +137,7 @@ def test_etags_tell_versions_apart_and_what_changes_behind_one_is_an_update(
 ) -> None:
     fill(folder, "a")
     told = {"etag": '"e1"', "md5Hash": "XrY7u+Ae7tCTyyK7j1rNww==", "storageClass": "STANDARD", "contentType": "text/plain"}
-    monkeypatch.setattr(RemoteFiles, "_told", lambda self, info: {**info, **told})
+    monkeypatch.setattr(RemoteFiles, "_with_size", lambda self, info: {**info, **told})
     result = harvest(catalog, f"memory://{folder}")
     (row,) = rows(catalog)
     assert (row["etag"], row["storage_class"], row["content_type"]) == ("e1", "STANDARD", "text/plain")

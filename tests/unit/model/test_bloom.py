@@ -96,7 +96,7 @@ def test_of_absent_keys_one_in_a_hundred_passes_at_most() -> None:
 
 @pytest.mark.parametrize("data", [b"", bytes(31), bytes(33)])
 def test_words_that_are_no_blocks_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="no blocks of a filter"):
+    with pytest.raises(ValueError, match="not blocks of a filter"):
         KeyFilter.parse(data)
 
 

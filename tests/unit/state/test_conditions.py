@@ -164,7 +164,7 @@ def test_a_range_that_does_not_fit_is_refused_by_name(name: str, condition: Any,
 
 
 def test_a_range_says_which_ends_belong_to_it() -> None:
-    with pytest.raises(InvalidOption, match="'all' says of no end"):
+    with pytest.raises(InvalidOption, match="inclusive='all'"):
         between(1, 2, inclusive="all")
 
 

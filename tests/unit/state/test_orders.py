@@ -246,8 +246,8 @@ def test_collection_looks_for_what_has_ended_long_ago_by_the_order(many: World) 
     first = START + HOUR + 10 * SECOND
     requests, _, plan = reads(many, lambda: plan_ended(base, first))
     assert requests <= 4  # the index, a block of the order, and what the test above left over it
-    assert sum(len(piece.wanted) for piece in plan if piece.wanted is not None) == AN_HOUR
-    assert sum(len(piece.places) for piece in plan) <= 2
+    assert sum(len(slice_.wanted) for slice_ in plan if slice_.wanted is not None) == AN_HOUR
+    assert sum(len(slice_.places) for slice_ in plan) <= 2
 
 
 @pytest.mark.usefixtures("always")
@@ -263,7 +263,7 @@ def test_an_order_of_several_sorted_runs_has_a_segment_for_each(world: World, mo
         ]
         with monkeypatch.context() as patch:
             patch.setattr("bucketcatalog.state.orders.RUN_ROWS", 1_000)
-            patch.setattr("bucketcatalog.checkpoint.merge.PIECE_ROWS", 500)
+            patch.setattr("bucketcatalog.checkpoint.merge.MERGE_SLICE_ROWS", 500)
             writer.checkpoint()
     segments = world.snapshot().view.checkpoints[0].segments
     runs = [run for segment in segments for run in segment.runs]

@@ -1,4 +1,4 @@
-"""What lies over a base tells by itself what is live, where nothing but later PUTs and DELETEs lies over a key."""
+"""An overlay says by itself what is live of a key where it holds nothing but later PUTs and DELETEs of it."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def delete(key: str, time: int) -> tuple[str, Kind, int, int | None, End]:
     return key, DELETE, time, None, End.NONE
 
 
-def live(base: Facts, over: Facts, newest: int) -> tuple[list[str], list[str]]:
+def live(base: Facts, overlay: Facts, newest: int) -> tuple[list[str], list[str]]:
     """What is live, and the keys that had to be folded."""
-    apart = split(SortedFacts.of(over, TABLE), TABLE, Part.LIVE, newest)
-    found = apply(base, apart, TABLE, Part.LIVE)
-    return found.rows["2"].to_pylist(), apart.rest.facts.rows["1"].to_pylist()
+    parted = split(SortedFacts.of(overlay, TABLE), TABLE, Part.LIVE, newest)
+    found = apply(base, parted, TABLE, Part.LIVE)
+    return found.rows["2"].to_pylist(), parted.rest.facts.rows["1"].to_pylist()
 
 
 @pytest.mark.parametrize(
-    ("over", "expected", "folded"),
+    ("overlay", "expected", "folded"),
     [
         ([put("a", 5)], ["a5", "b1"], []),
         ([put("a", 5), put("a", 7)], ["a7", "b1"], []),
@@ -63,9 +63,9 @@ def live(base: Facts, over: Facts, newest: int) -> tuple[list[str], list[str]]:
     ],
 )
 def test_the_last_put_or_delete_of_a_key_tells_unless_it_is_no_later_than_the_base(
-    over: list[tuple[str, Kind, int, int | None, End]], expected: list[str], folded: list[str]
+    overlay: list[tuple[str, Kind, int, int | None, End]], expected: list[str], folded: list[str]
 ) -> None:
-    assert live(facts(put("a", 1), put("b", 1)), facts(*over), newest=2) == (expected, folded)
+    assert live(facts(put("a", 1), put("b", 1)), facts(*overlay), newest=2) == (expected, folded)
 
 
 def test_a_delete_that_ended_an_earlier_put_in_another_checkpoint_ends_a_later_put_too() -> None:

@@ -151,7 +151,7 @@ def test_superseded_versions_that_lie_over_the_base_are_read_for_tombstones_alon
 
     def over(*, only_live: bool) -> set[BlockClass]:
         plan = snapshot.base("objects").plan(only_live=only_live)
-        return {place.header.block_class for piece in plan for place in piece.over}
+        return {place.header.block_class for slice_ in plan for place in slice_.upper}
 
     assert over(only_live=True) == {BlockClass.LIVE, BlockClass.ENDED}  # the key that was deleted has no live version
     assert over(only_live=False) == {BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED}

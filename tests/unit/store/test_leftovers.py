@@ -53,7 +53,7 @@ def test_it_is_thrown_away_once_and_nothing_else_is(left: LocalStore) -> None:
 @pytest.mark.parametrize("name", ["w/db/segments/a", "w", "../outside", "w/db/segments/put-x"])
 def test_an_object_is_not_thrown_away_as_if_it_were_one(left: LocalStore, tmp_path: Path, name: str) -> None:
     (tmp_path / "outside").write_bytes(b"x")
-    with pytest.raises(ValueError, match="no temporary file"):
+    with pytest.raises(ValueError, match="not a temporary file"):
         left.discard(UnfinishedPut(name, 0))
     assert left.get("w/db/segments/a") == b"a" and (tmp_path / "outside").exists()
 

@@ -129,7 +129,7 @@ def test_temporary_files_are_gone_after_every_put(tmp_path: Path) -> None:
 def test_put_over_a_directory_fails_and_leaves_nothing(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.put("a/b/c", b"x")
-    with pytest.raises(StoreUnavailable, match=r"Cannot put 'a/b' .* Is a directory. Next: move away the directory"):
+    with pytest.raises(StoreUnavailable, match=r"Cannot put 'a/b' .* Is a directory. Next: Move away the directory"):
         store.put("a/b", b"y")
     assert files_below(tmp_path) == ["a/b/c"]
 
@@ -137,7 +137,7 @@ def test_put_over_a_directory_fails_and_leaves_nothing(tmp_path: Path) -> None:
 def test_put_below_an_object_fails_and_leaves_nothing(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.put("a/b", b"x")
-    with pytest.raises(StoreUnavailable, match="move away the file that stands where a directory is needed"):
+    with pytest.raises(StoreUnavailable, match="Move away the file that stands where a directory is needed"):
         store.put("a/b/c/d", b"y")
     assert files_below(tmp_path) == ["a/b"]
 
@@ -376,7 +376,7 @@ def locked() -> Iterator[Path]:
 def test_forbidden_call_is_access_denied(locked: Path, call: str) -> None:
     error = error_of(locked, call, user=65534)
     assert isinstance(error, AccessDenied)
-    assert "Permission denied. Next: give this user the permission" in str(error)
+    assert "Permission denied. Next: Give this user the permission" in str(error)
 
 
 def test_put_that_does_not_fit_is_unavailable_and_leaves_nothing(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_protocol_decides_the_kind_of_store(tmp_path: Path) -> None:
 
 
 def test_unknown_protocol_is_unsupported() -> None:
-    with pytest.raises(UnsupportedStore, match=r"nosuch:// is unknown. Next: use a path, or a url with a protocol of fsspec"):
+    with pytest.raises(UnsupportedStore, match=r"nosuch:// is unknown. Next: Use a path, or a url with a protocol of fsspec"):
         open_store("nosuch://bucket/catalog")
 
 
@@ -67,5 +67,5 @@ def test_what_is_neither_path_nor_url_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["/some/path", "file:///some/path", "memory://x"])
 def test_options_where_there_is_nothing_to_set_are_refused_by_name(url: str) -> None:
-    with pytest.raises(InvalidOption, match=r"takes no storage options, but was given key, secret. Next: leave them out"):
+    with pytest.raises(InvalidOption, match=r"takes no storage options, but was given key, secret. Next: Leave them out"):
         open_store(url, {"secret": "hunter2", "key": "id"})

@@ -248,7 +248,7 @@ def test_who_deletes_orphans_elsewhere_asks_for_the_time_at_the_root_of_that_pla
 
 def test_nobody_but_a_maintainer_deletes_orphans(tmp_path: Path) -> None:
     orphan = with_orphan(tmp_path)
-    with pytest.raises(InvalidOption, match="'a' is no maintainer"):
+    with pytest.raises(InvalidOption, match="'a' is not a maintainer"):
         Catalog(tmp_path).orphans(dry_run=False, writer="a")
     assert orphan.exists()
 
@@ -295,5 +295,5 @@ def test_repair_voids_by_the_stores_time_and_not_the_machines(
     commit(tmp_path, "w", "b")
     real = clock.now_us
     monkeypatch.setattr(clock, "now_us", lambda: real() - 25 * HOUR)
-    with mounted(kind), pytest.raises(InvalidOption, match="no transaction from the future"):
+    with mounted(kind), pytest.raises(InvalidOption, match="is not a transaction from the future"):
         Catalog(tmp_path).repair(void=["w@0"], dry_run=False)

@@ -142,7 +142,7 @@ def test_write_to_a_store_that_is_not_known_to_be_atomic_is_refused(tmp_path: Pa
     store = FsspecStore(f"{protocol}://{tmp_path}")
     for call in (lambda: store.put("a", b"x"), lambda: store.delete("a")):
         with pytest.raises(
-            UnsupportedStore, match=f"{protocol}:// can be seen half done. Next: write to a local path or an object"
+            UnsupportedStore, match=f"{protocol}:// can be seen half done. Next: Write to a local path or an object"
         ):
             call()
     assert [*tmp_path.iterdir()] == []
@@ -194,7 +194,7 @@ def test_foreign_errors_become_our_own_and_tell_no_secret(
 
 def test_put_where_there_is_no_bucket_did_not_happen(failing: FsspecStore) -> None:
     FailingFileSystem.failures["put"] = FileNotFoundError
-    with pytest.raises(StoreUnavailable, match="create the bucket"):
+    with pytest.raises(StoreUnavailable, match="Create the bucket"):
         failing.put("a/b", b"x")
 
 
@@ -297,7 +297,7 @@ def test_where_a_writer_may_not_delete_what_asking_leaves_is_no_object_and_can_b
     assert [*failing.list("")] == []
     failing.discard(left)
     assert [*failing.unfinished_puts()] == []
-    with pytest.raises(ValueError, match="no temporary object"):
+    with pytest.raises(ValueError, match="not a temporary object"):
         failing.discard(UnfinishedPut("w/db/transactions/x", 0))
 
 

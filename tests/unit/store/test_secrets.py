@@ -65,7 +65,7 @@ SPLIT = [
 
 @pytest.mark.parametrize("url", SPLIT)
 def test_a_password_that_seems_to_end_too_early_is_refused_unseen(url: str) -> None:
-    """Where it ends cannot be told, and what were shown of it would stay in catalogs for ever."""
+    """Nobody can say where it ends, and what were shown of it would stay in catalogs for ever."""
     opens = [open_store] if url.startswith("s3:") else [open_store, RemoteFiles]
     for opened in opens:
         with pytest.raises(InvalidOption, match=r"Next: .*(percent-encoded|as options)") as caught:

@@ -6,6 +6,7 @@ import pytest
 
 from bucketcatalog import CatalogWarning, ClockSkew, CommitUnknown
 from bucketcatalog.limits import Limits
+from bucketcatalog.model.times import shown_age
 from bucketcatalog.store.faults import LostResponses
 from bucketcatalog.store.memory import MemoryStore
 
@@ -26,7 +27,7 @@ def test_a_clock_too_far_from_the_stores_commits_nothing(by: int) -> None:
     writer = other.writer()
     with pytest.raises(ClockSkew, match="ahead of" if by > 0 else "behind") as error, writer.transaction() as tx:
         tx.put("objects", obj("a"))
-    assert f"{abs(by) / 1e6:.1f}" in error.value.message and error.value.next_step
+    assert shown_age(abs(by)) in error.value.message and error.value.next_step
     assert list(world.store.list("")) == []
     other.clock.now = world.clock.now
     with writer.transaction() as tx:

@@ -131,7 +131,7 @@ class Descent:
             self._first_open += 1
 
 
-def in_order(entries: list[Entry], directories: set[str]) -> Iterator[Step]:
+def steps_of(entries: list[Entry], directories: set[str]) -> Iterator[Step]:
     """A directory's entries in byte order of the paths: runs of what is no directory, each with the directory that comes after it.
 
     A directory stands where the paths below it do: ``a-b`` comes before ``a/b``, so ``a`` sorts as ``a/``.

@@ -33,7 +33,7 @@ from ..source import (
     Reporter,
     itself,
 )
-from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, in_order
+from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, steps_of
 from .stats import checked_names, entry_batch, is_link, links_and_directories
 
 _REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
@@ -138,7 +138,7 @@ class _Walk:
             raise AccessDenied(f"{shown} cannot be read: {error.strerror}.", next_step="Ask for the right to list it.") from None
         except OSError as error:
             raise SourceNotFound(
-                f"{shown} is no directory that can be listed: {error.strerror}.", next_step="Check the path of the source."
+                f"{shown} is not a directory that can be listed: {error.strerror}.", next_step="Check the path of the source."
             ) from None
         return descent
 
@@ -199,20 +199,20 @@ class _Walk:
         try:
             directories = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
         except OSError:
-            entries, directories = self._told(level, entries)
-        level.steps = in_order(entries, directories)
+            entries, directories = self._typed(level, entries)
+        level.steps = steps_of(entries, directories)
 
-    def _told(self, level: Level, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
+    def _typed(self, level: Level, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """The entries of which the type can be learnt, and which are directories: some file systems list names alone."""
-        told, directories = [], set()
+        typed, directories = [], set()
         for entry in entries:
             try:
                 if entry.is_dir(follow_symlinks=False):
                     directories.add(entry.name)
-                told.append(entry)
+                typed.append(entry)
             except OSError as error:
                 self._report(level.prefix + entry.name.encode(ENCODING, ERRORS), error, below=True)
-        return told, directories
+        return typed, directories
 
     def _ask(self, level: Level, run: list[Entry], found: _Found) -> None:
         """Add what the entries are; those that cannot be read are reported, except what has vanished."""

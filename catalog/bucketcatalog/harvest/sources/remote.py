@@ -23,7 +23,7 @@ from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, Reporter, i
 from .stats import checked_names
 
 Info = Mapping[str, Any]
-Files = list[tuple[str, Info]]
+ListedFiles = list[tuple[str, Info]]
 _ETAGS = ("ETag", "etag", "e_tag")
 _MD5S = ("md5Hash", "content_md5", "md5")
 _TYPES = ("contentType", "content_type", "ContentType", "mimetype")
@@ -84,7 +84,7 @@ class RemoteSource:
     def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
         """See ``Source``. Memory grows with the largest directories on one path."""
         said = Reporter(scope, report)
-        found: Files = []
+        found: ListedFiles = []
         for run in self._walk(scope, report):
             found += run
             if len(found) >= self._batch_rows:
@@ -93,11 +93,11 @@ class RemoteSource:
         if found:
             yield from _batch(found, scope, said)
 
-    def _walk(self, scope: Scope, report: Report) -> Iterator[Files]:
+    def _walk(self, scope: Scope, report: Report) -> Iterator[ListedFiles]:
         """Runs of files, in byte order of names: a directory sorts with the ``/`` that its names have."""
         stack = [iter(_sorted(self._root(scope, report)))]
         while stack:
-            run: Files = []
+            run: ListedFiles = []
             for name, info in stack[-1]:
                 if not name.endswith("/"):
                     run.append((name, info))
@@ -112,16 +112,16 @@ class RemoteSource:
             if run:
                 yield run
 
-    def _root(self, scope: Scope, report: Report) -> Files:
+    def _root(self, scope: Scope, report: Report) -> ListedFiles:
         try:
             found = list(self._files.below(""))
             if found or self._files.is_directory():
                 return _readable(found, scope, report)
         except NotFound:
             pass
-        raise SourceNotFound(f"{self.url} is no directory that can be listed.", next_step="Check the url of the source.")
+        raise SourceNotFound(f"{self.url} is not a directory that can be listed.", next_step="Check the url of the source.")
 
-    def _listed(self, name: str, scope: Scope, report: Report) -> Files:
+    def _listed(self, name: str, scope: Scope, report: Report) -> ListedFiles:
         try:
             return _readable(list(self._files.below(name)), scope, report)
         except NotFound:
@@ -134,7 +134,7 @@ class RemoteSource:
             return []
 
 
-def _readable(found: Sequence[tuple[str, Info | None]], scope: Scope, report: Report) -> Files:
+def _readable(found: Sequence[tuple[str, Info | None]], scope: Scope, report: Report) -> ListedFiles:
     """The files without those that may not be asked for, which are reported: what the catalog has of them stays."""
     for name, info in found:
         if info is None and scope.covers(_shown(name)):
@@ -150,7 +150,7 @@ def _shown(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
 
 
-def _sorted(found: Files) -> Files:
+def _sorted(found: ListedFiles) -> ListedFiles:
     return sorted(found, key=lambda item: _raw(item[0]))
 
 

@@ -3,7 +3,7 @@
 Each part is listed flat, behind the end of the part before, so nothing depends on what the prefixes hold: a part may be empty, and
 what lies beside the prefixes is in the part where its key sorts. ``a-b`` comes before ``a/`` there as everywhere.
 
-A bucket lists the versions of a key from the newest to the oldest, which is the only place where their order is told: times may be
+A bucket lists the versions of a key from the newest to the oldest, which is the only place where their order is known: times may be
 equal, and ids say nothing.
 """
 

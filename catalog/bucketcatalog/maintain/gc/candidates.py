@@ -100,7 +100,7 @@ def candidates_in(facts: Facts, table: Table, rules: Rules) -> tuple[pa.Table, i
     return pa.table(columns, schema=schema), int(judged.pinned.sum())
 
 
-def waiting_in(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
+def count_waiting(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
     """How many of a state's tombstones ended at or before the limit, and how many of these after the boundary."""
     there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.numbers("_purged") == 0)
     waiting = there & (facts.end_times() <= limit)
@@ -151,7 +151,7 @@ def needing_columns(table: Table) -> list[Column]:
     return [table.by_name[name] for name in sorted(names)]
 
 
-def batches(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+def in_batches(rows: pa.Table, size: int) -> Iterator[pa.Table]:
     """The rows, so many at a time."""
     for start in range(0, len(rows), size):
         yield rows.slice(start, size)

@@ -27,6 +27,7 @@ from ...log.entries import boundaries_of
 from ...log.view import View
 from ...model.arrays import Mask, one_chunk
 from ...model.tables import Table
+from ...model.times import shown_age
 from ...query.snapshot import Snapshot
 from ...state.contents import Contents
 from ...write.references import by_space, space_of
@@ -37,13 +38,13 @@ from .candidates import (
     REFERENCE,
     VERSION,
     Rules,
-    batches,
     candidates_in,
+    count_waiting,
     ended_states,
+    in_batches,
     needed,
     owning,
     read_columns,
-    waiting_in,
 )
 from .data import NOBODY, Deleter, Deleters, Pretending
 
@@ -83,9 +84,10 @@ def next_boundary(view: View, grace: int) -> int:
 def check_grace(grace: int, *, force: bool) -> None:
     """``InvalidOption`` for a grace period that readers and writers may need, unless forced."""
     if grace < limits.SAFE_COLLECTION_GRACE and not force:
+        safe = shown_age(limits.SAFE_COLLECTION_GRACE)
         raise InvalidOption(
-            f"What ended {grace / 1e6:,.0f} s ago may be in use: readers and writers count on {limits.SAFE_COLLECTION_GRACE / 3.6e9:g} h.",
-            next_step=f"Give an age of {limits.SAFE_COLLECTION_GRACE / 3.6e9:g} hours or more, or force it where nobody reads or writes.",
+            f"What ended {shown_age(grace)} ago may be in use: readers and writers count on {safe}.",
+            next_step=f"Give an age of {safe} or more, or --force where nobody reads or writes.",
         )
 
 
@@ -129,7 +131,7 @@ class Collected:
         return replace(self, **{name: getattr(self, name) + count for name, count in counts.items()})
 
 
-Rows: TypeAlias = list[tuple[Table, pa.Table]]
+HeldRows: TypeAlias = list[tuple[Table, pa.Table]]
 """Candidates of several tables of one space."""
 
 
@@ -208,7 +210,7 @@ class InProcess:
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
         """See ``GcWorkers``."""
         bases = [(snapshot.base(name), limit) for name, limit in limits.items()]
-        counts = [waiting_in(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
+        counts = [count_waiting(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
@@ -234,9 +236,9 @@ class _Run:
                 self._collect(same, held)
         return self.done
 
-    def _held(self, tables: Sequence[Table]) -> Iterator[Rows]:
+    def _held(self, tables: Sequence[Table]) -> Iterator[HeldRows]:
         """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
-        held: Rows = []
+        held: HeldRows = []
         for table in tables:
             for facts in ended_states(self.contents.base(table.name), self.rules.limits[table.name], read_columns(table)):
                 rows, tagged = candidates_in(facts, table, self.rules)
@@ -248,7 +250,7 @@ class _Run:
         if held:
             yield held
 
-    def _collect(self, tables: Sequence[Table], held: Rows) -> None:
+    def _collect(self, tables: Sequence[Table], held: HeldRows) -> None:
         """Purge what has no data that could be deleted, then batch by batch what has, as it goes."""
         held = [(table, self._without_owners(table, rows)) for table, rows in _by_table(held)]
         wanted = _distinct(held)
@@ -258,7 +260,7 @@ class _Run:
             shared = pc.and_(pc.is_in(rows[REFERENCE], value_set=kept), pc.invert(rows[EXTERNAL]))
             nobodys = pc.or_(rows[EXTERNAL], pc.is_null(rows[REFERENCE]))
             self.done = self.done.plus(shared=_count(shared), external=_count(rows[EXTERNAL]))
-            for some in batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
+            for some in in_batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
                 self._purge([(table, some)])
         deleter = self.deleters.of(tables)
         self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if deleter is None else {}))
@@ -276,20 +278,20 @@ class _Run:
         self.done = self.done.plus(owners=_count(kept))
         return rows.filter(pc.invert(kept))
 
-    def _delete(self, deleter: Deleter, table: Table, garbage: pa.Array, held: Rows) -> None:
+    def _delete(self, deleter: Deleter, table: Table, garbage: pa.Array, held: HeldRows) -> None:
         """Have the data of some references deleted, and purge the versions whose data is gone."""
         columns = [name for name, _ in space_of(table)]
         rows = [(table, rows.filter(pc.is_in(rows[REFERENCE], value_set=garbage))) for table, rows in held]
         named = pa.concat_tables([some.select([*columns, REFERENCE]) for _, some in rows]).combine_chunks()
         first = pc.index_in(garbage, value_set=one_chunk(named[REFERENCE]))
-        told = deleter.delete(named.select(columns).take(first))
-        gone: Mask = told.gone
+        deletions = deleter.delete(named.select(columns).take(first))
+        gone: Mask = deletions.gone
         deleted = int(gone.sum())
-        problems = (*self.done.problems, *told.problems)[:10]
+        problems = (*self.done.problems, *deletions.problems)[:10]
         self.done = replace(self.done.plus(deleted=deleted, failed=len(garbage) - deleted), problems=problems)
         self._purge([(t, some.filter(pc.is_in(some[REFERENCE], value_set=garbage.filter(pa.array(gone))))) for t, some in rows])
 
-    def _purge(self, rows: Rows) -> None:
+    def _purge(self, rows: HeldRows) -> None:
         """Forget versions, in one transaction."""
         count = sum(len(some) for _, some in rows)
         self.done = self.done.plus(purged=count)
@@ -301,7 +303,7 @@ class _Run:
                     tx.purge(table.name, some.select([*table.key, VERSION]))
 
 
-def _by_table(held: Rows) -> Rows:
+def _by_table(held: HeldRows) -> HeldRows:
     """The candidates of each table in one, taken from the list."""
     found: dict[str, tuple[Table, list[pa.Table]]] = {}
     for table, rows in held:
@@ -310,7 +312,7 @@ def _by_table(held: Rows) -> Rows:
     return [(table, pa.concat_tables(parts).combine_chunks()) for table, parts in found.values()]
 
 
-def _distinct(held: Rows) -> pa.Array:
+def _distinct(held: HeldRows) -> pa.Array:
     """The references of candidates whose data is ours, each once."""
     parts = [one_chunk(rows.filter(pc.invert(rows[EXTERNAL]))[REFERENCE]).drop_null() for _, rows in held]
     return pa.concat_arrays([*parts, pa.array([], pa.binary())]).unique()

@@ -55,7 +55,7 @@ class Template:
             literals[-1] += literal
             if name is not None:
                 if not name.isidentifier() or spec or conversion or name in columns:
-                    raise _refused(text, f"{{{name}}} is no column, or stands in it twice")
+                    raise _refused(text, f"{{{name}}} is not a column, or stands in it twice")
                 columns.append(name)
                 literals.append("")
         place, slash, literals[0] = literals[0].rpartition("/")
@@ -280,7 +280,7 @@ def deleters(given: Callback | None, place: DataPlace | None, by_table: Mapping[
     if given is not None and place is not None:
         raise InvalidOption("Data is deleted by a deleter or at a URL, not by both.", next_step="Give one of them.")
     if given is not None and not callable(given):
-        raise InvalidOption(f"{given!r} deletes nothing.", next_step="Give a callable that takes a table of references.")
+        raise InvalidOption(f"{given!r} is not a deleter of data.", next_step="Give a callable that takes a table of references.")
     if given is not None:
         return Deleters(others=Calling(given))
     return Deleters(by_table, Deleting(place) if place is not None else None)

@@ -6,7 +6,7 @@ whoever purged it by hand has not waited. Data that some candidate names and not
 
 A version is live at a cut if the cut has its PUT and nothing that ends it. Of the events that end it the state knows the earliest, so what
 is said here is at least what is live there: the earliest end may be one that the cut lacks while it has a later one, or lie at a forked
-revision of which it cannot be told from the heads alone whether the cut has it. Then a version is kept longer than it had to be.
+revision of which the heads alone do not say whether the cut has it. Then a version is kept longer than it had to be.
 """
 
 from __future__ import annotations

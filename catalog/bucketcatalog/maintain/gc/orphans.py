@@ -6,7 +6,7 @@ younger than the grace period is left alone: its row may be on its way. Only nam
 Puts that nobody will finish: found by their age, and thrown away by a maintainer.
 
 On S3 these are multipart uploads, which are paid for until somebody aborts them; in a directory, temporary files. Neither is part of the
-catalog: no listing shows them, and a put that is repeated begins anew. That one is under way and not abandoned is told by its age alone.
+catalog: no listing shows them, and a put that is repeated begins anew. Only its age says whether one is under way or abandoned.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ...model.facts import Facts, Kind
 from ...model.paths import data_prefix, is_of_a_catalog
 from ...model.render import output_schema, render
 from ...model.tables import DataType, Table
+from ...model.times import shown_age
 from ...parallel import in_order
 from ...query.snapshot import Snapshot
 from ...state.plan import Part
@@ -47,8 +48,8 @@ def abandoned(store: Store, older_than: int, *, below: str | None = None, force:
     """
     if older_than < limits.UNFINISHED_PUT_AGE and not force:
         raise InvalidOption(
-            f"Puts that began {older_than / 1e6:,.0f} s ago may be under way.",
-            next_step="Give an age of an hour or more, or --force where no writer runs.",
+            f"Puts that began {shown_age(older_than)} ago may be under way.",
+            next_step=f"Give an age of {shown_age(limits.UNFINISHED_PUT_AGE)} or more, or --force where no writer runs.",
         )
     before = store.now_us(below) - older_than
     return (put for put in store.unfinished_puts() if put.begun_us < before and is_of_a_catalog(put.name))
@@ -87,7 +88,7 @@ class Namer:
     log: LogFiles | None
 
     def time_for(self, maintainer: str | None) -> int:
-        """The time of the store that data lies in for a maintainer who deletes there; None only looks, and may be told the machine's.
+        """The time of the store that data lies in for a maintainer who deletes there; None only looks, and may get the machine's.
 
         Where only a put tells it, that is below the maintainer's own prefix in the catalog. Another store has no such prefix, and the
         catalog's clock is not its: there it is at the root, which is nobody else's.

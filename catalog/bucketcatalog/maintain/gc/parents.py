@@ -20,7 +20,7 @@ from ...model.tables import Column, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
-from ...state.read import read_pieces
+from ...state.read import read_batches
 from ...write.references import ids
 from .judge import FACT_NAMES, masked
 
@@ -59,11 +59,11 @@ def states(base: TableState, part: Part, columns: Iterable[Column], plan: Sequen
     """
     wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
 
-    def read(piece: Slice) -> list[Facts]:
-        return list(read_pieces(base.blocks, base.table, piece, part, wanted))
+    def read(slice_: Slice) -> list[Facts]:
+        return list(read_batches(base.blocks, base.table, slice_, part, wanted))
 
-    for pieces in in_order(read, base.plan(only_live=part is Part.LIVE) if plan is None else plan):
-        yield from (facts for facts in pieces if len(facts))
+    for found in in_order(read, base.plan(only_live=part is Part.LIVE) if plan is None else plan):
+        yield from (facts for facts in found if len(facts))
 
 
 def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str] = ()) -> ParentIds:
@@ -92,30 +92,30 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
 
 
 class Distinct:
-    """Values that come piece by piece, each once.
+    """Values that come chunk by chunk, each once.
 
-    Pieces are joined when there are as many values in them as are known, so each value is joined a few times, however many pieces there
+    Chunks are joined when there are as many values in them as are known, so each value is joined a few times, however many chunks there
     are, and at most twice as many as are distinct are held.
     """
 
     def __init__(self) -> None:
         self._known = _NO_IDS
-        self._pieces: list[pa.Array] = []
+        self._chunks: list[pa.Array] = []
         self._waiting = 0
 
-    def add(self, piece: pa.Array) -> None:
+    def add(self, chunk: pa.Array) -> None:
         """Take in some more."""
-        if len(piece):
-            self._pieces.append(piece)
-            self._waiting += len(piece)
+        if len(chunk):
+            self._chunks.append(chunk)
+            self._waiting += len(chunk)
         if self._waiting > max(len(self._known), _AT_ONCE):
             self.values()
 
     def values(self) -> pa.Array:
         """All that came so far."""
-        if self._pieces:
-            self._known = pa.concat_arrays([self._known, *self._pieces]).unique()
-            self._pieces, self._waiting = [], 0
+        if self._chunks:
+            self._known = pa.concat_arrays([self._known, *self._chunks]).unique()
+            self._chunks, self._waiting = [], 0
         return self._known
 
 

@@ -25,7 +25,7 @@ from ...state.tail import every_event
 from ...write.commit import Commit
 from ...write.references import ids
 from ...write.writer import Writer
-from .candidates import VERSION, batches, owner_column
+from .candidates import VERSION, in_batches, owner_column
 from .collect import next_boundary
 from .parents import parent_ids, states, without
 
@@ -123,7 +123,7 @@ def orphaned(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.T
     if len(ended):
         for facts in states(snapshot.base(table.name), Part.LIVE, [owner_column(table), *table.key_columns]):
             found = orphaned_in(facts, table, ended)
-            yield from batches(found, BATCH)
+            yield from in_batches(found, BATCH)
 
 
 def orphaned_in(facts: Facts, table: Table, ended: pa.Array) -> pa.Table:

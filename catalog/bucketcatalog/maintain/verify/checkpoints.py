@@ -16,7 +16,7 @@ from ...format.blocks import BlockClass, block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
-from ...format.losses import Held, held_in_block, held_in_segment, revision
+from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.sealing import RUNS
 from ...format.segment_refs import SegmentReference, runs_of
 from ...format.segments import BlockPlace
@@ -32,13 +32,13 @@ from ...parallel import in_order
 from ...state.indexes import runs_by_table
 from ...state.side_runs import shape_of_blocks
 from ...store.base import Store
-from .files import Inventory
+from .files import WriterFiles
 from .findings import Finding, unreadable
 
 
 def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
     """Read a block and compare its rows with what its header says of them."""
-    name, held = place.header.table, held_in_block(place)
+    name, held = place.header.table, held_in_block(place.header)
     owner, side = split_side(name)
     if owner not in definitions:
         yield Finding("UNDEFINED_TABLE", place.name, f"It holds rows of table {name!r}, which nothing defines.", (held,))
@@ -48,7 +48,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
     table = definitions[owner] if side is None else shape_of_blocks(definitions[owner], name)
     if table is None:
         return  # of a side run that nobody declares any more, and nobody reads
-    held = held_in_block(place, table)
+    held = held_in_block(place.header, table)
     try:
         facts = read_block(store, place, table)
         problems = list(_problems_of_block(facts, place, table, stamped=side is None))
@@ -91,9 +91,9 @@ def _problems_of_block(facts: Facts, place: BlockPlace, table: Table, *, stamped
             yield "has rows that are not in the order of their keys"
         elif stamped and (_out_of_order(facts, said.block_class) & np.asarray(pc.equal(keys[1:], keys[:-1]))).any():
             yield "has rows of one key that are not in the order of their stamps"
-    strange = _strange(facts, said.block_class)
-    if strange.any():
-        yield f"of class {said.block_class.name.lower()} has {int(strange.sum())} rows that are not"
+    others = _others(facts, said.block_class)
+    if others.any():
+        yield f"of class {said.block_class.name.lower()} has {int(others.sum())} rows that are not"
 
 
 def _out_of_order(facts: Facts, block_class: BlockClass) -> Mask:
@@ -106,7 +106,7 @@ def _out_of_order(facts: Facts, block_class: BlockClass) -> Mask:
     return wrong
 
 
-def _strange(facts: Facts, block_class: BlockClass) -> Mask:
+def _others(facts: Facts, block_class: BlockClass) -> Mask:
     """Which rows do not belong to the class."""
     if block_class is BlockClass.EVENTS:
         return np.zeros(len(facts), dtype=bool)
@@ -149,7 +149,7 @@ def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[s
     if checkpoint.as_of < newest or (checkpoint.as_of != newest and not voided):
         yield "Its uuid has another time than the newest transaction that it covers"
     if set(checkpoint.coverage) != set(cut.heads):
-        yield "It does not say of each writer in its cut how it covers it"
+        yield "It does not say how it covers each writer in its cut"
     if not kept and checkpoint.revision > cut.newest_revision(checkpoint.writer):
         yield "It lies beside a transaction that it does not cover"
     for writer, coverage in sorted(checkpoint.coverage.items()):
@@ -179,8 +179,8 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
             yield f"Its totals of table {table!r} are not those of its segments"
     for table in sorted(rows):
         yield f"It has rows of table {table!r} and no totals of it"
-    strange = {run.table for s in checkpoint.segments for run in s.runs} - defined
-    for table in sorted(strange):
+    undefined = {run.table for s in checkpoint.segments for run in s.runs} - defined
+    for table in sorted(undefined):
         yield f"It has rows of table {table!r}, which it does not define"
 
 
@@ -193,7 +193,7 @@ class References:
 
 
 def check_segment(
-    files: LogFiles, references: References, found: Mapping[str, Inventory]
+    files: LogFiles, references: References, found: Mapping[str, WriterFiles]
 ) -> tuple[list[BlockPlace], list[Finding]]:
     """The blocks of a segment that have to be read, and what is wrong with its index or with those who refer to it."""
     reference = references.described[0]
@@ -221,5 +221,5 @@ def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...
         said = (run.rows, run.blocks, run.first_key, run.last_key, run.oldest, run.newest)
         if own is None or said != (own.rows, own.blocks, own.first_key, own.last_key, own.oldest, own.newest):
             held = Held(run.table, run.rows, run.first_key, run.last_key)
-            text = f"It says of {run.block_class.name.lower()} rows of {run.table} in {name} what the index there denies."
+            text = f"Its {run.block_class.name.lower()} rows of {run.table} in {name} are not those that the index there lists."
             yield Finding("WRONG_CHECKPOINT", by, text, (held,))

@@ -14,13 +14,15 @@ from ...log.horizon import Horizon
 from ...model import paths
 from ...model.cuts import Cut, Head, Ref
 from .findings import Finding
-from .timelines import Outline
+from .timelines import TransactionSummary
 
-Known = dict[str, tuple[Head, ...]]
+Heads = dict[str, tuple[Head, ...]]
 """For each other writer the heads of what a transaction and its ancestors had read, closed."""
 
 
-def check_reads(files: LogFiles, log: Mapping[Ref, Outline], voided: Set[Ref], horizon: Horizon | None) -> Iterator[Finding]:
+def check_reads(
+    files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: Set[Ref], horizon: Horizon | None
+) -> Iterator[Finding]:
     """Transactions that had read another without what that one had read."""
     graph = {ref: [other for other in _built_on(t) if other in log] for ref, t in log.items()}
     try:
@@ -29,15 +31,13 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Outline], voided: Set[Ref], h
         return  # whose commit times cannot rise, which is a finding of its own
     closing = _Closing(log, voided, horizon)
     waiting = Counter(other for others in graph.values() for other in others)
-    known: dict[Ref, Known] = {}
+    known: dict[Ref, Heads] = {}
     for ref in order:
         own, missing = closing.known(log[ref], known)
         if missing and ref not in voided:
             writer, head = min(missing)
             name = paths.transaction(ref.writer, files.database, ref.head)
-            text = (
-                f"It does not say that it had read revision {head.revision} of {writer}, which had been read by what it had read."
-            )
+            text = f"It had read what had read revision {head.revision} of {writer}, and does not name that among its reads."
             yield Finding("UNCLOSED_READS", name, text)
         if waiting[ref]:
             known[ref] = own
@@ -47,7 +47,7 @@ def check_reads(files: LogFiles, log: Mapping[Ref, Outline], voided: Set[Ref], h
                 known.pop(other)  # nobody else asks for it
 
 
-def _built_on(t: Outline) -> Iterator[Ref]:
+def _built_on(t: TransactionSummary) -> Iterator[Ref]:
     yield from (Ref(t.writer, link.head) for link in t.parents)
     yield from t.reads.refs()
 
@@ -55,14 +55,14 @@ def _built_on(t: Outline) -> Iterator[Ref]:
 class _Closing:
     """What transactions had read, completed."""
 
-    def __init__(self, log: Mapping[Ref, Outline], voided: Set[Ref], horizon: Horizon | None) -> None:
+    def __init__(self, log: Mapping[Ref, TransactionSummary], voided: Set[Ref], horizon: Horizon | None) -> None:
         self._log = log
         self._voided = voided
         self._horizon = horizon
         places = Counter((writer, head.revision) for writer, head in log)
         self._forked = {writer for (writer, _), count in places.items() if count > 1}
 
-    def known(self, t: Outline, known: Mapping[Ref, Known]) -> tuple[Known, list[Ref]]:
+    def known(self, t: TransactionSummary, known: Mapping[Ref, Heads]) -> tuple[Heads, list[Ref]]:
         """What a transaction had read, and what of it neither it nor its ancestors say."""
         parents = [known[ref] for link in t.parents if (ref := Ref(t.writer, link.head)) in known]
         before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in Cut(each).refs()))
@@ -78,30 +78,30 @@ class _Closing:
             return True
 
         newest = max((ref for ref in t.reads.refs() if ref in known), key=lambda ref: ref.head.commit_time, default=None)
-        told = before if newest is None else self._joined(known[newest], [newest])
-        for ref in Cut(told).refs():
+        closed = before if newest is None else self._joined(known[newest], [newest])
+        for ref in Cut(closed).refs():
             miss(ref)
         pending = [*t.reads.refs()]
         while pending:
-            for read in self._back(pending.pop(), before, told):
+            for read in self._back(pending.pop(), before, closed):
                 pending += [ref for ref in read.reads.refs() if miss(ref)]
         return own, missing
 
-    def _joined(self, known: Known, refs: Iterable[Ref]) -> Known:
+    def _joined(self, known: Heads, refs: Iterable[Ref]) -> Heads:
         """The heads of all."""
         found = dict(known)
         for ref in refs:
             self._add(found, ref)
         return found
 
-    def _add(self, known: Known, ref: Ref) -> None:
+    def _add(self, known: Heads, ref: Ref) -> None:
         """Put a transaction to these heads, in the place of those that it follows."""
         writer, head = ref
         heads = known.get(writer, ())
         if not self._is_among(heads, ref):
             known[writer] = (*(other for other in heads if not self._is_among((head,), Ref(writer, other))), head)
 
-    def _back(self, ref: Ref, *closed: Known) -> Iterator[Outline]:
+    def _back(self, ref: Ref, *closed: Heads) -> Iterator[TransactionSummary]:
         """A transaction and its ancestors that are in none of these."""
         pending, done = [ref], set[Ref]()
         while pending:
@@ -112,7 +112,7 @@ class _Closing:
             yield self._log[at]
             pending += [Ref(at[0], link.head) for link in self._log[at].parents]
 
-    def _holds(self, known: Known, ref: Ref) -> bool:
+    def _holds(self, known: Heads, ref: Ref) -> bool:
         """Whether a transaction is among these heads and their ancestors, or nobody asks for it: it is voided, or before the horizon."""
         writer, head = ref
         is_history = self._horizon is not None and head.revision <= self._horizon.cut.newest_revision(writer)

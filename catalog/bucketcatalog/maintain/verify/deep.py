@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...errors import CorruptionError, IncompatibleTable, InvalidVersion, UnsupportedFormat
 from ...format.checkpoints import Checkpoint
-from ...format.losses import Held
+from ...format.held import Held
 from ...log.ancestry import version_view
 from ...log.entries import latest_results, tags_of, voids_of
 from ...log.files import ChosenFiles, LogFiles
@@ -168,7 +168,7 @@ def _beside(base: TableState, name: str) -> Iterator[Finding]:
 
 def _differing(one: TableState, other: TableState) -> pa.Array:
     """The keys of which two bases of a table say different things, range by range."""
-    starts = sorted({b"", *(piece.keys.start for base in (one, other) for piece in base.plan())})
+    starts = sorted({b"", *(slice_.keys.start for base in (one, other) for slice_ in base.plan())})
     ranges = [KeyRange(start, stop) for start, stop in zip(starts, [*starts[1:], None], strict=True)]
     found = list(in_order(partial(_differing_within, one, other), ranges))
     return pa.concat_arrays(found)
@@ -180,5 +180,5 @@ def _differing_within(one: TableState, other: TableState, keys: KeyRange) -> pa.
 
 def _state(base: TableState, keys: KeyRange) -> Facts:
     plan = base.plan([keys], target=sys.maxsize)
-    pieces = [read_slice(base.blocks, base.table, piece, Part.EVERYTHING) for piece in plan]
-    return concat(pieces) if pieces else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+    batches = [read_slice(base.blocks, base.table, slice_, Part.EVERYTHING) for slice_ in plan]
+    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))

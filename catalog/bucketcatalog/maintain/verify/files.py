@@ -21,27 +21,27 @@ from ...store.base import ObjectInfo
 
 
 @dataclass
-class Inventory:
-    """The files of one writer in one database; ``strange`` are names that no reader knows."""
+class WriterFiles:
+    """The files of one writer in one database; ``unknown`` are names that no reader knows."""
 
     writer: str
     transactions: dict[Head, ObjectInfo] = field(default_factory=dict)
     checkpoints: dict[Head, ObjectInfo] = field(default_factory=dict)
     markers: dict[Head, ObjectInfo] = field(default_factory=dict)
     segments: dict[bytes, ObjectInfo] = field(default_factory=dict)
-    strange: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
 
-def inventory(files: LogFiles, writer: str) -> Inventory:
+def writer_files(files: LogFiles, writer: str) -> WriterFiles:
     """List everything of the writer but its data files: four requests and more where there is much."""
-    found = Inventory(writer)
+    found = WriterFiles(writer)
     below = paths.database_prefix(writer, files.database)
-    found.strange += [f"{below}{name}/" for name in files.store.list_prefixes(below) if name not in paths.FOLDERS]
+    found.unknown += [f"{below}{name}/" for name in files.store.list_prefixes(below) if name not in paths.FOLDERS]
     prefix = paths.transactions_prefix(writer, files.database)
     for info in files.store.list(prefix):
         file = paths.parse_log_file(prefix, info.name)
         if file is None:
-            found.strange.append(info.name)
+            found.unknown.append(info.name)
         else:
             kind = found.transactions if file.is_transaction else found.checkpoints
             kind[file.head] = info
@@ -49,14 +49,14 @@ def inventory(files: LogFiles, writer: str) -> Inventory:
     for info in files.store.list(prefix):
         file = paths.parse_newest_marker(prefix, info.name)
         if file is None:
-            found.strange.append(info.name)
+            found.unknown.append(info.name)
         else:
             found.markers[file.head] = info
     prefix = paths.segments_prefix(writer, files.database)
     for info in files.store.list(prefix):
         uuid = paths.parse_segment(prefix, info.name)
         if uuid is None:
-            found.strange.append(info.name)
+            found.unknown.append(info.name)
         else:
             found.segments[uuid] = info
     return found

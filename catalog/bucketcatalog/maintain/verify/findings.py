@@ -8,7 +8,7 @@ from enum import Enum
 
 from ...errors import BucketCatalogError, MissingObject, UnsupportedFormat
 from ...format.evolution import Definitions
-from ...format.losses import Held
+from ...format.held import Held
 
 
 class Severity(Enum):
@@ -65,9 +65,11 @@ SORTS: Mapping[str, Sort] = {
         _INFO,
         "Leave it to prune: a checkpoint that is being written may be about to name it, and one that is lost may be made again from it.",
     ),
-    "LATE_ARRIVAL": Sort(_INFO, "None, where the catalog was copied. Else look after the writer's network and clock."),
-    "CLOCK_AHEAD": Sort(_INFO, "None, where the catalog was copied. Else set the writer's clock right."),
-    "UNKNOWN_FILE": Sort(_INFO, "None: readers ignore it."),
+    "LATE_ARRIVAL": Sort(
+        _INFO, "Nothing is to be done where the catalog was copied. Else look after the writer's network and clock."
+    ),
+    "CLOCK_AHEAD": Sort(_INFO, "Nothing is to be done where the catalog was copied. Else set the writer's clock right."),
+    "UNKNOWN_FILE": Sort(_INFO, "Nothing is to be done: readers ignore it."),
 }
 
 

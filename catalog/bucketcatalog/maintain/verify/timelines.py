@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import ApplicationResult, Definition
-from ...format.losses import revision
+from ...format.held import revision
 from ...format.records import Boundary, Link, TagEntry, Void
 from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction
@@ -22,12 +22,12 @@ from ...model.cuts import Cut, Head, OnTimelineOf, Ref
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
 from ...parallel import in_order
-from .files import Inventory, Kept
+from .files import Kept, WriterFiles
 from .findings import Finding, unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Outline(OnTimelineOf):
+class TransactionSummary(OnTimelineOf):
     """What is kept of a transaction: its links, its time, and what it defines."""
 
     writer: str
@@ -46,10 +46,10 @@ class Outline(OnTimelineOf):
     result: ApplicationResult | None
 
 
-def outline_of(t: Transaction) -> Outline:
+def summary_of(t: Transaction) -> TransactionSummary:
     """What is kept of a transaction."""
     definitions = tuple(Definition(t.stamp, table) for table in t.tables)
-    return Outline(
+    return TransactionSummary(
         writer=t.writer,
         revision=t.revision,
         uuid=t.uuid,
@@ -67,13 +67,13 @@ def outline_of(t: Transaction) -> Outline:
     )
 
 
-def read_timelines(files: LogFiles, found: Iterable[Inventory]) -> Iterator[Outline | Finding]:
+def read_timelines(files: LogFiles, found: Iterable[WriterFiles]) -> Iterator[TransactionSummary | Finding]:
     """Every transaction that can be read, and a finding for each that cannot."""
     refs = [Ref(writer.writer, head) for writer in found for head in sorted(writer.transactions)]
 
-    def read(ref: Ref) -> Outline | Finding:
+    def read(ref: Ref) -> TransactionSummary | Finding:
         try:
-            return outline_of(files.transaction(*ref))
+            return summary_of(files.transaction(*ref))
         except UNREADABLE as error:
             return unreadable(error, "TRANSACTION", _name(files, ref), revision(ref.writer, ref.head.revision))
         except BucketCatalogError as error:  # of a definition that it carries: the rest may be whole
@@ -86,7 +86,7 @@ def _name(files: LogFiles, ref: Ref) -> str:
     return transaction_path(ref.writer, files.database, ref.head)
 
 
-def check_links(files: LogFiles, log: Mapping[Ref, Outline], voided: Set[Ref]) -> Iterator[Finding]:
+def check_links(files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: Set[Ref]) -> Iterator[Finding]:
     """Transactions whose parents are other ones than they say, or that do not come after what they follow and have read."""
     for ref, t in log.items():
         name = _name(files, ref)
@@ -108,25 +108,27 @@ def check_links(files: LogFiles, log: Mapping[Ref, Outline], voided: Set[Ref]) -
             yield Finding("TIME_ORDER", name, text, (revision(ref.writer, ref.head.revision),))
 
 
-def check_references(files: LogFiles, found: Mapping[str, Inventory], named: Mapping[Ref, str], kept: Kept) -> Iterator[Finding]:
+def check_references(
+    files: LogFiles, found: Mapping[str, WriterFiles], named: Mapping[Ref, str], kept: Kept
+) -> Iterator[Finding]:
     """Transactions that are referred to and gone, each with those before it that are not there either.
 
     ``named`` says for each who refers to it, ``kept`` which have to be there.
     """
-    told, last = ("", 0), 0
+    reported, last = ("", 0), 0
     for ref in sorted(named, reverse=True):
         writer, head = ref
         listed = found[writer].transactions if writer in found else {}
-        if head in listed or not kept.has(writer, head) or (told[0] == writer and told[1] <= head.revision < last):
+        if head in listed or not kept.has(writer, head) or (reported[0] == writer and reported[1] <= head.revision < last):
             continue
         before = (other.revision for other in listed if other.revision < head.revision)
         first, last = max(max(before, default=-1) + 1, min(kept.first(writer), head.revision)), head.revision
-        told = writer, first
+        reported = writer, first
         held = revision(writer, last, first)
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
 
 
-def references(log: Mapping[Ref, Outline], files: LogFiles) -> dict[Ref, str]:
+def named_transactions(log: Mapping[Ref, TransactionSummary], files: LogFiles) -> dict[Ref, str]:
     """For each transaction that others build on the name of one of these."""
     named: dict[Ref, str] = {}
     for ref, t in log.items():
@@ -139,7 +141,7 @@ def references(log: Mapping[Ref, Outline], files: LogFiles) -> dict[Ref, str]:
     return named
 
 
-def check_forks(log: Mapping[Ref, Outline], files: LogFiles) -> Iterator[Finding]:
+def check_forks(log: Mapping[Ref, TransactionSummary], files: LogFiles) -> Iterator[Finding]:
     """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
     followed = {Ref(t.writer, link.head) for t in log.values() for link in t.parents}
     gone, known = _revisions(followed - log.keys()), _revisions(log)
@@ -170,7 +172,7 @@ def _next(revisions: list[int], after: int) -> int | None:
 
 
 def check_clocks(
-    files: LogFiles, found: Mapping[str, Inventory], log: Mapping[Ref, Outline], voided: Set[Ref], kept: Kept
+    files: LogFiles, found: Mapping[str, WriterFiles], log: Mapping[Ref, TransactionSummary], voided: Set[Ref], kept: Kept
 ) -> Iterator[Finding]:
     """Transactions from the future, and, one line a writer, those that the store's times say arrived too late or too early.
 

@@ -16,7 +16,7 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
-from ...format.losses import revision
+from ...format.held import revision
 from ...format.records import TagEntry
 from ...format.segment_refs import SegmentReference
 from ...format.segments import BlockPlace
@@ -29,13 +29,21 @@ from ...log.pruned import may_be_dropped
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...parallel import in_order
-from ...state.tail import inline_actions
+from ...state.tail import inline_events
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
-from .files import Inventory, Kept, gone_of_tag, inventory, is_reached, may_be_of_tag, tagged_cuts
+from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, unreadable, with_keys
-from .timelines import Outline, check_clocks, check_forks, check_links, check_references, read_timelines, references
+from .timelines import (
+    TransactionSummary,
+    check_clocks,
+    check_forks,
+    check_links,
+    check_references,
+    named_transactions,
+    read_timelines,
+)
 
 Tell = Callable[[str], None]
 
@@ -45,8 +53,8 @@ class Walk:
 
     def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
         self.files = files
-        self.found: dict[str, Inventory] = {}
-        self.log: dict[Ref, Outline] = {}
+        self.found: dict[str, WriterFiles] = {}
+        self.log: dict[Ref, TransactionSummary] = {}
         self.checkpoints: list[Checkpoint] = []
         self.segments: dict[bytes, References] = {}
         self.voided: frozenset[Ref] = frozenset()
@@ -56,13 +64,13 @@ class Walk:
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong or worth knowing."""
         self._tell("names")
-        listed = self.files.map(inventory, self.files.writers())
+        listed = self.files.map(writer_files, self.files.writers())
         self.found = {below.writer: below for below in listed}
         for below in listed:
-            for name in below.strange:
-                yield Finding("UNKNOWN_FILE", name, "It has no name that the catalog gives.")
+            for name in below.unknown:
+                yield Finding("UNKNOWN_FILE", name, "The catalog gives no file such a name.")
         yield from self._read_log()
-        named, kept = references(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        named, kept = named_transactions(self.log, self.files) | self._named_by_checkpoints(), self._kept()
         yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_reads(self.files, self.log, self.voided, self.horizon)
@@ -261,7 +269,7 @@ def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[F
     except UNREADABLE as error:  # since it was read before
         return [unreadable(error, "TRANSACTION", name, *held)]
     found = [finding for place in transaction.blocks for finding in check_block(files.store, place, definitions)]
-    for table, actions in inline_actions([transaction]).items():
+    for table, actions in inline_events([transaction]).items():
         if table not in definitions:
             found.append(Finding("UNDEFINED_TABLE", name, f"It has events of table {table!r}, which nothing defines.", held))
         elif definitions.contradiction(table) is None:

@@ -100,7 +100,7 @@ class Calls:
         def asked(client: Any) -> dict[str, Any]:
             page = request(client)
             if "IsTruncated" not in page:
-                wrong = "the answer is no listing"
+                wrong = "the answer is not a listing"
             elif page["IsTruncated"] and not any(page.get(name) for name in next_by):
                 wrong = "the answer is part of a listing and does not say how it goes on"
             else:

@@ -25,7 +25,7 @@ class Offsets:
     high: int
 
     @classmethod
-    def told(cls, date: int, sent: int, received: int) -> Offsets:
+    def of_answer(cls, date: int, sent: int, received: int) -> Offsets:
         """What one answer tells; all times in microseconds."""
         return cls(date - received, date + _SECOND - sent)
 
@@ -68,25 +68,25 @@ class StoreClock:
         except ValueError:
             return
         if dated is not None:
-            told = Offsets.told(dated, getattr(self._sending, "at", received), received)
+            offsets = Offsets.of_answer(dated, getattr(self._sending, "at", received), received)
             known = self._learnt
             if known is None or not self.known:
-                self._learnt = _Learnt(told, clock.monotonic(), _ahead())
+                self._learnt = _Learnt(offsets, clock.monotonic(), _ahead())
             else:
-                self._learnt = _Learnt(known.offsets.also(told), known.since, known.ahead)
+                self._learnt = _Learnt(known.offsets.also(offsets), known.since, known.ahead)
 
     @property
     def known(self) -> bool:
-        """Whether an answer at most 30 s old has told, and this machine's clock was not set since."""
+        """Whether an answer at most 30 s old had a date, and this machine's clock was not set since."""
         learnt = self._learnt
         return learnt is not None and clock.monotonic() - learnt.since <= LASTS and abs(_ahead() - learnt.ahead) < 1.0
 
     def learnt_since(self, moment: float) -> bool:
-        """Whether an answer has told since a moment of the monotonic clock at which the time was not known."""
+        """Whether an answer has had a date since a moment of the monotonic clock at which the time was not known."""
         return self._learnt is not None and self._learnt.since >= moment
 
     def now_us(self) -> int:
-        """The store's time, or this machine's where no answer has told any."""
+        """The store's time, or this machine's where no answer had any."""
         return clock.now_us() + (self._learnt.offsets.smallest if self._learnt is not None else 0)
 
 

@@ -104,11 +104,11 @@ def _no_answer(message: str, doing: str) -> BucketCatalogError:
 
 
 def _answered(error: boto.ClientError, doing: str, name: str, where: str, place: str) -> BucketCatalogError:
-    code, said, status = _told(error)
+    code, said, status = _answer(error)
     message = f"Cannot {doing} {where}: {said}"
     if code == "NoSuchBucket" or (status == 404 and doing == "open") or (code in _NO_OBJECT and doing in _OF_BUCKET):
         return StoreNotFound(f"There is no bucket for {place}.", next_step="Create it, or check its name and endpoint_url.")
-    if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: which of them cannot be told
+    if code == "NoSuchUpload":  # completed, or thrown away by a maintainer: nobody can say which of them
         return _no_answer(message, doing)
     if code in _NO_OBJECT and doing not in _CHANGING:
         return ObjectNotFound(f"There is no object {where}.", next_step="List what is there, or check the name.")
@@ -131,12 +131,12 @@ def _answered(error: boto.ClientError, doing: str, name: str, where: str, place:
     return UnsupportedStore(message, next_step="Check that the server speaks S3, and the options.")
 
 
-def _told(error: boto.ClientError) -> tuple[str, str, int]:
+def _answer(error: boto.ClientError) -> tuple[str, str, int]:
     """The code of an answer, the code with the reason, and the status, 0 where there is none."""
-    told: dict[str, Any] = error.response.get("Error", {})
-    code = str(told.get("Code") or "")
+    answer: dict[str, Any] = error.response.get("Error", {})
+    code = str(answer.get("Code") or "")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
-    return code, f"{code}: {told.get('Message') or 'no reason given'}".rstrip(".") + ".", status
+    return code, f"{code}: {answer.get('Message') or 'no reason given'}".rstrip(".") + ".", status
 
 
 def _is_passing(code: str, status: int) -> bool:
@@ -146,7 +146,7 @@ def _is_passing(code: str, status: int) -> bool:
 def unprepared(error: Exception, place: str) -> BucketCatalogError:
     """The error to raise where a client of the store at ``place``, or its credentials, cannot be had: the store was asked nothing."""
     if isinstance(error, boto.ClientError):  # of the service that gives credentials
-        code, said, status = _told(error)
+        code, said, status = _answer(error)
         message = f"Cannot open {place}: {said}"
         if _is_passing(code, status):
             return StoreUnreachable(message, next_step="Try again; if it stays, check the service that gives the credentials.")

@@ -196,7 +196,7 @@ def _in_order(page: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     order: list[bytes] = page.get(_ORDER, [])
     if len(order) != len(versions) + len(markers) or order.count(b"Version") != len(versions):
         raise UnsupportedStore(
-            "The order of versions and delete markers cannot be told from the server's answer.",
+            "The server's answer does not say in which order versions and delete markers come.",
             next_step="Check that the server speaks S3.",
         )
     if not markers:

@@ -138,7 +138,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise InvalidOption(f"The option {name} is no text, or empty.", next_step="Give a text, or leave it out.")
+        raise InvalidOption(f"The option {name} is not a text, or is empty.", next_step="Give a text, or leave it out.")
     return value
 
 
@@ -153,7 +153,7 @@ def _endpoint(name: str, value: Any) -> str:
     text = _text(name, value).rstrip("/")
     if not re.fullmatch(r"https?://[^/@?#\s]+", text):
         raise InvalidOption(
-            f"The option {name} is no address of a server.",
+            f"The option {name} is not the address of a server.",
             next_step="Write http(s)://HOST:PORT, without path or password.",
         )
     return text
@@ -173,14 +173,14 @@ def _seconds(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         seconds = -1.0
     if not 0 < seconds <= 86_400 or isinstance(value, bool):
-        raise InvalidOption(f"The option {name} is no number of seconds.", next_step="Give one above 0, at most 86400.")
+        raise InvalidOption(f"The option {name} is not a number of seconds.", next_step="Give one above 0, at most 86400.")
     return seconds
 
 
 def _count(name: str, value: Any) -> int:
     text = str(value).strip()
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1_024):
-        raise InvalidOption(f"The option {name} is no whole number from 1 to 1024.", next_step="Give one.")
+        raise InvalidOption(f"The option {name} is not a whole number from 1 to 1024.", next_step="Give one.")
     return int(text)
 
 

@@ -165,7 +165,7 @@ class S3Store:
         return self._calls.clock.now_us()
 
     def _asks_time(self) -> bool:
-        """Whether the answer to a request for the time had told it."""
+        """Whether the answer to a request for the time had it."""
         asked = clock.monotonic()
         with suppress(NotFound):  # a refusal is dated too; what it refuses is said where something is asked for
             self._find_bucket()
@@ -176,7 +176,7 @@ class S3Store:
         if not self._asks_time():
             raise StoreUnreachable(
                 f"The time of {self.url} cannot be learnt: its answers have no date.",
-                next_step="try again; if it stays so, see that nothing on the way takes their Date header.",
+                next_step="Try again; if it stays so, see that nothing on the way takes their Date header.",
             )
 
     def _find_bucket(self) -> None:

@@ -26,9 +26,9 @@ from ....kit.world import BUCKET, OWNER, obj
         ("/data/{owner}{id}", "not separated"),
         ("/data/{owner}-{id}", "not separated"),
         ("/data/{id}/{id}", "twice"),
-        ("/data/{}", "is no column"),
-        ("/data/{id!r}", "is no column"),
-        ("/data/{id:>9}", "is no column"),
+        ("/data/{}", "is not a column"),
+        ("/data/{id!r}", "is not a column"),
+        ("/data/{id:>9}", "is not a column"),
         ("/data/{id", "cannot be read"),
     ],
 )

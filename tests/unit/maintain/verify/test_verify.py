@@ -165,7 +165,7 @@ def test_a_checkpoint_that_says_less_than_its_transactions_is_found_only_by_a_de
 
 
 @pytest.mark.parametrize("less", [False, True])
-@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.entries"), ("sum 'bytes'", "sums._counted")])
+@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.order_entries"), ("sum 'bytes'", "sums._counted")])
 def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
     what: str, part: str, less: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,8 +324,8 @@ def test_definitions_that_contradict_each_other_are_named() -> None:
 
 def test_two_states_differ_in_just_the_keys_that_say_different_things(world: World) -> None:
     base = world.snapshot().base("objects")
-    (piece,) = base.plan()
-    state = read_slice(base.blocks, base.table, piece, Part.EVERYTHING)
+    (slice_,) = base.plan()
+    state = read_slice(base.blocks, base.table, slice_, Part.EVERYTHING)
     assert len(differing_keys(state, state, base.table)) == 0
     fewer = state.filter(pa.array([n not in (5, 9) for n in range(len(state))]))
     assert len(differing_keys(state, fewer, base.table)) == len(differing_keys(fewer, state, base.table)) == 2

@@ -1,0 +1,70 @@
+"""What a file or a part of one holds, for whoever has to know what is lost with it: rows of a table by their keys, or transactions.
+
+Errors, findings and losses say it in the same words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..model.keys import shown_key
+from ..model.paths import uuid_text
+from ..model.tables import Table
+from .blocks import BlockHeader, Purpose
+from .segment_refs import SegmentReference
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows of a ``table`` with encoded keys from ``first_key`` to ``last_key``, or transactions of a ``writer`` by revision.
+
+    ``shown`` are the two keys for people, where their table is known.
+    """
+
+    table: str | None = None
+    rows: int = 0
+    first_key: bytes = b""
+    last_key: bytes = b""
+    writer: str | None = None
+    first_revision: int = 0
+    last_revision: int = 0
+    shown: tuple[str, str] | None = field(default=None, compare=False)
+
+    def shown_by(self, table: Table) -> Held:
+        """The same with its keys as the values of their columns; ``table`` is that of its rows."""
+        return replace(self, shown=(shown_key(table, self.first_key), shown_key(table, self.last_key)))
+
+    def __str__(self) -> str:
+        if self.table is not None:
+            first, last = self.shown or (self.first_key.hex(), self.last_key.hex())
+            keys = f", keys ({first}) to ({last})" if self.rows else ""
+            return f"{self.rows} {'row' if self.rows == 1 else 'rows'} of {self.table}{keys}"
+        if self.first_revision == self.last_revision:
+            return f"revision {self.last_revision} of {self.writer}"
+        return f"revisions {self.first_revision} to {self.last_revision} of {self.writer}"
+
+
+def held_in_block(header: BlockHeader, table: Table | None = None) -> Held:
+    """What a block holds, as its index says; keys are shown where the table of its rows is given."""
+    held = Held(header.table, header.rows, header.first_key, header.last_key)
+    return held if table is None else held.shown_by(table)
+
+
+def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:
+    """What a segment holds, as whoever refers to it says."""
+    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.rows_runs)
+
+
+def shown_segment(reference: SegmentReference) -> str:
+    """A segment and what it holds, by runs, for messages about its loss."""
+    parts = (
+        f"{run.rows} {'rows' if run.purpose is Purpose.ROWS else run.purpose.name.lower()} of {run.table} "
+        f"({run.name or run.block_class.name.lower()})"
+        for run in reference.runs
+    )
+    return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
+
+
+def revision(writer: str, last: int, first: int | None = None) -> Held:
+    """The transactions of a writer from one revision to another."""
+    return Held(writer=writer, first_revision=last if first is None else first, last_revision=last)
