@@ -214,8 +214,12 @@ class Writer:
                 timeline.look(force=True)
 
     def _note(self, reads: Cut) -> Head:
-        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside."""
+        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside.
+
+        It names all of that, also what an earlier transaction has named, which may be pruned: it alone tells that the cut had been read.
+        """
         self._database.remember(reads)
+        self._read = Cut()
         stamp = self._say(Commit(operation="checkpoint"))
         return Head(stamp.revision, stamp.uuid)
 

@@ -9,6 +9,8 @@ import pytest
 
 from bucketcatalog import Catalog
 from bucketcatalog.format.checkpoints import decode_checkpoint
+from bucketcatalog.log.files import LogFiles
+from bucketcatalog.model.cuts import Cut
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
@@ -50,6 +52,20 @@ def test_a_commit_holds_the_branch_that_its_ancestors_read(checkpoint: str | Non
     wanted = ["base", "branch a", "branch b0", "branch b1", "x0", "x1"]
     assert names(world.snapshot(version=committed.version)) == wanted
     assert names(world.snapshot(version="x@0")) == ["base", "branch a", "x0"]
+
+
+def test_what_a_checkpoint_of_everyone_lies_beside_names_all_of_its_cut_as_read() -> None:
+    """Also what the compactor has named before: whoever meets the checkpoint can tell from that alone that its cut had been read."""
+    world = World()
+    with world.writer("a") as a, world.writer("idle") as idle, world.writer("compactor-1") as compactor:
+        world.commit(idle, ("put", "objects", obj("idle")))
+        for number in range(3):
+            world.commit(a, ("put", "objects", obj(f"{number}")))
+            done = compactor.checkpoint(scope="all")
+            assert done is not None
+            cut = Cut.parse(done.version)
+            read = LogFiles(world.store, "default").transaction("compactor-1", cut.of_writer("compactor-1")[0]).reads
+            assert {ref for ref in cut.refs() if ref.writer != "compactor-1"} <= set(read.refs())
 
 
 def test_a_version_names_the_same_rows_with_and_without_the_checkpoint_that_found_a_stray() -> None:
