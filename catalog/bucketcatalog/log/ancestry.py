@@ -23,12 +23,15 @@ from .view import Gathering, View, view_of
 def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
     """A transaction and everything that it and its ancestors had read, as far as they are there.
 
-    Ancestors before the ``horizon`` that are gone had read nothing beyond it: a cut that contains it misses nothing without them.
+    Ancestors before the ``horizon`` that are gone had read nothing beyond it: where the others had read all of it, nothing is missed.
 
-    A checkpoint that lies beside an ancestor knows what that one had read, so that not every ancestor is fetched.
+    A checkpoint that lies beside an ancestor may know what that one had read, so that not every ancestor is fetched: one that covers this
+    timeline alone does, and one that covers others too where the ancestor says that it had read all of that. Else the checkpoint covers
+    what no transaction of the timeline need have read: over a horizon a writer's own covers what the horizon does, and a clone begins with
+    everyone's beside one writer's last transaction.
     """
     by_revision = {at.revision: at for at in files.checkpoints(writer) if at.revision <= head.revision}
-    reads = Cut()
+    reads, are_gone = Cut(), False
     done: set[Head] = set()
     pending = [head]
     while pending:
@@ -38,19 +41,51 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
         done.add(at)
         known = by_revision.get(at.revision)
         checkpoint = files.usable_checkpoint(writer, known) if known is not None else None
-        if checkpoint is not None and checkpoint.cut.of_writer(writer) == (at,):
-            reads = reads.joined(checkpoint.cut).joined(checkpoint.reads)
+        if checkpoint is not None and checkpoint.cut.of_writer(writer) != (at,):
+            checkpoint = None
+        if checkpoint is not None and set(checkpoint.cut.heads) == {writer}:
+            reads = reads.joined(checkpoint.reads)
             continue
         try:
             transaction = files.transaction(writer, at)
         except MissingObject:
             if horizon is None or at == head or at.revision >= horizon.floor(writer):
                 raise
+            are_gone = True
             continue
         reads = reads.joined(transaction.reads)
+        if checkpoint is not None and _had_read(transaction, checkpoint.cut):
+            reads = reads.joined(checkpoint.reads)
+            continue
         pending += [link.head for link in transaction.parents]
+    if are_gone and horizon is not None and _reaches(files, reads, horizon):
+        reads = reads.joined(horizon.cut)
     others = Cut({name: heads for name, heads in reads.heads.items() if name != writer})
     return Cut.of([(writer, head)]).joined(without_ancestors(files, others))
+
+
+def _had_read(transaction: Transaction, cut: Cut) -> bool:
+    """Whether a transaction says that it had read all of a cut, as far as that is other writers'."""
+    read = set(transaction.reads.refs())
+    return all(ref in read for ref in cut.refs() if ref.writer != transaction.writer)
+
+
+def _reaches(files: LogFiles, reads: Cut, horizon: Horizon) -> bool:
+    """Whether who had read this had read all of the horizon: the transaction that its checkpoint lies beside, which says that it had.
+
+    Such a one stays while the horizon counts. Where it is another, nobody can tell.
+    """
+    link = horizon.boundary.checkpoint
+    if link is None:
+        return False
+    beside = [Ref(link.writer, head) for head in horizon.cut.of_writer(link.writer) if head.revision == link.revision]
+    read = [ref for ref in reads.refs() if ref.writer == link.writer]
+    if len(beside) != 1 or without_ancestors(files, Cut.of([*read, *beside])) != without_ancestors(files, Cut.of(read)):
+        return False
+    try:
+        return _had_read(files.transaction(*beside[0]), horizon.cut)
+    except MissingObject:
+        return False
 
 
 def without_ancestors(files: LogFiles, cut: Cut) -> Cut:

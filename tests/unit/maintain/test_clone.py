@@ -113,6 +113,23 @@ def test_writers_go_on_with_the_next_revision(world: World, target: MemoryStore)
     assert there.snapshot().view.forks == ()
 
 
+def test_a_commit_that_had_not_read_all_of_the_clones_cut_is_refused_there(world: World, target: MemoryStore) -> None:
+    """Also the one that the checkpoint of the cut lies beside, and what follows it."""
+    made = clone(world, target)
+    there = at(world, target)
+    with there.writer() as w:
+        there.commit(w, ("put", "objects", obj("unaware")))
+    for version in ("w@1", "w@2"):
+        with pytest.raises(HistoryPruned, match=version):
+            there.snapshot(version=version)
+    catalog = there.catalog()
+    catalog.snapshot()
+    with there.writer("v", catalog=catalog) as v:
+        aware = there.commit(v, ("put", "objects", obj("aware"))).version
+    assert {"unaware", "aware"} < set(names(there.snapshot(version=aware)))
+    assert "w@1:" in made.version
+
+
 @pytest.mark.parametrize("scope", ["own", "all"])
 def test_checkpoints_in_a_clone_change_nothing(world: World, target: MemoryStore, scope: Any) -> None:
     clone(world, target)

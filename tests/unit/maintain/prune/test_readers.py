@@ -7,7 +7,7 @@ import pytest
 
 from bucketcatalog import CatalogWarning, HistoryPruned
 
-from ....kit.pruning import GRACE, checkpoint, old_history, own_checkpoint, prune, pruned_with_a_tag, put
+from ....kit.pruning import EVERYTHING, GRACE, checkpoint, old_history, own_checkpoint, prune, pruned_with_a_tag, put
 from ....kit.world import DAY, HOUR, World, names, obj, stored
 
 pytestmark = pytest.mark.usefixtures("one_clock")
@@ -110,3 +110,93 @@ def test_without_the_horizons_checkpoint_tags_are_read_and_what_lies_behind_is_r
         with pytest.raises(HistoryPruned):
             world.snapshot(**options)
     assert names(world.snapshot()) == ["w", "x", "y", "z"]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_commit_is_refused_that_had_not_read_the_horizon_though_its_writers_own_checkpoint_holds_that(
+    world: World, deleted: bool
+) -> None:
+    old_history(world)
+    prune(world)
+    world.clock.tick(GRACE)
+    if deleted:
+        assert prune(world).files
+    with world.writer("a") as writer:
+        versions = [world.commit(writer, ("put", "objects", obj("unaware"))).version]
+        done = writer.checkpoint()
+        versions.append(world.commit(writer, ("put", "objects", obj("later"))).version)
+    assert done is not None and done.version.startswith("a@6:") and ",b@4:" in done.version
+    for version in versions:
+        with pytest.raises(HistoryPruned, match=version):
+            world.snapshot(version=version)
+
+
+def test_a_commit_that_had_read_the_horizon_is_read_whatever_checkpoints_lie_beside_it(world: World) -> None:
+    old_history(world)
+    prune(world)
+    world.clock.tick(GRACE)
+    assert prune(world).files
+    catalog = world.catalog()
+    catalog.snapshot()
+    expected = sorted([*EVERYTHING, "aware"])
+    with world.writer("a", catalog=catalog) as writer:
+        aware = world.commit(writer, ("put", "objects", obj("aware"))).version
+        for scope in ("own", "own", "all"):
+            assert names(world.snapshot(version=aware)) == expected
+            later = world.commit(writer, ("put", "objects", obj("later"))).version
+            assert writer.checkpoint(scope=scope) is not None  # type: ignore[arg-type]
+            assert names(world.snapshot(version=later)) == sorted([*expected, "later"])
+    assert names(world.snapshot(version=aware)) == expected
+
+
+def test_a_compactors_commit_is_read_though_what_it_had_read_long_ago_is_gone(world: World) -> None:
+    """The compactor goes on for days; what is idle has been news to it only once, in a transaction that is deleted."""
+    writers = [world.writer("a"), world.writer("b")]
+    for writer in writers:
+        put(world, writer, writer.id)
+    with world.writer("compactor-1") as compactor:
+        for number in range(3):
+            put(world, writers[0], f"{number}")
+            world.clock.tick(HOUR)
+            assert compactor.checkpoint(scope="all") is not None
+        world.clock.tick(2 * DAY)
+        prune(world)
+        world.clock.tick(GRACE)
+        gone = {file.name.rpartition("/transactions/")[0] for file in prune(world).files if file.name.endswith(".txn")}
+        assert "compactor-1/default" in gone
+        horizon = world.snapshot().view.horizon
+        assert horizon is not None and horizon.cut.newest_revision("compactor-1") == 2
+        put(world, writers[0], "new")
+        assert compactor.checkpoint(scope="all") is not None
+    assert names(world.snapshot(version="compactor-1@2")) == ["0", "1", "2", "a", "b"]
+    assert names(world.snapshot(version="compactor-1@3")) == ["0", "1", "2", "a", "b", "new"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_commit_that_had_read_the_horizon_is_read_though_what_its_process_had_read_before_is_gone(
+    world: World, own: bool
+) -> None:
+    """The process goes on for days; what is idle has been news to it only once, in a transaction that is deleted."""
+    with world.writer("idle") as idle:
+        put(world, idle, "idle")
+    catalog = world.catalog()
+    with world.writer("a", catalog=catalog) as writer:
+        for number in range(3):
+            catalog.snapshot()
+            put(world, writer, f"{number}")
+        world.clock.tick(HOUR)
+        checkpoint(world)
+        world.clock.tick(2 * DAY)
+        unaware = world.commit(writer, ("put", "objects", obj("3"))).version
+        prune(world)
+        world.clock.tick(GRACE)
+        assert {name for name in prune(world).files if name.name.startswith("a/default/transactions/")}
+        catalog.snapshot(timestamp=f"@{world.clock.now - DAY}")
+        aware = world.commit(writer, ("put", "objects", obj("4"))).version
+        if own:
+            assert writer.checkpoint() is not None
+        later = world.commit(writer, ("put", "objects", obj("5"))).version
+    with pytest.raises(HistoryPruned):
+        world.snapshot(version=unaware)
+    assert names(world.snapshot(version=aware)) == ["0", "1", "2", "3", "4", "idle"]
+    assert names(world.snapshot(version=later)) == ["0", "1", "2", "3", "4", "5", "idle"]
