@@ -10,7 +10,7 @@ from bucketcatalog.store.base import Store
 from ..reference.differences import changes, diff
 from ..reference.model import Event, Key, Op, Version, VersionName
 from ..reference.pages import ListRequest
-from ..reference.timelines import Cut
+from ..reference.timelines import Cut, Transaction
 from .columns import COLUMNS, CREATED, MODIFIED
 from .onlooker import EngineReader, EngineSnapshot
 from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, Compare, Forks, Kept, Listing, LookUp, Now, Part
@@ -147,14 +147,18 @@ class Comparer:
         expected = {(writer, revision, uuids, not timelines.is_joined(uuids, cut)) for (writer, revision), uuids in forks}
         check("forks now", expected, snapshot.forks())
 
+    def commit_of(self, look: AtCommit) -> Transaction:
+        """The commit that is looked at: any that has arrived, by number."""
+        transactions = self._world.timelines.transactions
+        commits = sorted(self._world.timelines.arrived, key=lambda uuid: transactions[uuid].stamp(0))
+        return transactions[commits[look.number % len(commits)]]
+
     def _at_commit(self, reader: EngineReader, look: AtCommit) -> None:
         """As of some commit, where writer and revision name one.
 
         What the process had read is known from below; it may have read more than it needed, and its transaction says so.
         """
-        timelines = self._world.timelines
-        commits = sorted(timelines.arrived, key=lambda uuid: timelines.transactions[uuid].stamp(0))
-        commit = timelines.transactions[commits[look.number % len(commits)]]
+        timelines, commit = self._world.timelines, self.commit_of(look)
         if commit.revision in timelines.branches(commit.writer):
             return
         name = f"{commit.writer}@{commit.revision}"

@@ -154,10 +154,14 @@ class PruningComparer(Comparer):
             assert not self._horizon.may_read(past.version, past.cut)
 
     def _at_commit(self, reader: EngineReader, look: AtCommit) -> None:
+        """Compare; a commit that had certainly read all that the horizon holds is not refused."""
         try:
             super()._at_commit(reader, look)
         except HistoryPruned:
             assert self._horizon.cut, "nothing was pruned"
+            commit = self.commit_of(look)
+            had_read = self._horizon.cut <= self._world.timelines.causal(commit.uuid)
+            assert not had_read, f"{commit.writer}@{commit.revision} had read all that the horizon holds, and is refused"
 
     def kept(self, number: int, part: Part) -> None:
         """What an old snapshot shows is right, or it says that it was pruned."""
