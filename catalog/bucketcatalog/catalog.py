@@ -10,24 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import clock, limits
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
 from .log.versions import Version, without_naming_tags
-from .maintain.clone import Cloned, clone
-from .maintain.gc.collect import Collected, GcWorkers, InProcess, check_grace, collect, dry_run_of
-from .maintain.gc.data import Callback, DataPlace, Deleters, deleters
-from .maintain.gc.orphans import Orphan, namer_of, orphans
-from .maintain.gc.reap import Find, Reaped, reap
-from .maintain.prune import PruneResult, Pruning
-from .maintain.repair import Repair, Repairer
-from .maintain.restore import Restored, plan_restore, restore
-from .maintain.retention import Retention
-from .maintain.verify.findings import Finding
-from .maintain.verify.walk import verify
 from .model.cuts import Cut
 from .model.names import MAINTAINER_PREFIX, WriterId, database_name, host_writer, maintainer_id, names_given, tag_name, writer_id
 from .model.times import Age, Time, age_micros
@@ -41,6 +30,19 @@ from .store.open import store_at
 from .write.host_turn import host_turn
 from .write.tags import Tag
 from .write.writer import Writer
+
+if TYPE_CHECKING:
+    from .maintain.clone import Cloned
+    from .maintain.gc.collect import Collected, GcWorkers
+    from .maintain.gc.data import Callback, Deleters
+    from .maintain.gc.orphans import Orphan
+    from .maintain.gc.reap import Find, Reaped
+    from .maintain.prune import PruneResult
+    from .maintain.repair import Repair
+    from .maintain.restore import Restored
+    from .maintain.verify.findings import Finding
+
+# What maintainers do is imported where it is asked for: who reads or writes starts the sooner for it.
 
 DEFAULT_DATABASE = "default"
 
@@ -197,6 +199,8 @@ class Catalog:
         It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
         rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended.
         """
+        from .maintain.restore import plan_restore, restore
+
         if dry_run:
             return plan_restore(self._existing(database), table, timestamp, version)
         with self._maintainer(database, writer) as held:
@@ -217,6 +221,8 @@ class Catalog:
         Data files stay where they are: a tag, given by a maintainer of this catalog, keeps those of the version. ``storage_options`` are
         the target's. ``TargetNotEmpty`` where the database is there already; a clone that was interrupted is finished.
         """
+        from .maintain.clone import clone
+
         place = store_at(target, storage_options)
         with self._maintainer(database, writer) as held:
             return clone(self.database(held.database), held, place, timestamp, version)
@@ -233,7 +239,7 @@ class Catalog:
         force: bool = False,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
-        workers: Callable[[Deleters], GcWorkers] = InProcess,
+        workers: Callable[[Deleters], GcWorkers] | None = None,
     ) -> Collected:
         """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
 
@@ -243,6 +249,10 @@ class Catalog:
         ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of
         deleters who does the work, by default this process.
         """
+        from .maintain.gc.collect import InProcess, check_grace, collect, dry_run_of
+        from .maintain.gc.data import DataPlace, deleters
+        from .maintain.gc.orphans import namer_of
+
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         place = DataPlace.given_by(data_url, data_options, self.store)
@@ -251,10 +261,11 @@ class Catalog:
         maintainer_id(writer)
         if place is not None:
             namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
+        work = InProcess(given) if workers is None else workers(given)
         if dry_run:
-            return dry_run_of(opened.look(), workers(given), grace)
+            return dry_run_of(opened.look(), work, grace)
         with self._maintainer(opened.name, writer, clock) as held:
-            return collect(opened.look, held, workers(given), grace, force=force)
+            return collect(opened.look, held, work, grace, force=force)
 
     def reap(
         self,
@@ -271,6 +282,9 @@ class Catalog:
 
         ``find`` finds a table's rows of some parents, by default in this process.
         """
+        from .maintain.gc.collect import check_grace
+        from .maintain.gc.reap import reap
+
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         opened = self._existing(database)
@@ -296,6 +310,10 @@ class Catalog:
         ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced;
         ``StoreNotFound`` where ``data_url`` is of a folder that is not there.
         """
+        from .maintain.gc.collect import check_grace
+        from .maintain.gc.data import DataPlace
+        from .maintain.gc.orphans import namer_of, orphans
+
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         place = DataPlace.given_by(data_url, data_options, self.store)
@@ -323,6 +341,9 @@ class Catalog:
         What may go is published first, by a maintainer, and deleted by a run after the ``grace`` period. ``InvalidOption`` for ages that
         writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
         """
+        from .maintain.prune import Pruning
+        from .maintain.retention import Retention
+
         policy = Retention(age_micros(older_than), keep, age_micros(grace))
         # What stays must be there, and be whole: what this process has read of it before says nothing.
         opened = Database(self.store, self._existing(database).name, self.registry.beside)
@@ -359,6 +380,8 @@ class Catalog:
 
         Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is.
         """
+        from .maintain.verify.walk import verify
+
         there = self.databases()
         names = there if database is None else [database_name(database)]
         if not names or names[0] not in there:
@@ -384,6 +407,8 @@ class Catalog:
         timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
         voided. It is done by a maintainer, by default this machine's.
         """
+        from .maintain.repair import Repairer
+
         joined, voided = names_given(join, "writers", "join=['node-a']"), names_given(void, "commits", "void=['node-a@7']")
         name = self.resolve_database(database)
         if name not in (there := self.databases()):

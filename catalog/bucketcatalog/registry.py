@@ -14,13 +14,12 @@ from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from .errors import BrokenSystem, CatalogWarning, IncompatibleTable, InvalidOption
 from .format.definitions import core_tables
-from .maintain.gc.data import Calling, Deleter, Deletions, InCatalog
 from .model.names import MAINTAINER_PREFIX
 from .model.tables import Table
 from .query.database import Beside, declared
@@ -29,6 +28,9 @@ from .query.snapshot import DELETED_PREFIX, Snapshot
 from .query.views import Reads, SqlView, View, Views
 from .store.base import Store
 from .write.parts import Writes
+
+if TYPE_CHECKING:
+    from .maintain.gc.data import Deleter, Deletions
 
 GROUP = "bucketcatalog.systems"
 IN_CATALOG = "path"
@@ -251,6 +253,8 @@ class Registry:
 
     def deleters(self, store: Store, database: str) -> dict[str, Deleter]:
         """Who deletes the data of systems' tables, by table."""
+        from .maintain.gc.data import InCatalog  # who only reads has no use for it
+
         return {
             table: InCatalog(store, database) if how == IN_CATALOG else Imported(each.name, how, store)
             for each in self.systems
@@ -268,6 +272,8 @@ class Imported:
 
     def delete(self, batch: pa.Table) -> Deletions:
         """See ``Deleter``."""
+        from .maintain.gc.data import Calling
+
         return Calling(imported(self.system, self.text)(self.store)).delete(batch)
 
 

@@ -18,6 +18,7 @@ UNUSED = {
     "boto3",
     "botocore",
     "bucketcatalog.harvest",
+    "bucketcatalog.maintain",
     "fsspec",
     "pandas",
     "pyarrow.dataset",
