@@ -45,15 +45,15 @@ class Search:
 
 
 SEARCHES = {
-    "everything": Search("tests/property/test_everything.py", 160, 4),
-    "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 320, 8),
+    "everything": Search("tests/property/test_everything.py", 64, 4),
+    "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 128, 8),
     "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 24),
-    "late": Search("tests/property/test_latecomers.py", 100),
+    "late": Search("tests/property/test_latecomers.py", 40),
     "foreign": Search(
         "tests/property/test_foreign_compactor.py::test_every_checkpoint_of_a_random_history_is_what_its_transactions_say", 40
     ),
-    "pruning": Search("tests/property/test_pruning.py", 80),
-    "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 150),
+    "pruning": Search("tests/property/test_pruning.py", 32),
+    "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 100),
     "damage": Search("tests/property/test_damage.py", 25),
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 20, 2),

@@ -147,6 +147,19 @@ def cuts(data: bytes) -> Iterator[tuple[int, bytes]]:
 DAMAGES = {"flips": flips, "cuts": cuts}
 
 
+def a_flip_a_byte(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each byte's place and the data with one of its bits flipped, from byte to byte another."""
+    damaged = bytearray(data)
+    for place in range(len(data)):
+        damaged[place] ^= 1 << place % 8
+        yield place, bytes(damaged)
+        damaged[place] ^= 1 << place % 8
+
+
+BY_RANGE = {"flips": a_flip_a_byte, "cuts": cuts}
+"""Of what is read in parts, which the same checksums cover whichever bit it is: a file is read anew for each."""
+
+
 def attempt(name: str, read: Callable[[], Any], expected: Any) -> bool:
     """Whether the damage was noticed; fails where the outcome is neither a typed error that names the file nor the right answer."""
     try:
@@ -187,7 +200,7 @@ def test_a_damaged_checkpoint_is_named(checkpointed: Specimen, damage: str) -> N
     assert noticed == cases > 0
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", BY_RANGE)
 @pytest.mark.parametrize("what", ["segment", "columnar transaction"])
 def test_damage_that_is_read_by_range_is_named_and_stops_nobody_else(
     logged: Specimen, checkpointed: Specimen, what: str, damage: str
@@ -202,7 +215,7 @@ def test_damage_that_is_read_by_range_is_named_and_stops_nobody_else(
     view = newest_view(files)
     whole = len(specimen.files[name])
     noticed = cases = given = 0
-    for place, data in DAMAGES[damage](specimen.files[name]):
+    for place, data in BY_RANGE[damage](specimen.files[name]):
         specimen.store.put(name, data)
         gone = (place, place + 1) if damage == "flips" else (place, whole)
         concerned = [r for r, spans in readers.items() if any(start < gone[1] and gone[0] < stop for start, stop in spans)]

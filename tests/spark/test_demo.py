@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo.sh"
 
 
@@ -18,6 +20,7 @@ def _tree(root: Path) -> None:
             file.write_text(f"{top} {number}\n")
 
 
+@pytest.mark.once
 def test_demo_on_a_small_tree_shows_every_step_and_leaves_its_catalog(tmp_path: Path) -> None:
     source, folder = tmp_path / "source", tmp_path / "demo"
     _tree(source)

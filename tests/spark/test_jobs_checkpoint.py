@@ -172,6 +172,7 @@ def test_two_compactors_at_once_harm_nothing(spark: SparkSession, copied: Sample
     assert answers(copied.path) == before
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("command", [[sys.executable, "-m", "pyspark_bucketcatalog.jobs"], ["spark-submit", str(JOBS)]])
 def test_the_job_runs_from_the_command_line(command: list[str], copied: Sample, tmp_path: Path) -> None:
     before = answers(copied.path)
@@ -185,6 +186,7 @@ def test_the_job_runs_from_the_command_line(command: list[str], copied: Sample, 
     assert answers(copied.path) == before
 
 
+@pytest.mark.once
 def test_the_command_line_ends_as_the_others_do(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyspark_bucketcatalog.jobs"]
     helped = subprocess.run([*command, "checkpoint", "--help"], capture_output=True, text=True, check=True)

@@ -146,6 +146,7 @@ def test_what_is_refused_in_one_process_is_refused_by_jobs(spark: SparkSession, 
         bcs.jobs.reap(spark, lake, older_than="1h")
 
 
+@pytest.mark.once
 def test_the_jobs_run_from_a_command_line(lake: Path) -> None:
     few = "--master local[2] --conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false pyspark-shell"
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": few}

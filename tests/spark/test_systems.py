@@ -66,6 +66,7 @@ def _fill(store: Earlier) -> None:
             tx.put("packed.b", [{"size": 7}])
 
 
+@pytest.mark.once
 def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = boxes(tmp_path)
     for folder in folders:

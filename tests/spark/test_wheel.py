@@ -15,6 +15,8 @@ import pytest
 from ..docs.blocks import ROOT, blocks_of
 from ..kit.installing import BOXES
 
+pytestmark = pytest.mark.once
+
 SESSION = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
