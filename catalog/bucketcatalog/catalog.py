@@ -13,13 +13,25 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import clock, limits
+from .errors import InvalidOption, StaleRead
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
 from .log.versions import Version, without_naming_tags
 from .model.cuts import Cut
-from .model.names import MAINTAINER_PREFIX, WriterId, database_name, host_writer, maintainer_id, names_given, tag_name, writer_id
-from .model.times import Age, Time, age_micros
+from .model.names import (
+    MAINTAINER_PREFIX,
+    WriterId,
+    database_name,
+    host_writer,
+    is_compactor,
+    is_maintainer,
+    maintainer_id,
+    names_given,
+    tag_name,
+    writer_id,
+)
+from .model.times import Age, Time, age_micros, shown_age
 from .query.changes import Changes, Diff, changed_table, changes_between
 from .query.database import Database, databases_in, require
 from .query.info import Information, describe
@@ -366,12 +378,26 @@ class Catalog:
         """Run a job of an installed system, called ``SYSTEM.JOB``, with its own options; returns what the job does.
 
         It is committed by a compactor or a maintainer, as the job says, by default this machine's. ``run`` has the job's tasks done and
-        returns what each came to, by default in this process.
+        returns what each came to, by default in this process. ``InvalidOption`` for an option that the job does not
+        take; ``StaleRead`` where its tasks took so long that what they wrote may have been taken for orphans.
         """
         found = self.registry.job(job)
+        if writer is not None and not (is_maintainer(writer_id(writer)) or is_compactor(writer)):
+            raise InvalidOption(
+                f"{writer!r} is not a compactor or a maintainer, who do jobs.", next_step=f"Call it {found.role}NAME."
+            )
+        found.check(job, options)
         with self._maintainer(database, writer, clock, found.role) as held:
-            planned = found.plan(self.database(held.database).look(), held, **options)
-            return planned.finish(run(planned.tasks, self.store))
+            snapshot = self.database(held.database).look()
+            planned = found.plan(snapshot, held, **options)
+            outcomes = run(planned.tasks, self.store)
+            took = self.store.now_us() - snapshot.view.observed
+            if took > limits.MAX_SNAPSHOT_AGE:
+                raise StaleRead(
+                    f"The job {job!r} took {shown_age(took)}, and what it has read and written may be gone.",
+                    next_step=f"Run it again, so that it takes less than {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
+                )
+            return planned.finish(outcomes)
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None

@@ -2,30 +2,34 @@
 
 A system is a package of tables, views, commands and more on top of the engine, which knows none of them: it is found by an entry point of
 the group ``bucketcatalog.systems``, whose name is the system's, and which leads to a ``System``. What a system declares are values; its
-code is named, as ``module:name``, and imported when it is needed. Nothing is imported before a name is asked for that the engine has not.
+code is named, as ``module:name``, and imported when it is needed. No system is imported before somebody asks for a name that the engine
+has not, for the tables of a snapshot, or for data to be collected.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from .errors import BrokenSystem, CatalogWarning, IncompatibleTable, InvalidOption
+from .errors import BrokenSystem, BucketCatalogError, CatalogWarning, IncompatibleTable, InvalidOption
 from .format.definitions import core_tables
 from .model.names import MAINTAINER_PREFIX
-from .model.tables import Table
+from .model.tables import DataType, Table
 from .query.database import Beside, declared
 from .query.metadata import METADATA_TABLES
+from .query.scan import Read
 from .query.snapshot import DELETED_PREFIX, Snapshot
 from .query.views import Reads, SqlView, View, Views
+from .state.conditions import Where
 from .store.base import Store
 from .write.parts import Writes
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from .maintain.gc.data import Deleter, Deletions
 
 GROUP = "bucketcatalog.systems"
+_ONE_OF_TWO = "Uninstall one of the two."
 IN_CATALOG = "path"
 """That what a table's references name is a path in the catalog, below some writer's ``data/``."""
 
@@ -66,6 +71,15 @@ class Job:
     plan: Callable[..., Planned]
     role: str = MAINTAINER_PREFIX
 
+    def check(self, name: str, options: Mapping[str, Any]) -> None:
+        """``InvalidOption`` for an option that the job called so does not take."""
+        takes = signature(self.plan)
+        try:
+            takes.bind(None, None, **options)
+        except TypeError as error:
+            known = ", ".join(list(takes.parameters)[2:]) or "none"
+            raise InvalidOption(f"The job {name!r} cannot be run so: {error}.", next_step=f"Its options are {known}.") from None
+
 
 RunTasks = Callable[[Sequence[JobTask], Store], Sequence[Any]]
 
@@ -98,13 +112,13 @@ class System:
     jobs: str = ""
     collects: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def tables(self) -> dict[str, Table]:
         """Its tables by name."""
         return {} if self.declarations is None else {table.name: table for table in declared(self.declarations, {})}
 
     def check(self) -> None:
-        """``BrokenSystem`` where something has a name that is not the system's to give."""
+        """``BrokenSystem`` where something has a name that is not the system's to give, or names what is not there."""
         try:
             tables = self.tables
         except IncompatibleTable as error:
@@ -112,16 +126,20 @@ class System:
         for table in tables:
             if not table.startswith(f"{self.name}."):
                 raise broken(self.name, f"its table {table!r} is not called {self.name}.TABLE")
+        taken = {*METADATA_TABLES, *core_tables()}
         for view in self.views:
-            if (
-                not view.name.isidentifier()
-                or view.name in {*METADATA_TABLES, *core_tables()}
-                or view.name.startswith(DELETED_PREFIX)
-            ):
-                raise broken(self.name, f"no view can be called {view.name!r}")
-        for name in self.collects:
+            if not view.name.isidentifier() or view.name in taken or view.name.startswith(DELETED_PREFIX):
+                raise broken(self.name, f"no view, or no second one, can be called {view.name!r}")
+            taken.add(view.name)
+            problem = view.problem({**core_tables(), **tables}) if isinstance(view, View) else view.problem()
+            if problem:
+                raise broken(self.name, f"its view {view.name!r} {problem}")
+        for name, how in self.collects.items():
             if name not in tables:
                 raise broken(self.name, f"it says how data of {name!r} is deleted, which is no table of its own")
+            named = [tables[name].by_name[column] for column in tables[name].data_reference]
+            if how == IN_CATALOG and [column.type for column in named] != [DataType.STRING]:
+                raise broken(self.name, f"the data reference of {name!r} is not one string, so it is not a path in the catalog")
 
     def part(self, name: str) -> Any:
         """One of the parts that are named as code, imported; None where the system has none of these."""
@@ -138,11 +156,9 @@ def imported(system: str, text: str) -> Any:
         raise broken(system, f"{text} cannot be imported: {type(error).__name__}: {error}") from None
 
 
-def broken(name: str, why: str) -> BrokenSystem:
+def broken(name: str, why: str, next_step: str = "Install a release of its package that fits this one.") -> BrokenSystem:
     """The error of a system that cannot be used."""
-    return BrokenSystem(
-        f"The system {name!r} cannot be used: {why}.", next_step="Install a release of its package that fits this one."
-    )
+    return BrokenSystem(f"The system {name!r} cannot be used: {why.removesuffix('.')}.", next_step=next_step)
 
 
 def system_names() -> list[str]:
@@ -154,7 +170,8 @@ def system(name: str) -> System | None:
     """The installed system of a name; None without one, ``BrokenSystem`` where it cannot be used."""
     found = sorted(entry_points(group=GROUP, name=name), key=lambda point: point.value)
     if len({point.value for point in found}) > 1:
-        raise broken(name, f"several packages are called so: {', '.join(point.value for point in found)}")
+        packages = ", ".join(point.value for point in found)
+        raise broken(name, f"several packages have one of that name: {packages}", "Uninstall all but one of them.")
     return _loaded(found[0]) if found else None
 
 
@@ -170,13 +187,23 @@ def _loaded(point: EntryPoint) -> System:
 
 
 class Registry:
-    """What a catalog knows beside what it holds: tables that its user has registered, and the systems that are installed."""
+    """What a catalog knows beside what it holds: tables that its user has registered, and the systems that are installed.
+
+    What was found once is not looked for again.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[str, Table] = {}
+        self._found: dict[str, System | None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_tables": self._tables}  # another process may have other systems
+        return {"_tables": self._tables, "_found": {}}  # another process may have other systems
+
+    def system(self, name: str) -> System | None:
+        """The installed system of a name; None without one, ``BrokenSystem`` where it cannot be used."""
+        if name not in self._found:
+            self._found[name] = system(name)
+        return self._found[name]
 
     @cached_property
     def systems(self) -> list[System]:
@@ -184,9 +211,9 @@ class Registry:
         found: list[System] = []
         for name in system_names():
             try:
-                loaded = system(name)
+                loaded = self.system(name)
             except BrokenSystem as error:
-                warnings.warn(str(error), CatalogWarning, stacklevel=2)
+                warnings.warn(str(error), CatalogWarning, stacklevel=3)
             else:
                 found += [loaded] if loaded is not None else []
         return found
@@ -200,32 +227,49 @@ class Registry:
     @property
     def beside(self) -> Beside:
         """What databases are opened with."""
-        return Beside(self.table, self.reads)
+        return Beside(self.table, lambda: self.reads)
 
     def table(self, name: str) -> Table | None:
         """The definition of a table that was registered, or that a system declares."""
         if name in self._tables:
             return self._tables[name]
-        owner = system(name.partition(".")[0]) if "." in name else None
+        owner = self.system(name.partition(".")[0]) if "." in name else None
         return owner.tables.get(name) if owner is not None else None
 
+    @cached_property
     def reads(self) -> list[Reads]:
-        """Who answers for names that are no tables: views, and what systems read themselves."""
-        return [reads for each in self.systems for reads in _reads(each)]
+        """Who answers for names that are no tables: views, and what systems read themselves; a warning for whom that cannot be asked."""
+        found: list[Reads] = []
+        known: dict[str, str] = {}
+        for each in self.systems:
+            views = {view.name: view for view in each.views if isinstance(view, View)}
+            for name in [name for name in views if known.setdefault(name, each.name) != each.name]:
+                _warn(broken(each.name, f"its view {name!r} is one of the system {known[name]!r}", _ONE_OF_TWO))
+                del views[name]
+            found += [OfSystem(each.name, Views(views, tuple(each.tables.values()), partial(is_used, each)))] if views else []
+            try:
+                own: Reads | None = each.part("reads")
+            except BrokenSystem as error:
+                _warn(error)
+            else:
+                found += [OfSystem(each.name, own)] if own is not None else []
+        return found
 
     def writes(self, name: str) -> Writes | None:
         """Who takes rows for a name that is no table, if anybody does; decided by what stands before the dot."""
         before, dot, _ = name.partition(".")
-        for each in self.systems if dot else ():
-            if each.writes and before in (each.name, *each.names):
-                writes: Writes = each.part("writes")
-                if writes.takes(name):
-                    return writes
-        return None
+        if not dot or self.table(name) is not None:
+            return None
+        claiming = [each for each in self.systems if each.writes and before in (each.name, *each.names)]
+        if len(claiming) > 1:
+            both = f"it takes names that begin with {before!r}, and so does the system {claiming[0].name!r}"
+            raise broken(claiming[1].name, both, _ONE_OF_TWO)
+        writes: Writes | None = claiming[0].part("writes") if claiming else None
+        return writes if writes is not None and writes.takes(name) else None
 
     def view_names(self, snapshot: Snapshot, systems: Collection[str]) -> list[str]:
         """The views of these systems whose tables are there, whether or not the snapshot shows them; ``InvalidOption`` for no system."""
-        return [v.name for each in self._named(systems) for v in each.views if isinstance(v, View) and v.of in snapshot.rows]
+        return [v.name for name in systems for v in self._named(name).views if isinstance(v, View) and v.of in snapshot.rows]
 
     def sql_views(self, snapshot: Snapshot, systems: Collection[str]) -> list[SqlView]:
         """The views that SQL says of these systems, and of those that the database has a table of, as far as what they name is there."""
@@ -233,18 +277,18 @@ class Registry:
         there = {*snapshot.tables, *self.view_names(snapshot, systems)}
         return [v for each in shown for v in each.views if isinstance(v, SqlView) and there.issuperset(v.of)]
 
-    def _named(self, systems: Collection[str]) -> list[System]:
-        for name in systems:
-            if name not in system_names():
-                raise InvalidOption(
-                    f"No system {name!r} is installed.", next_step=f"Choose of {', '.join(system_names()) or 'none'}."
-                )
-        return [each for each in self.systems if each.name in systems]
+    def _named(self, name: str) -> System:
+        found = self.system(name)
+        if found is None:
+            raise InvalidOption(
+                f"No system {name!r} is installed.", next_step=f"Choose of {', '.join(system_names()) or 'none'}."
+            )
+        return found
 
     def job(self, name: str) -> Job:
         """The job called ``SYSTEM.JOB``; ``InvalidOption`` where there is none."""
         owner, _, job = name.partition(".")
-        found = system(owner)
+        found = self.system(owner)
         jobs: Mapping[str, Job] = (found.part("jobs") if found is not None else None) or {}
         if job not in jobs:
             known = ", ".join(f"{owner}.{each}" for each in sorted(jobs)) or "SYSTEM.JOB of a system that is installed"
@@ -282,10 +326,33 @@ def is_used(each: System, snapshot: Snapshot) -> bool:
     return any(name in snapshot.definitions for name in each.tables)
 
 
-def _reads(each: System) -> list[Reads]:
-    views = {view.name: view for view in each.views if isinstance(view, View)}
-    own: Reads | None = each.part("reads")
-    return [
-        *([Views(views, tuple(each.tables.values()), partial(is_used, each))] if views else []),
-        *([own] if own is not None else []),
-    ]
+@dataclass(frozen=True)
+class OfSystem:
+    """What a system reads, on whose code nobody else depends: what it raises is its own error, and a warning where all are looked at."""
+
+    system: str
+    reads: Reads
+
+    def names(self, snapshot: Snapshot) -> Iterable[str]:
+        """See ``Reads``; none where they cannot be had."""
+        try:
+            return list(self.reads.names(snapshot))
+        except Exception as error:  # whatever somebody else's code raises
+            _warn(error if isinstance(error, BucketCatalogError) else self._broken(error))
+            return []
+
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
+        """See ``Reads``; ``BrokenSystem`` where the system fails at it."""
+        try:
+            return self.reads.read(snapshot, name, columns, where)
+        except BucketCatalogError:
+            raise
+        except Exception as error:  # as above
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> BrokenSystem:
+        return broken(self.system, f"it raised {type(error).__name__}: {error}")
+
+
+def _warn(error: BucketCatalogError) -> None:
+    warnings.warn(str(error), CatalogWarning, stacklevel=4)

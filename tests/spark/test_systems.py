@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_bucketcatalog as bcs
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import Catalog, CatalogWarning, InvalidOption
 from bucketcatalog.store.local import LocalStore
 
-from ..kit.installing import boxes
+from ..kit.installing import boxes, installed
 from ..kit.world import messages, proto
 from .test_jobs_gc import Earlier
 
@@ -42,6 +42,11 @@ except AnalysisException as error:
     told["refused"] = str(error)
 told["repacked"] = bcs.jobs.run(spark, path, "boxes.repack", writer="compactor-x")
 told["parts"] = Catalog(path).snapshot().scan("boxes.parts").to_arrow().num_rows
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    told["odd"] = bcs.attach(spark, sys.argv[2], view_prefix="odd_")
+told["said"] = [str(each.message) for each in said]
 told["collected"] = bcs.jobs.gc(spark, path, dry_run=False, force=True).deleted
 told["still"] = sorted(r["size"] for r in spark.read.format("bucketcatalog").option("table", "packed.a").load(path).collect())
 print(json.dumps(told))
@@ -72,12 +77,19 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for folder in folders:
         monkeypatch.syspath_prepend(folder)
     _fill(Earlier(LocalStore(tmp_path / "lake")))
+    with Catalog(tmp_path / "odd").writer("w") as writer, writer.transaction() as tx:
+        for name in ("a.b", "a_b", "x`y"):
+            tx.put(f"packed.{name}", [{"size": 1}])
     labels = tmp_path / "labels"
     labels.mkdir()
     (labels / "L-c").touch()
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "BOXES_LABELS": str(labels)}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, tmp_path / "lake"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, tmp_path / "lake", tmp_path / "odd"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     told = json.loads(done.stdout.splitlines()[-1])
@@ -87,6 +99,8 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert told["weights"] == [{"box": "a", "kilograms": 0.5}, {"box": "b", "kilograms": 2.5}]
     assert told["sizes"] == [{"box": "a", "size": 3}, {"box": "b", "size": 2}]
     assert told["packed"] == told["still"] == [1, 3, 9]
+    assert {"odd_packed_a_b", "odd_packed_x`y", "odd_boxes_parts"} <= set(told["odd"])
+    assert "'packed.a_b' is not shown: 'packed.a.b' is shown as 'odd_packed_a_b'." in told["said"]
     assert told["prefixed"] == ["b"]
     assert "[INVALID_OPTION] " in told["refused"]
     assert (told["repacked"], told["parts"], told["collected"]) == (1, 2, 3)
@@ -105,3 +119,22 @@ def test_tables_that_would_be_shown_alike_are_not_shown_one_for_the_other(spark:
     with pytest.raises(InvalidOption, match=r"shop\.new_Orders' and '(deleted_)?shop_new\.orders' would both be shown as"):
         bcs.attach(spark, tmp_path / "lake")
     assert not spark.catalog.tableExists("shop_new_Orders")
+
+
+def test_a_view_that_spark_cannot_run_takes_no_other_down_with_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+from bucketcatalog.registry import System
+from bucketcatalog.query.views import SqlView
+SYSTEM = System("wrong", views=(SqlView("wrong_view", "SELECT nothing FROM {objects}"),))
+"""
+    monkeypatch.syspath_prepend(installed(tmp_path / "wrong", "wrong", "spark_wrong:SYSTEM", source))
+    with Catalog(tmp_path / "lake").writer("w") as writer, writer.transaction() as tx:
+        tx.put("buckets", {"owner": "11111111-1111-4111-8111-111111111111", "name": "b"})
+
+    with pytest.warns(CatalogWarning, match="'w_wrong_view' is not shown"):
+        views = bcs.attach(spark, tmp_path / "lake", view_prefix="w_", systems=["wrong"])
+    assert "w_objects" in views and "w_wrong_view" not in views
+    with pytest.raises(InvalidOption, match="No system 'chests'"):
+        bcs.attach(spark, tmp_path / "lake", systems=["chests"])

@@ -55,11 +55,13 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def _add_systems(made: typer.Typer, asked: str) -> bool:
     """The commands of the installed system that is asked for, else that there are systems; whether it was one that is asked for."""
-    from ..registry import system, system_names
+    from ..registry import broken, system, system_names
 
     try:
         found = system(asked)
         commands = found.part("commands") if found is not None else None
+        if not isinstance(commands, typer.Typer | None):
+            raise broken(asked, "its commands are no typer app")
     except BrokenSystem as error:
         made.command(asked, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(_failing(error))
         return True

@@ -84,7 +84,8 @@ class Snapshot(Contents):
 
     def known_as(self, tables: Iterable[Table]) -> Snapshot:
         """The same cut, its tables as those who declare some of them know these."""
-        return Snapshot(self.files, self.view, self.definitions.known_as(tables), reads=self._reads)
+        other = [t for t in tables if t.name in self.definitions and t.definition != self.definitions[t.name].definition]
+        return self if not other else Snapshot(self.files, self.view, self.definitions.known_as(other), reads=self._reads)
 
     def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Read | MetadataScan:
         """Read a table, its tombstones (``deleted_...``), one about the catalog, or what a system shows under that name.

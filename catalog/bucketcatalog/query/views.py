@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from ..errors import BrokenSystem, UnknownTable
 from ..model.arrays import one_chunk
-from ..model.render import REQUESTED
+from ..model.render import REQUESTED, output_schema
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
 from .scan import Read, ReadTask, Scan, chosen
@@ -55,12 +56,30 @@ class View:
         column = self.columns.get(name, name)
         return column.of if isinstance(column, Computed) else (column,)
 
+    def problem(self, tables: Mapping[str, Table]) -> str:
+        """What is wrong with it for tables that are so declared; empty where nothing is."""
+        tombstones = self.of not in tables
+        table = tables.get(self.of.removeprefix("deleted_"))
+        if table is None or (tombstones and not table.keeps_tombstones):
+            return f"shows {self.of!r}, which is no table that it can be of"
+        every = output_schema(table, tombstones=tombstones).names
+        needed = [*self.where, *(column for name in self.columns for column in self.needs(name))]
+        unknown = [name for name in needed if name not in (*every, *REQUESTED)]
+        hidden = [name for name in self.columns if name in REQUESTED]
+        if unknown or hidden:
+            return (
+                f"has no column {unknown[0]!r} in {self.of!r}"
+                if unknown
+                else f"calls a column {hidden[0]!r}, as every table has one"
+            )
+        return "" if self.columns else "has no columns"
+
     def shown_as(self, column: str) -> str | None:
         """What the view calls a column of its table, None where it does not show it."""
         return next((name for name, source in self.columns.items() if source == column), None)
 
 
-_NAMED = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
+_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -73,11 +92,16 @@ class SqlView:
     @property
     def of(self) -> tuple[str, ...]:
         """The tables and views that it names."""
-        return tuple(dict.fromkeys(_NAMED.findall(self.sql)))
+        return tuple(dict.fromkeys(_BRACES.findall(self.sql)))
+
+    def problem(self) -> str:
+        """What is wrong with it; empty where nothing is."""
+        wrong = [name for name in self.of if not all(part.isidentifier() for part in name.split("."))]
+        return f"has {wrong[0]!r} in braces, which names no table" if wrong else ""
 
     def text(self, shown: Mapping[str, str]) -> str:
         """The SQL, with what its tables and views are called where it is run."""
-        return _NAMED.sub(lambda found: shown[found[1]], self.sql)
+        return _BRACES.sub(lambda found: shown[found[1]], self.sql)
 
 
 class Reads(Protocol):
@@ -104,13 +128,14 @@ class Projection:
     schema: pa.Schema
     source: pa.Schema
     tested: pa.Schema
-    below: Where
+    below: Sequence[tuple[str, Any]]
     where: Where
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The view's rows."""
-        if self.below:
-            rows = rows.filter(matching(rows, self.below, allowed_values(self.table, self.below, self.source)))
+        for column, condition in self.below:
+            one = {column: condition}
+            rows = rows.filter(matching(rows, one, allowed_values(self.table, one, self.source)))
         if self.where:
             allowed = allowed_values(_shapeless(self.view), self.where, self.tested)
             rows = rows.filter(matching(self._shown(rows, self.tested), self.where, allowed))
@@ -121,7 +146,23 @@ class Projection:
 
     def _column(self, rows: pa.Table, name: str) -> pa.Array:
         column, given = self.view.columns.get(name), [one_chunk(rows.column(each)) for each in self.view.needs(name)]
-        return column.compute(*given) if isinstance(column, Computed) else given[0]
+        if not isinstance(column, Computed):
+            return given[0]
+        values = column.compute(*given)
+        values = one_chunk(values) if isinstance(values, pa.ChunkedArray) else values
+        if not isinstance(values, pa.Array) or values.type != column.type or len(values) != len(rows):
+            raise self._wrong(
+                name, f"an array of {len(rows)} values of {column.type} was to come of it, and not {_described(values)}"
+            )
+        if values.null_count and not column.nullable:
+            raise self._wrong(name, "nulls came of it")
+        return values
+
+    def _wrong(self, name: str, why: str) -> BrokenSystem:
+        return BrokenSystem(
+            f"The column {name!r} of the view {self.view.name!r} cannot be computed: {why}.",
+            next_step="Install a release of the system's package that fits this one.",
+        )
 
 
 @dataclass(frozen=True)
@@ -146,16 +187,22 @@ class ViewScan(Read):
 
     def __init__(self, view: View, snapshot: Snapshot, columns: Sequence[str] | None, where: Where) -> None:
         self.view = view
+        if view.of not in snapshot.rows:
+            raise UnknownTable(
+                f"The view {view.name!r} shows {view.of!r}, which database {snapshot.database!r} does not have.",
+                next_step="See the snapshot's tables.",
+            )
         every = snapshot.scan(view.of)
         assert isinstance(every, Scan)
         table = every.task.table
-        self._available = pa.schema([*_fields(view, every.schema), *(every.available.field(name) for name in REQUESTED)])
+        self._available = pa.schema([*_fields(view, every.available), *(every.available.field(name) for name in REQUESTED)])
         schema = chosen(view.name, self._available, list(view.columns) if columns is None else columns)
         pushed, below, rest = _divided(view, where, self._available)
-        check(table, below, every.available)
+        for column, condition in below:
+            check(table, {column: condition}, every.available)
         check(_shapeless(view), rest, self._available)
         shown = dict.fromkeys(column for name in [*schema.names, *rest] for column in view.needs(name))
-        source = snapshot.scan(view.of, columns=list({**shown, **below}), where={**view.where, **pushed})
+        source = snapshot.scan(view.of, columns=list({**shown, **dict(below)}), where={**view.where, **pushed})
         assert isinstance(source, Scan)
         self._source = source
         tested = pa.schema([self._available.field(name) for name in rest])
@@ -182,7 +229,7 @@ class ViewScan(Read):
 
     def explain(self) -> str:
         """What is read of the table."""
-        after = [*self._projection.below, *self._projection.where]
+        after = [*(column for column, _ in self._projection.below), *self._projection.where]
         checked = f", checked on its rows: {', '.join(after)}" if after else ""
         return f"view {self.view.name} of {self.view.of}{checked}\n{self._source.explain()}"
 
@@ -221,17 +268,21 @@ def _fields(view: View, source: pa.Schema) -> Iterator[pa.Field]:
             yield source.field(column).with_name(name)
 
 
-def _divided(view: View, where: Where, available: pa.Schema) -> tuple[Where, Where, Where]:
+def _described(values: Any) -> str:
+    return f"{len(values)} of {values.type}" if isinstance(values, pa.Array) else repr(values)
+
+
+def _divided(view: View, where: Where, available: pa.Schema) -> tuple[Where, Sequence[tuple[str, Any]], Where]:
     """The conditions that go to the scan of the table and those that it cannot have, on its columns; and those on the view's own."""
     pushed: dict[str, Any] = {}
-    below: dict[str, Any] = {}
+    below: list[tuple[str, Any]] = []
     rest: dict[str, Any] = {}
     for name, condition in where.items():
         column = view.columns.get(name, name)
         if not isinstance(column, str) or available.get_field_index(name) < 0:
             rest[name] = condition
         elif column in pushed or column in view.where:
-            below[column] = condition
+            below.append((column, condition))
         else:
             pushed[column] = condition
     return pushed, below, rest

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from bucketcatalog import Catalog, InvalidOption, InvalidRows, UnknownTable, between, prefix
+from bucketcatalog import BrokenSystem, Catalog, InvalidOption, InvalidRows, StaleRead, UnknownTable, between, prefix
 from bucketcatalog.cli import run
 from bucketcatalog.query.scan import Read
+from bucketcatalog.query.views import Computed, View, ViewScan
+from bucketcatalog.registry import JobTask, in_turn
+from bucketcatalog.store import Store
+from bucketcatalog.store.wrappers import Counting
 
 from ...kit.installing import BOXES, boxes
 from ...kit.world import HOUR, World, compiled, rows, stored
@@ -79,6 +85,8 @@ def test_a_view_of_tombstones_shows_when_they_ended(world: World) -> None:
         ("heavy_boxes", {}, ["b"]),
         ("heavy_boxes", {"grams": between(None, 2_000)}, []),
         ("heavy_boxes", {"grams": 2_500}, ["b"]),
+        ("heavy_boxes", {"grams": 2_500, "again": between(None, 2_000)}, []),
+        ("heavy_boxes", {"grams": between(None, 3_000), "again": 2_500, "box": ["a", "b"]}, ["b"]),
     ],
 )
 def test_conditions_on_a_view_are_those_on_its_rows(
@@ -158,6 +166,60 @@ def test_a_job_is_planned_done_and_committed_once(world: World) -> None:
     (part,) = rows(world.snapshot(), "boxes.parts")
     assert part["path"].startswith("compactor-x/default/data/") and part["rows"] == 3
     assert catalog.run_job("boxes.repack", writer="compactor-x", clock=world.clock) == 0
+
+
+def test_an_option_that_a_job_does_not_take_is_an_error_that_lists_those_that_it_does(world: World) -> None:
+    with pytest.raises(InvalidOption, match="Its options are least"):
+        world.catalog().run_job("boxes.repack", writer="compactor-x", bogus=1)
+    with pytest.raises(InvalidOption, match="'node-a' is not a compactor"):
+        world.catalog().run_job("boxes.repack", writer="node-a")
+
+
+def test_a_job_that_takes_too_long_commits_nothing(world: World) -> None:
+    def slowly(tasks: Sequence[JobTask], store: Store) -> list[Any]:
+        world.clock.tick(7 * HOUR)
+        return in_turn(tasks, store)
+
+    with pytest.raises(StaleRead, match="took 7h"):
+        world.catalog().run_job("boxes.repack", writer="compactor-x", clock=world.clock, run=slowly)
+    assert len(rows(world.snapshot(), "boxes.parts")) == 2
+
+
+def test_a_view_that_was_read_once_is_read_without_its_indexes(world: World) -> None:
+    writer = world.writer()
+    world.commit(writer, ("put", "boxes.boxes", [{"name": f"{number:04}", "grams": number} for number in range(300)]))
+    writer.checkpoint()
+    store = Counting(world.store)
+    snapshot = Catalog(store).snapshot()
+    snapshot.scan("box_weights", where={"box": "0007"}).to_arrow()
+    before = store.requests["get_range"]
+    snapshot.scan("box_weights", where={"box": "0008"}).to_arrow()
+    assert store.requests["get_range"] - before == 1
+
+
+def _all_but_one(grams: pa.Array) -> pa.Array:
+    return grams.slice(1)
+
+
+def _as_float(grams: pa.Array) -> pa.Array:
+    return grams.cast(pa.float64())
+
+
+def _nothing(grams: pa.Array) -> pa.Array:
+    return pa.nulls(len(grams), pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("compute", "nullable", "why"),
+    [(_all_but_one, True, "1 of int64"), (_as_float, True, "2 of double"), (len, True, "not 2"), (_nothing, False, "nulls")],
+)
+def test_what_a_view_computes_wrongly_is_its_systems_error(
+    world: World, compute: Callable[[pa.Array], pa.Array], nullable: bool, why: str
+) -> None:
+    view = View("odd", "boxes.boxes", {"x": Computed(pa.int64(), ("grams",), compute, nullable)})
+    with pytest.raises(BrokenSystem, match="The column 'x' of the view 'odd' cannot be computed") as caught:
+        ViewScan(view, world.snapshot(), None, {}).to_arrow()
+    assert why in str(caught.value)
 
 
 @pytest.mark.parametrize("job", ["boxes.burn", "chests.repack", "repack"])

@@ -10,12 +10,12 @@ import pytest
 
 from bucketcatalog import BrokenSystem, CatalogWarning, InvalidOption
 from bucketcatalog.cli import run
-from bucketcatalog.registry import Registry, system, system_names
+from bucketcatalog.registry import IN_CATALOG, Registry, System, system, system_names
 
 from ...kit.installing import boxes, installed
-from ...kit.world import OWNER, World
+from ...kit.world import OWNER, World, messages, proto
 
-OF = "from bucketcatalog.registry import System\nfrom bucketcatalog.query.views import View\n"
+OF = "from bucketcatalog.registry import System\nfrom bucketcatalog.query.views import SqlView, View\n"
 BROKEN = [
     ("raises", "raise RuntimeError('no')", "RuntimeError: no"),
     ("lacks", "OTHER = 1", "AttributeError"),
@@ -26,6 +26,15 @@ BROKEN = [
     ("gone", f"{OF}SYSTEM = System('gone', views=(View('deleted_x', 'objects', {{}}),))", "'deleted_x'"),
     ("spaced", f"{OF}SYSTEM = System('spaced', views=(View('a b', 'objects', {{}}),))", "'a b'"),
     ("takes", f"{OF}SYSTEM = System('takes', collects={{'objects': 'path'}})", "no table of its own"),
+    ("twin", f"{OF}v = View('v', 'objects', {{'n': 'name'}})\nSYSTEM = System('twin', views=(v, v))", "no second one"),
+    ("sourceless", f"{OF}SYSTEM = System('sourceless', views=(View('v', 'nope', {{'a': 'a'}}),))", "shows 'nope'"),
+    ("stacked", f"{OF}SYSTEM = System('stacked', views=(View('v', 'v', {{'a': 'a'}}),))", "shows 'v'"),
+    ("about", f"{OF}SYSTEM = System('about', views=(View('v', 'log', {{'a': 'writer'}}),))", "shows 'log'"),
+    ("unknown", f"{OF}SYSTEM = System('unknown', views=(View('v', 'objects', {{'a': 'nope'}}),))", "no column 'nope'"),
+    ("asks", f"{OF}SYSTEM = System('asks', views=(View('v', 'objects', {{'a': 'name'}}, {{'zzz': 1}}),))", "no column 'zzz'"),
+    ("hides", f"{OF}SYSTEM = System('hides', views=(View('v', 'objects', {{'_writer': 'name'}}),))", "'_writer'"),
+    ("bare", f"{OF}SYSTEM = System('bare', views=(View('v', 'objects', {{}}),))", "has no columns"),
+    ("braces", f"{OF}SYSTEM = System('braces', views=(SqlView('v', 'select {{1}}'),))", "'1' in braces"),
 ]
 
 
@@ -122,3 +131,88 @@ def test_names_before_the_dot_belong_to_who_declares_them(tmp_path: Path, monkey
 def test_a_system_that_is_not_installed_cannot_be_shown(world: World) -> None:
     with pytest.raises(InvalidOption, match="No system 'chests' is installed"):
         Registry().view_names(world.snapshot(), ["chests"])
+
+
+RAISING = """
+class Raising:
+    def names(self, snapshot):
+        return 1 / 0
+    def read(self, snapshot, name, columns, where):
+        return {}[name] if name == "odd.x" else None
+READS = Raising()
+"""
+TAKING = """
+class Taking:
+    def takes(self, name):
+        return True
+WRITES = Taking()
+"""
+
+
+def test_what_systems_cannot_do_is_a_warning_where_all_are_looked_at(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {
+        "hollow": f"{OF}SYSTEM = System('hollow', reads='nowhere_at_all:X')",
+        "odd": f"{OF}{RAISING}SYSTEM = System('odd', reads='broken_odd:READS')",
+    }
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    for name, source in sources.items():
+        monkeypatch.syspath_prepend(installed(tmp_path / name, name, f"broken_{name}:SYSTEM", source))
+    world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a", "grams": 500}))
+    snapshot = world.snapshot()
+    with pytest.warns(CatalogWarning) as told:
+        assert "box_weights" in snapshot.tables
+    assert {"hollow", "odd"} == {name for name in sources for each in told if f"'{name}'" in str(each.message)}
+    assert snapshot.scan("box_weights").to_arrow()["kilograms"].to_pylist() == [0.5]
+    with pytest.raises(BrokenSystem, match="'odd' cannot be used: it raised KeyError"):
+        snapshot.scan("odd.x")
+
+
+def test_one_view_of_two_systems_is_that_of_the_first_and_a_warning(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, column in (("first", "name"), ("second", "owner")):
+        source = f"{OF}SYSTEM = System('{name}', views=(View('shared_view', 'buckets', {{'x': '{column}'}}),))"
+        monkeypatch.syspath_prepend(installed(tmp_path / name, name, f"shared_{name}:SYSTEM", source))
+    with pytest.warns(CatalogWarning, match="'second' cannot be used: its view 'shared_view' is one of the system 'first'"):
+        assert world.snapshot().scan("shared_view").to_arrow()["x"].to_pylist() == ["b"]
+
+
+def test_rows_of_a_table_go_to_the_table_whoever_takes_its_name(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    source = f"{OF}{TAKING}SYSTEM = System('hijack', names=('boxes', 'packed'), writes='broken_hijack:WRITES')"
+    monkeypatch.syspath_prepend(installed(tmp_path / "h", "hijack", "broken_hijack:SYSTEM", source))
+    world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a"}))
+    assert world.snapshot().scan("boxes.boxes").to_arrow().num_rows == 1
+    with pytest.raises(BrokenSystem, match="so does the system 'boxes'"):
+        Registry().writes("packed.a")
+
+
+@pytest.mark.parametrize("named", [["path", "off"], ["off"]])
+def test_data_in_the_catalog_is_named_by_one_string(named: list[str]) -> None:
+    reference = " ".join(f'data_reference: "{name}"' for name in named)
+    options = f'option (table) = {{ name: "two.t" key: "k" {reference} }};'
+    message = messages(proto(f"message T {{ {options} string k = 1; optional string path = 2; optional int64 off = 3; }}"))["T"]
+    with pytest.raises(BrokenSystem, match="is not one string"):
+        System("two", message, collects={"two.t": IN_CATALOG}).check()  # type: ignore[arg-type]
+
+
+def test_a_system_is_looked_for_once(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    asked: list[str] = []
+
+    def counted(name: str) -> System | None:
+        asked.append(name)
+        return system(name)
+
+    monkeypatch.setattr("bucketcatalog.registry.system", counted)
+    writer = world.writer("v")
+    for number in range(3):
+        world.commit(writer, ("put", "boxes.boxes", {"name": f"{number}"}))
+    assert asked == ["boxes"]

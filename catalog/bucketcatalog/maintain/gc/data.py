@@ -215,7 +215,10 @@ class InCatalog:
     database: str
 
     def delete(self, batch: pa.Table) -> Deletions:
-        """Gone is what the store has deleted or has not."""
+        """Gone is what the store has deleted or has not; nothing is where references are more than a path."""
+        if batch.num_columns != 1:
+            nothing = np.zeros(len(batch), dtype=bool)
+            return Deletions(nothing, (f"{', '.join(batch.column_names)} are not a path in the catalog",))
         return _deleted(self.store, batch.column(0).to_pylist(), self._is_data)
 
     def _is_data(self, name: str) -> bool:

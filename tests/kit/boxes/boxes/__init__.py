@@ -19,7 +19,7 @@ SYSTEM = System(
             "boxes.boxes",
             {"box": "name", "kilograms": Computed(KILOGRAMS, ("grams",), kilograms), "since": "packed"},
         ),
-        View("heavy_boxes", "boxes.boxes", {"box": "name", "grams": "grams"}, where={"grams": between(1000)}),
+        View("heavy_boxes", "boxes.boxes", {"box": "name", "grams": "grams", "again": "grams"}, where={"grams": between(1000)}),
         View("lost_boxes", "deleted_boxes.boxes", {"box": "name", "lost": "deleted_at"}),
         SqlView(
             "box_sizes",
