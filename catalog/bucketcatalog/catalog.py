@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import clock, limits
-from .errors import InvalidOption, StaleRead
+from .errors import InvalidOption
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
@@ -31,7 +31,7 @@ from .model.names import (
     tag_name,
     writer_id,
 )
-from .model.times import Age, Time, age_micros, shown_age
+from .model.times import Age, Time, age_micros
 from .query.changes import Changes, Diff, changed_table, changes_between
 from .query.database import Database, databases_in, require
 from .query.info import Information, describe
@@ -386,18 +386,8 @@ class Catalog:
             raise InvalidOption(
                 f"{writer!r} is not a compactor or a maintainer, who do jobs.", next_step=f"Call it {found.role}NAME."
             )
-        found.check(job, options)
         with self._maintainer(database, writer, clock, found.role) as held:
-            snapshot = self.database(held.database).look()
-            planned = found.plan(snapshot, held, **options)
-            outcomes = run(planned.tasks, self.store)
-            took = self.store.now_us() - snapshot.view.observed
-            if took > limits.MAX_SNAPSHOT_AGE:
-                raise StaleRead(
-                    f"The job {job!r} took {shown_age(took)}, and what it has read and written may be gone.",
-                    next_step=f"Run it again, so that it takes less than {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
-                )
-            return planned.finish(outcomes)
+            return found.done(job, self.database(held.database).look(), held, run, options)
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from .errors import BrokenSystem, BucketCatalogError, CatalogWarning, IncompatibleTable, InvalidOption
+from . import limits
+from .errors import BrokenSystem, BucketCatalogError, CatalogWarning, IncompatibleTable, InvalidOption, StaleRead
 from .format.definitions import core_tables
 from .model.names import MAINTAINER_PREFIX
 from .model.tables import DataType, Table
+from .model.times import shown_age
 from .query.database import Beside, declared
 from .query.metadata import METADATA_TABLES
 from .query.scan import Read
@@ -32,6 +34,7 @@ from .query.views import Reads, SqlView, View, Views
 from .state.conditions import Where
 from .store.base import Store
 from .write.parts import Writes
+from .write.writer import Writer
 
 if TYPE_CHECKING:
     from .maintain.gc.data import Deleter, Deletions
@@ -60,6 +63,14 @@ class Planned(Protocol):
         ...
 
 
+RunTasks = Callable[[Sequence[JobTask], Store], Sequence[Any]]
+
+
+def in_turn(tasks: Sequence[JobTask], store: Store) -> list[Any]:
+    """What the tasks come to, done one after the other by this process."""
+    return [task.run(store) for task in tasks]
+
+
 @dataclass(frozen=True)
 class Job:
     """Work that grows with the data: planned and finished by one process, done by many.
@@ -71,22 +82,26 @@ class Job:
     plan: Callable[..., Planned]
     role: str = MAINTAINER_PREFIX
 
-    def check(self, name: str, options: Mapping[str, Any]) -> None:
-        """``InvalidOption`` for an option that the job called so does not take."""
+    def done(self, name: str, snapshot: Snapshot, writer: Writer, run: RunTasks, options: Mapping[str, Any]) -> Any:
+        """What the job called so comes to: planned, its tasks done by ``run``, finished.
+
+        ``InvalidOption`` for an option that it does not take; ``StaleRead`` where its tasks took so long that what they wrote may be gone.
+        """
         takes = signature(self.plan)
         try:
             takes.bind(None, None, **options)
         except TypeError as error:
             known = ", ".join(list(takes.parameters)[2:]) or "none"
             raise InvalidOption(f"The job {name!r} cannot be run so: {error}.", next_step=f"Its options are {known}.") from None
-
-
-RunTasks = Callable[[Sequence[JobTask], Store], Sequence[Any]]
-
-
-def in_turn(tasks: Sequence[JobTask], store: Store) -> list[Any]:
-    """What the tasks come to, done one after the other by this process."""
-    return [task.run(store) for task in tasks]
+        planned, store = self.plan(snapshot, writer, **options), snapshot.files.store
+        outcomes = run(planned.tasks, store)
+        took = store.now_us() - snapshot.view.observed
+        if took > limits.MAX_SNAPSHOT_AGE:
+            raise StaleRead(
+                f"The job {name!r} took {shown_age(took)}, and what it has read and written may be gone.",
+                next_step=f"Run it again, so that it takes less than {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
+            )
+        return planned.finish(outcomes)
 
 
 @dataclass(frozen=True)
