@@ -1,4 +1,4 @@
-"""A clone shows what the version shows, and writers go on there; what was interrupted is no database, and is finished by the next run."""
+"""A clone shows what the version shows, and writers go on there."""
 
 from __future__ import annotations
 
@@ -10,58 +10,18 @@ import pytest
 
 from bucketcatalog import Catalog, CatalogWarning, CorruptionError, HistoryPruned, InvalidOption, MissingObject, TargetNotEmpty
 from bucketcatalog.format.records import Boundary
-from bucketcatalog.maintain.clone import Cloned
-from bucketcatalog.maintain.clone import clone as clone_to
 from bucketcatalog.maintain.restore import restore
 from bucketcatalog.model import paths
-from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.commit import Committed
 
-from ...kit.world import HOUR, World, bucket, names, obj, rows
-
-MAINTAINER = "maintainer-test"
-TABLES = ("objects", "deleted_objects", "buckets", "harvest_errors", "conflicts")
-
-
-def clone(world: World, target: Any, version: str | None = None, **options: Any) -> Cloned:
-    world.clock.tick()
-    catalog = world.catalog()
-    with world.writer(MAINTAINER, catalog=catalog) as held:
-        return clone_to(catalog.database("default"), held, target, None, version, now=world.clock, **options)
-
-
-def at(world: World, store: Any) -> World:
-    """The world of another store, by the same clock."""
-    other = World(store)
-    other.clock = world.clock
-    return other
-
-
-def content(store: Any) -> dict[str, bytes]:
-    return {info.name: store.get(info.name) for info in store.list("")}
-
-
-def shown(world: World, **options: Any) -> dict[str, Any]:
-    """Everything that a snapshot shows of rows, versions and results."""
-    snapshot = world.snapshot(**options)
-    wanted = {"objects": [*snapshot.table("objects").by_name, "_version", "_writer", "_revision", "_commit_timestamp"]}
-    return {table: rows(snapshot, table, wanted.get(table)) for table in TABLES}
+from ...kit.cloning import MAINTAINER, at, clone, content, copied_world, shown
+from ...kit.world import HOUR, World, names, obj, rows
 
 
 @pytest.fixture
 def world() -> World:
-    """Two writers and a compactor; tombstones, stubs, a conflict, an application's result, a tag, checkpoints and a tail."""
-    world = World()
-    with world.writer() as w, world.writer("v") as v, world.writer("compactor-1") as compactor, world.writer(MAINTAINER) as held:
-        world.commit(w, ("put", "objects", [obj(f"{n:03}", content_length=n) for n in range(100)]), app_id="job", app_version=3)
-        world.commit(v, ("put", "buckets", bucket("b")), ("put", "objects", obj("005", etag="v")))
-        compactor.checkpoint(scope="all")
-        world.commit(v, ("delete", "objects", [obj("007"), obj("never")]))
-        world.clock.tick()
-        held.tag("before")
-        world.commit(w, ("put", "objects", obj("008"), {"expect": "absent"}), ("put", "objects", obj("new")))
-    return world
+    return copied_world()
 
 
 @pytest.fixture
@@ -309,74 +269,6 @@ def test_nothing_cannot_be_cloned(world: World, target: MemoryStore) -> None:
     with pytest.raises(InvalidOption):
         clone(world, target, ":")
     assert content(target) == {}
-
-
-# Interrupted.
-
-
-def crash(world: World, store: MemoryStore, at_call: int, *, late: bool) -> MemoryStore:
-    """A target after a clone that died at one of its calls there."""
-    with pytest.raises(SimulatedCrash):
-        clone(world, Failing(store, at=at_call, after=late))
-    return store
-
-
-def calls(world: World) -> list[tuple[str, str]]:
-    counting = Failing(MemoryStore(clock=world.clock))
-    clone(world, counting)
-    return counting.calls
-
-
-def is_readable(world: World, store: MemoryStore, expected: dict[str, Any]) -> bool:
-    """Whether there is a database, and if so that it is whole; if not, that whoever asks is told."""
-    there = at(world, store)
-    if "default" not in there.catalog().databases():
-        return False
-    times = [None, *(row.head.commit_time for row in world.snapshot().view.tail)]
-    try:
-        assert shown(there) == expected
-    except MissingObject:
-        for time in times[1:]:
-            with pytest.raises((MissingObject, HistoryPruned)):
-                there.snapshot(timestamp=f"@{time}")
-        return False
-    return True
-
-
-@pytest.mark.parametrize("twice", [False, True])
-def test_a_crash_leaves_no_database_or_a_whole_one_and_the_next_run_finishes(twice: bool) -> None:
-    """Timelines of one transaction each, which need nothing before them to be read: half of these would look like a database."""
-    world = World()
-    for name in ("u", "v", "w"):
-        with world.writer(name) as held:
-            world.commit(held, ("put", "objects", obj(name)), ("delete", "objects", obj("nothing")))
-    expected = shown(world)
-    points = [(number, late) for number, _ in enumerate(calls(world)) for late in (False, True)]
-    readable = []
-    for number, late in points:
-        store = crash(world, MemoryStore(clock=world.clock), number, late=late)
-        readable.append(is_readable(world, store, expected))
-        if twice and not readable[-1]:
-            is_readable(world, crash(world, store, min(number, 9), late=not late), expected)
-        made = clone(world, store)
-        assert is_readable(world, store, expected) and shown(world, version=made.version) == expected
-        there = at(world, store)
-        with there.writer("u") as u:
-            assert there.commit(u, ("put", "objects", obj("went on"))).version == "u@1"
-    assert readable == sorted(readable) and True in readable and False in readable
-
-
-def test_an_interrupted_clone_is_finished_as_of_the_version_that_it_was_of(world: World) -> None:
-    expected = shown(world)
-    number = next(number for number, (call, name) in enumerate(calls(world)) if call == "put" and name.endswith(".ckpt"))
-    version = world.snapshot().version
-    store = crash(world, MemoryStore(clock=world.clock), number, late=False)
-    with world.writer() as w:
-        world.commit(w, ("put", "objects", obj("later")))
-    with pytest.raises(TargetNotEmpty):
-        clone(world, store, "w@0")
-    made = clone(world, store)
-    assert made.version == version and made.bytes and shown(at(world, store)) == expected
 
 
 def test_a_clone_is_known_again_by_its_version_after_a_prune_at_the_source(
