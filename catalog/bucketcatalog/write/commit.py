@@ -21,7 +21,8 @@ class Staged(Protocol):
     """The events of a commit, checked and numbered, and what they rest on.
 
     ``tables`` are their tables' definitions. They come after the commit time ``named_after``, since they name versions up to there;
-    ``read_at`` is the store's time in microseconds at which they were looked up, None where nothing was.
+    ``read_at`` is the store's time in microseconds at which they were looked up, or data that they name began to be written, None where
+    nothing was.
     """
 
     @property

@@ -31,6 +31,7 @@ class Draft:
     named_after: int = 0
     _own: StagedEvents = field(default_factory=StagedEvents)
     _snapshot: Snapshot | None = None
+    _wrote_from: int | None = None
     _incarnations: dict[str, Incarnations] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -38,12 +39,17 @@ class Draft:
 
     @property
     def read_at(self) -> int | None:
-        """The store's time in microseconds at which the transaction looked at the catalog; None where it has not."""
-        return self._snapshot.view.observed if self._snapshot is not None else None
+        """The store's time in microseconds at which the transaction first looked something up, or wrote what it names; None for neither."""
+        looked = self._snapshot.view.observed if self._snapshot is not None else None
+        return min((time for time in (looked, self._wrote_from) if time is not None), default=None)
 
     def looks_in(self, snapshot: Snapshot) -> None:
         """What the events come from was looked up in this snapshot; nothing is looked up in another one."""
         self._snapshot = snapshot
+
+    def writes_from(self, time: int) -> None:
+        """From this time of the store's on data is written that the events name: until they are committed nothing keeps it from going."""
+        self._wrote_from = time if self._wrote_from is None else min(self._wrote_from, time)
 
     def add(
         self, kind: EventKind, name: str, rows: Rows, *, expect: str | None = None, has_expect: bool = False, moved: bool = False

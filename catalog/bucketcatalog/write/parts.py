@@ -19,6 +19,7 @@ from ..query.snapshot import Snapshot
 from ..store.base import Store
 
 if TYPE_CHECKING:
+    from .draft import Draft
     from .transaction import WriteTransaction
 
 
@@ -67,18 +68,20 @@ class Writes(Protocol):
 
 @dataclass(frozen=True)
 class Taken:
-    """A name that is no table, and who takes rows for it from a writer."""
+    """A name that is no table, and who takes rows for it from a writer; ``now`` is the store's time in microseconds."""
 
     name: str
     writes: Writes
     place: WritePlace
+    now: Callable[[], int]
 
-    def put(self, transaction: WriteTransaction, rows: Any) -> None:
+    def put(self, rows: Any, *, into: WriteTransaction, draft: Draft) -> None:
         """Write rows as one part, and put what is to be said of it into the transaction; nothing for no rows."""
         table = _as_arrow(self.name, rows)
         if len(table):
+            draft.writes_from(self.now())
             parts = self.writes.begin(self.place, self.name, table.schema)
-            parts.finish(transaction, [parts.task.write(self.place.store, table.to_batches())])
+            parts.finish(into, [parts.task.write(self.place.store, table.to_batches())])
 
     def refuse(self, what: str) -> None:
         """``UnknownTable`` for what can be done with rows of tables alone."""

@@ -51,10 +51,10 @@ class WriteTransaction:
         Where a system takes rows for the name of a table of its own making, they are written here, and named by the commit.
         """
         if (taken := self._taken(table)) is not None:
-            self._open_draft()
+            draft = self._open_draft()
             if expect is not None or data_of is not None:
                 taken.refuse("put under conditions")
-            taken.put(self, rows)
+            taken.put(rows, into=self, draft=draft)
             return
         if data_of is not None:
             self._open_draft().share(table, rows, data_of)

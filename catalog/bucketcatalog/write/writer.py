@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
@@ -86,8 +87,11 @@ class Writer:
     def taken(self, name: str) -> Taken | None:
         """Who takes rows for a name that is no table, if anybody does; nothing is asked of the store for it."""
         writes = self._takes(name) if isinstance(name, str) else None
-        place = WritePlace(self._database.files.store, self.id, self.database, self._database.look)
-        return None if writes is None else Taken(name, writes, place)
+        if writes is None:
+            return None
+        files = self._database.files
+        place = WritePlace(files.store, self.id, self.database, self._database.look)
+        return Taken(name, writes, place, partial(files.time_for, self.id))
 
     @property
     def database(self) -> str:
