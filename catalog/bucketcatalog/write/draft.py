@@ -15,6 +15,7 @@ from ..model.render import version_names
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from .derived_ids import Incarnations
+from .given import Given
 from .intake import Rows, checked, naming_versions
 from .references import refuse_collected
 from .staging import Encoded, Said, StagedEvents
@@ -52,12 +53,25 @@ class Draft:
         self._wrote_from = time if self._wrote_from is None else min(self._wrote_from, time)
 
     def add(
-        self, kind: EventKind, name: str, rows: Rows, *, expect: str | None = None, has_expect: bool = False, moved: bool = False
+        self,
+        kind: EventKind,
+        name: str,
+        rows: Rows,
+        *,
+        expect: str | None = None,
+        has_expect: bool = False,
+        moved: bool = False,
+        data_of: Rows | None = None,
     ) -> None:
-        """Check rows and add an event for each. ``InvalidRows`` names row and column, and nothing is added."""
+        """Check rows and add an event for each. ``InvalidRows`` names row and column, and nothing is added.
+
+        Rows that are to be put may say that they name the ``data_of`` versions: ``DataCollected`` where that may be deleted.
+        """
         table = self._table(name)
         expects = None if expect in (None, "absent") else VersionName.parse(expect)
         given = checked(table, kind, rows)
+        if data_of is not None:
+            self._share(table, given, data_of)
         if has_expect and (given.by_version | given.by_id).any():
             raise _expecting_twice(table)
         if kind is EventKind.PUT:
@@ -70,10 +84,9 @@ class Draft:
         self._own.add(given, Said(kind, has_expect, expects, moved))
         self.tables[name] = table
 
-    def share(self, name: str, rows: Rows, versions: Rows) -> None:
-        """Check that rows that are to be put may name the data of these versions; ``DataCollected`` where it may be deleted."""
-        table = self._table(name)
-        named, given = naming_versions(table, versions), checked(table, EventKind.PUT, rows)
+    def _share(self, table: Table, given: Given, versions: Rows) -> None:
+        """Check that rows that are to be put may name the data of these versions."""
+        named = naming_versions(table, versions)
         refuse_collected(self._now(), table, named.keys, version_names(*named.names), given.columns)
         self._named(named.named)
 

@@ -56,29 +56,27 @@ class WriteTransaction:
                 taken.refuse("put under conditions")
             taken.put(rows, into=self, draft=draft)
             return
-        if data_of is not None:
-            self._open_draft().share(table, rows, data_of)
-        self._add(EventKind.PUT, table, rows, expect, has_expect=expect is not None)
+        self._open_draft().add(EventKind.PUT, table, rows, expect=expect, has_expect=expect is not None, data_of=data_of)
 
     def update(self, table: str, rows: Rows) -> None:
         """Replace the whole row of the version that each row names by ``_version``, or of the live one with its id."""
-        self._add(EventKind.UPDATE, table, rows)
+        self._change(EventKind.UPDATE, table, rows)
 
     def delete(self, table: str, keys: Rows, *, expect: str | None = None, moved: bool = False) -> None:
         """End the current version of each key, or the one named by ``_version`` or by the live one's id.
 
         ``moved`` marks the naming delete as one half of a move.
         """
-        self._add(EventKind.DELETE, table, keys, expect, has_expect=expect is not None, moved=moved)
+        self._change(EventKind.DELETE, table, keys, expect, has_expect=expect is not None, moved=moved)
 
     def purge(self, table: str, versions: Rows) -> None:
         """Forget ended versions: rows with the key columns and ``_version``."""
-        self._add(EventKind.PURGE, table, versions)
+        self._change(EventKind.PURGE, table, versions)
 
-    def _add(
+    def _change(
         self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
     ) -> None:
-        if kind is not EventKind.PUT and (taken := self._taken(table)) is not None:
+        if (taken := self._taken(table)) is not None:
             taken.refuse(kind.name.lower())
         self._open_draft().add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
 

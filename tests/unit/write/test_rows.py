@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from bucketcatalog import BucketCatalogError, InvalidRows, UnknownTable
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, ID_1, OTHER, OWNER, World, as_arrow, obj, rows, time_at
+from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, obj, rows, time_at
 
 FULL = {
     "id": ID_1,
@@ -71,6 +72,19 @@ class TestInputs:
                     expected |= FULL | {"headers": [("a", ""), ("b", "é")], "tags": None}
                 assert found[n] == expected, step
             writer.checkpoint()
+
+    @pytest.mark.parametrize("form", [list, iter, as_arrow])
+    @pytest.mark.parametrize("of_form", [list, iter, pa.Table.from_pylist])
+    def test_rows_that_share_data_are_put_however_they_are_given(
+        self, world: World, writer: Writer, form: Callable[..., Any], of_form: Callable[..., Any]
+    ) -> None:
+        world.commit(writer, ("put", "objects", [obj("a", id=ID_1), obj("b", id=ID_2)]))
+        found = rows(world.snapshot(), "objects", ["owner", "bucket_id", "name", "_version"])
+        again = form([obj("c", id=ID_1), obj("d", id=ID_2)])
+        world.commit(writer, ("put", "objects", again, {"data_of": of_form(found)}))
+        assert rows(world.snapshot(), "objects", ["name", "id"]) == [
+            {"name": name, "id": id_} for name, id_ in [("a", ID_1), ("b", ID_2), ("c", ID_1), ("d", ID_2)]
+        ]
 
     @pytest.mark.parametrize("count", [1, 65])
     def test_empty_lists_and_maps_read_as_unset(self, world: World, writer: Writer, count: int) -> None:
