@@ -184,13 +184,29 @@ def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table
 def parse_versions(values: pa.Array) -> EventNames:
     """The versions that ``_version`` values name, null of nulls; ``InvalidVersion`` names the first that is none."""
     try:
-        values = values.cast(pa.string()) if pa.types.is_null(values.type) else values
+        values = _text(values)
         text = pc.utf8_slice_codeunits(values, 0, 36)
         number = pc.utf8_slice_codeunits(values, 37)
         if not pc.all(pc.match_substring_regex(values, _VERSION), min_count=0).as_py():
             raise ValueError("a version is a uuid, a colon and a number")
         return EventNames(arrays.from_text(text), number.cast(pa.int32()))
-    except (ValueError, pa.ArrowException) as error:
+    except (TypeError, ValueError, pa.ArrowException) as error:
         raise InvalidVersion(
             f"The column {VERSION_COLUMN} holds what names no version: {error}.", next_step="Give values of that column."
         ) from None
+
+
+def _text(values: pa.Array) -> pa.Array:
+    """Text as Arrow's functions take it, however it is held."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values = values.dictionary_decode()
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if pa.types.is_null(values.type):
+        return values.cast(pa.string())
+    if pa.types.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise TypeError(f"text is expected, not {kind}")
+    return values

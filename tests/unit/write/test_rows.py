@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import BucketCatalogError, InvalidRows, UnknownTable
+from bucketcatalog import BucketCatalogError, InvalidRows, InvalidVersion, UnknownTable
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, obj, rows, time_at
+from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, names, obj, rows, time_at
 
 FULL = {
     "id": ID_1,
@@ -264,6 +265,34 @@ class TestInputs:
         with pytest.raises(InvalidRows), writer.transaction() as tx:
             tx.put("objects", given)
         assert list(world.store.list("")) == []
+
+    @pytest.mark.parametrize("chunks", [0, 1, 2])
+    @pytest.mark.parametrize(
+        "held",
+        [
+            pa.large_string(),
+            pa.string_view(),
+            pa.dictionary(pa.int8(), pa.string()),
+            pa.dictionary(pa.int32(), pa.large_string()),
+        ],
+        ids=str,
+    )
+    def test_versions_are_named_by_text_however_arrow_holds_it(
+        self, world: World, writer: Writer, held: pa.DataType, chunks: int
+    ) -> None:
+        world.commit(writer, ("put", "objects", [obj(name) for name in "abc"]))
+        found = world.snapshot().scan("objects", columns=["owner", "bucket_id", "name", "_version"]).to_arrow()
+        given = pa.concat_tables([found.slice(row, 1) for row in range(chunks)] or [found.slice(3)])
+        parts = [chunk.cast(held) for chunk in given["_version"].chunks[:chunks]]
+        given = given.set_column(3, "_version", pa.chunked_array(parts, held))
+        world.commit(writer, ("delete", "objects", given))
+        assert names(world.snapshot()) == list("abc")[chunks:]
+
+    @pytest.mark.parametrize("held", [pa.binary(), pa.dictionary(pa.int8(), pa.binary()), pa.list_(pa.string())], ids=str)
+    def test_what_is_no_text_names_no_version(self, world: World, writer: Writer, held: pa.DataType) -> None:
+        table = as_arrow([obj("a")]).append_column("_version", pa.array([None], held))
+        with pytest.raises(InvalidVersion, match=f"text is expected, not {re.escape(str(held))}"), writer.transaction() as tx:
+            tx.delete("objects", table)
 
     def test_arrow_columns_of_one_name_are_refused(self, world: World, writer: Writer) -> None:
         table = as_arrow([obj("x")])
