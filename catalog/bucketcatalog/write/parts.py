@@ -7,16 +7,17 @@ A task that is done twice writes two parts: the one that is in no commit is data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from ..errors import InvalidRows, UnknownTable
+from ..errors import UnknownTable
 from ..model.paths import data_prefix
 from ..query.snapshot import Snapshot
 from ..store.base import Store
+from .intake import Rows, as_arrow
 
 if TYPE_CHECKING:
     from .draft import Draft
@@ -75,9 +76,9 @@ class Taken:
     place: WritePlace
     now: Callable[[], int]
 
-    def put(self, rows: Any, *, into: WriteTransaction, draft: Draft) -> None:
+    def put(self, rows: Rows, *, into: WriteTransaction, draft: Draft) -> None:
         """Write rows as one part, and put what is to be said of it into the transaction; nothing for no rows."""
-        table = _as_arrow(self.name, rows)
+        table = as_arrow(self.name, rows)
         if len(table):
             draft.writes_from(self.now())
             parts = self.writes.begin(self.place, self.name, table.schema)
@@ -89,16 +90,3 @@ class Taken:
             f"{self.name!r} is no table of the catalog: its rows are put, and a transaction cannot {what} them.",
             next_step="Use the operations of the system that keeps them.",
         )
-
-
-def _as_arrow(name: str, rows: Any) -> pa.Table:
-    try:
-        if isinstance(rows, pa.Table):
-            return rows
-        if isinstance(rows, pa.RecordBatch):
-            return pa.Table.from_batches([rows])
-        return pa.Table.from_pylist([rows] if isinstance(rows, Mapping) else list(rows))
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise InvalidRows(
-            f"The rows for {name!r} are no columns: {error}.", next_step="Give a dict, a list of dicts, or Arrow data."
-        ) from None

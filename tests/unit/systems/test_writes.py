@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from bucketcatalog import StaleRead
+from bucketcatalog import InvalidRows, StaleRead
 from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE
 from bucketcatalog.write.writer import Writer
 
@@ -73,3 +76,52 @@ def test_a_part_counts_from_before_it_was_written(world: World) -> None:
     slow.clock = world.clock
     with pytest.raises(StaleRead), slow.writer().transaction() as tx:
         tx.put("packed.a", {"size": 1})
+
+
+def test_dicts_have_the_columns_that_any_of_them_has(world: World, writer: Writer) -> None:
+    world.commit(writer, ("put", "packed.a", [{}, {"size": 1}, {"name": "x", "size": None}, {"size": 3, "name": "y"}]))
+    assert world.snapshot().scan("packed.a").to_arrow().to_pylist() == [
+        {"size": None, "name": None},
+        {"size": 1, "name": None},
+        {"size": None, "name": "x"},
+        {"size": 3, "name": "y"},
+    ]
+
+
+@pytest.mark.parametrize("form", [list, tuple, iter, pa.Table.from_pylist, pa.RecordBatch.from_pylist])
+def test_rows_of_no_table_are_written_however_they_are_given(world: World, writer: Writer, form: Any) -> None:
+    given = [{"size": 1, "name": "x"}, {"size": 2, "name": "y"}]
+    world.commit(writer, ("put", "packed.a", form(given)))
+    assert rows(world.snapshot(), "packed.a") == given
+
+
+@pytest.mark.parametrize("given", [[], pa.table({"size": pa.array([], pa.int64())}), pa.table({}), iter([])], ids=repr)
+def test_nothing_is_written_for_no_rows(world: World, writer: Writer, given: Any) -> None:
+    world.commit(writer, ("put", "packed.a", given))
+    assert stored(world, ".parquet") == [] and "packed.a" not in world.snapshot().tables
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "have no columns"),
+        ([{}, {}], "have no columns"),
+        (pa.table({"x": [1]}).select([]), "have no columns"),
+        (pa.table([[1], [2]], names=["x", "x"]), "have the column 'x' twice. Next: Give it once"),
+        (pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]), "have the column 'x' twice"),
+        (pa.table({"x": [1]}).to_reader(), "a stream. Next: Give its read_all()"),
+        (7, "7 is no row"),
+        ("abc", "Row 0 for table 'packed.a' is no mapping"),
+        (b"abc", "Row 0 for table 'packed.a' is no mapping"),
+        ([{"x": 1}, 7], "Row 1 for table 'packed.a' is no mapping"),
+        ([{"x": 1}, {2: 1}], "the column 2, which is no name"),
+        ([{"x": 1}, {"x": "s"}], "Column 'x' for table 'packed.a': "),
+        ([{"x": 1 << 70}], "Column 'x' for table 'packed.a': "),
+        ([{"x": "\ud800"}], "Column 'x' for table 'packed.a': "),
+        ([{"x": object()}], "Column 'x' for table 'packed.a': "),
+    ],
+)
+def test_what_makes_no_columns_is_refused_and_nothing_is_written(world: World, writer: Writer, given: Any, why: str) -> None:
+    with pytest.raises(InvalidRows, match=re.escape(why)), writer.transaction() as tx:
+        tx.put("packed.a", given)
+    assert stored(world) == []

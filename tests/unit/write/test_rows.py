@@ -305,6 +305,10 @@ class TestInputs:
             with pytest.raises(InvalidRows, match=what), writer.transaction() as tx:
                 tx.put("objects", wrong)
 
+    def test_a_stream_of_arrow_data_is_refused(self, world: World, writer: Writer) -> None:
+        with pytest.raises(InvalidRows, match=r"a stream. Next: Give its read_all\(\)"), writer.transaction() as tx:
+            tx.put("objects", as_arrow([obj("x")]).to_reader())  # type: ignore[arg-type]
+
     def test_keys_with_more_than_key_columns_are_refused(self, world: World, writer: Writer) -> None:
         for given in (obj("x", content_length=5), as_arrow([obj("x", content_length=5)])):
             with pytest.raises(InvalidRows, match="content_length"), writer.transaction() as tx:
