@@ -85,8 +85,8 @@ class Taken:
             parts.finish(into, [parts.task.write(self.place.store, table.to_batches())])
 
     def refuse(self, what: str) -> None:
-        """``UnknownTable`` for what can be done with rows of tables alone."""
+        """``UnknownTable`` for what can be done with rows of tables alone: ``what`` a transaction cannot do, such as "update them"."""
         raise UnknownTable(
-            f"{self.name!r} is no table of the catalog: its rows are put, and a transaction cannot {what} them.",
+            f"{self.name!r} is no table of the catalog: its rows are put, and a transaction cannot {what}.",
             next_step="Use the operations of the system that keeps them.",
         )

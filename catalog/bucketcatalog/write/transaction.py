@@ -53,7 +53,7 @@ class WriteTransaction:
         if (taken := self._taken(table)) is not None:
             draft = self._open_draft()
             if expect is not None or data_of is not None:
-                taken.refuse("put under conditions")
+                taken.refuse("put them under conditions")
             taken.put(rows, into=self, draft=draft)
             return
         self._open_draft().add(EventKind.PUT, table, rows, expect=expect, has_expect=expect is not None, data_of=data_of)
@@ -77,7 +77,7 @@ class WriteTransaction:
         self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
     ) -> None:
         if (taken := self._taken(table)) is not None:
-            taken.refuse(kind.name.lower())
+            taken.refuse(f"{kind.name.lower()} them")
         self._open_draft().add(kind, table, rows, expect=expect, has_expect=has_expect, moved=moved)
 
     def _open_draft(self) -> Draft:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import InvalidRows, StaleRead
+from bucketcatalog import InvalidRows, StaleRead, UnknownTable
 from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE
 from bucketcatalog.write.writer import Writer
 
@@ -124,4 +124,15 @@ def test_nothing_is_written_for_no_rows(world: World, writer: Writer, given: Any
 def test_what_makes_no_columns_is_refused_and_nothing_is_written(world: World, writer: Writer, given: Any, why: str) -> None:
     with pytest.raises(InvalidRows, match=re.escape(why)), writer.transaction() as tx:
         tx.put("packed.a", given)
+    assert stored(world) == []
+
+
+@pytest.mark.parametrize("condition", [{"expect": "absent"}, {"data_of": []}], ids=repr)
+def test_rows_that_a_system_keeps_are_put_without_conditions(world: World, writer: Writer, condition: dict[str, Any]) -> None:
+    why = "'packed.a' is no table of the catalog: its rows are put, and a transaction cannot put them under conditions."
+    with pytest.raises(UnknownTable, match=re.escape(why)), writer.transaction() as tx:
+        tx.put("packed.a", {"size": 1}, **condition)
+    why = "its rows are put, and a transaction cannot delete them."
+    with pytest.raises(UnknownTable, match=re.escape(why)), writer.transaction() as tx:
+        tx.delete("packed.a", {"size": 1})
     assert stored(world) == []
