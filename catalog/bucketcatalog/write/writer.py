@@ -85,10 +85,14 @@ class Writer:
         )
 
     def taken(self, name: str) -> Taken | None:
-        """Who takes rows for a name that is no table, if anybody does; nothing is asked of the store for it."""
+        """Who takes rows for a name that is no table, if anybody does; nothing is asked of the store for it.
+
+        ``ClosedWriter`` where no commit can name what would be written.
+        """
         writes = self._takes(name) if isinstance(name, str) else None
         if writes is None:
             return None
+        self._open_timeline()
         files = self._database.files
         place = WritePlace(files.store, self.id, self.database, self._database.look)
         return Taken(name, writes, place, partial(files.time_for, self.id))

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import InvalidRows, StaleRead, UnknownTable
+from bucketcatalog import ClosedWriter, InvalidRows, StaleRead, UnknownTable
 from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE
 from bucketcatalog.write.writer import Writer
 
@@ -135,4 +135,12 @@ def test_rows_that_a_system_keeps_are_put_without_conditions(world: World, write
     why = "its rows are put, and a transaction cannot delete them."
     with pytest.raises(UnknownTable, match=re.escape(why)), writer.transaction() as tx:
         tx.delete("packed.a", {"size": 1})
+    assert stored(world) == []
+
+
+def test_a_closed_writer_writes_no_part(world: World, writer: Writer) -> None:
+    tx = writer.transaction().__enter__()
+    writer.close()
+    with pytest.raises(ClosedWriter):
+        tx.put("packed.a", {"size": 1})
     assert stored(world) == []
