@@ -87,9 +87,9 @@ class Writer:
     def taken(self, name: str) -> Taken | None:
         """Who takes rows for a name that is no table, if anybody does; nothing is asked of the store for it.
 
-        ``ClosedWriter`` where no commit can name what would be written.
+        Names without a dot are the core's, and nobody is asked for them. ``ClosedWriter`` where no commit can name what would be written.
         """
-        writes = self._takes(name) if isinstance(name, str) else None
+        writes = self._takes(name) if isinstance(name, str) and "." in name else None
         if writes is None:
             return None
         self._open_timeline()

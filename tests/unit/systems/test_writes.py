@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import ClosedWriter, InvalidRows, StaleRead, UnknownTable
-from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE
+from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE, Limits
+from bucketcatalog.query.database import Database
+from bucketcatalog.write.parts import Writes
 from bucketcatalog.write.writer import Writer
 
 from ...kit.installing import boxes
-from ...kit.world import HOUR, Intervening, World, rows, stored
+from ...kit.world import HOUR, Intervening, World, bucket, names, rows, stored
 
 
 @pytest.fixture(autouse=True)
@@ -144,3 +146,22 @@ def test_a_closed_writer_writes_no_part(world: World, writer: Writer) -> None:
     with pytest.raises(ClosedWriter):
         tx.put("packed.a", {"size": 1})
     assert stored(world) == []
+
+
+def test_nobody_is_asked_for_names_of_the_core(world: World) -> None:
+    asked: list[str] = []
+
+    def takes(name: str) -> Writes | None:
+        asked.append(name)
+        return None
+
+    with Writer(Database(world.store, "default"), "w", world.clock, Limits(), takes=takes) as writer, writer.transaction() as tx:
+        tx.put("buckets", bucket("a"))
+        tx.delete("buckets", bucket("b"))
+        for name in ("nothing", "log", "deleted_objects", "", 5):
+            with pytest.raises(UnknownTable):
+                tx.put(name, bucket("c"))  # type: ignore[arg-type]
+        with pytest.raises(UnknownTable):
+            tx.put("packed.a", bucket("c"))
+    assert asked == ["packed.a"]
+    assert names(world.snapshot(), "buckets") == ["a"]
