@@ -23,7 +23,7 @@ from ..model.arrays import comparable
 from ..model.coerce import storage_value
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, prefix_range
 from ..model.render import surface_array
-from ..model.tables import END_TIME, KEY_TYPES, Column, DataType, Shape, Table
+from ..model.tables import END_TIME, KEY_TYPES, TIMESTAMP, Column, DataType, Shape, Table
 
 _ORDERED = KEY_TYPES | {DataType.FLOAT, DataType.DOUBLE}
 _MOST_RANGES = 256
@@ -191,8 +191,9 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
         if condition is None:
             continue
         if column is None:
-            compared = _requested_values(name, condition, schema.field(name).type)
-            if name == END_TIME.name:
+            kind = schema.field(name).type
+            compared = _requested_values(name, condition, kind)
+            if name == END_TIME.name and kind == TIMESTAMP:  # a view may call anything so
                 times = compared.cast(pa.int64()).to_pylist()
                 stored[name] = (
                     _bounds(condition, times) if isinstance(condition, Between) else [t for t in times if t is not None]

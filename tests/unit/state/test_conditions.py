@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, InvalidOption, InvalidRows, between
 from bucketcatalog.model.keys import encode_key
-from bucketcatalog.model.tables import Table
+from bucketcatalog.model.tables import TIMESTAMP, Table
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.conditions import Where, check, key_ranges
 
@@ -356,3 +357,31 @@ def test_a_number_that_no_float_holds_is_refused_however_it_is_given(large: floa
         tx.put("lab.numbers", pa.table({"k": pa.array([7], pa.int32()), "said": pa.array([1.5], pa.float16())}))
     said = world.snapshot().scan("lab.numbers").to_arrow()["said"].to_pylist()
     assert repr(said) == repr([*ends, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "other"),
+    [
+        (pa.string(), "x", 5),
+        (pa.string(), between("a", "b"), between("a", 5)),
+        (pa.int64(), [1, None], "x"),
+        (pa.bool_(), True, "x"),
+        (pa.date32(), datetime.date(2024, 1, 2), "x"),
+        (pa.timestamp("s", "UTC"), time_at(START), "x"),
+        (pa.list_(pa.string()), None, between(["a"], ["b"])),
+    ],
+    ids=str,
+)
+def test_a_column_that_is_called_like_the_end_of_tombstones_is_compared_as_what_it_is(
+    kind: pa.DataType, condition: Any, other: Any
+) -> None:
+    view, schema = Table("view", (), ()), pa.schema([("deleted_at", kind)])
+    assert check(view, {"deleted_at": condition}, schema) == {}
+    with pytest.raises(InvalidOption, match="'deleted_at'"):
+        check(view, {"deleted_at": other}, schema)
+
+
+def test_a_condition_on_the_end_of_tombstones_is_in_microseconds() -> None:
+    view, schema = Table("view", (), ()), pa.schema([("deleted_at", TIMESTAMP)])
+    assert check(view, {"deleted_at": [time_at(START), None]}, schema) == {"deleted_at": [START]}
+    assert check(view, {"deleted_at": between(time_at(START))}, schema) == {"deleted_at": between(START)}
