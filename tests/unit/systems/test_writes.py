@@ -97,7 +97,7 @@ def test_rows_of_no_table_are_written_however_they_are_given(world: World, write
     assert rows(world.snapshot(), "packed.a") == given
 
 
-@pytest.mark.parametrize("given", [[], pa.table({"size": pa.array([], pa.int64())}), pa.table({}), iter([])], ids=repr)
+@pytest.mark.parametrize("given", [[], pa.table({"size": pa.array([], pa.int64())}), pa.table({}), iter([])])
 def test_nothing_is_written_for_no_rows(world: World, writer: Writer, given: Any) -> None:
     world.commit(writer, ("put", "packed.a", given))
     assert stored(world, ".parquet") == [] and "packed.a" not in world.snapshot().tables
@@ -129,7 +129,7 @@ def test_what_makes_no_columns_is_refused_and_nothing_is_written(world: World, w
     assert stored(world) == []
 
 
-@pytest.mark.parametrize("condition", [{"expect": "absent"}, {"data_of": []}], ids=repr)
+@pytest.mark.parametrize("condition", [{"expect": "absent"}, {"data_of": []}])
 def test_rows_that_a_system_keeps_are_put_without_conditions(world: World, writer: Writer, condition: dict[str, Any]) -> None:
     why = "'packed.a' is no table of the catalog: its rows are put, and a transaction cannot put them under conditions."
     with pytest.raises(UnknownTable, match=re.escape(why)), writer.transaction() as tx:
