@@ -242,7 +242,7 @@ class Registry:
     @property
     def beside(self) -> Beside:
         """What databases are opened with."""
-        return Beside(self.table, lambda: self.reads)
+        return Beside(self.table, self.reads)
 
     def table(self, name: str) -> Table | None:
         """The definition of a table that was registered, or that a system declares."""
@@ -251,9 +251,12 @@ class Registry:
         owner = self.system(name.partition(".")[0]) if "." in name else None
         return owner.tables.get(name) if owner is not None else None
 
-    @cached_property
     def reads(self) -> list[Reads]:
         """Who answers for names that are no tables: views, and what systems read themselves; a warning for whom that cannot be asked."""
+        return self._reads
+
+    @cached_property
+    def _reads(self) -> list[Reads]:
         found: list[Reads] = []
         known: dict[str, str] = {}
         for each in self.systems:
