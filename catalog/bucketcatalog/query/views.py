@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -137,7 +137,7 @@ class Projection:
             one = {column: condition}
             rows = rows.filter(matching(rows, one, allowed_values(self.table, one, self.source)))
         if self.where:
-            allowed = allowed_values(_shapeless(self.view), self.where, self.tested)
+            allowed = allowed_values(_as_called(self.view, self.table), self.where, self.tested)
             rows = rows.filter(matching(self._shown(rows, self.tested), self.where, allowed))
         return self._shown(rows, self.schema)
 
@@ -197,10 +197,8 @@ class ViewScan(Read):
         table = every.task.table
         self._available = pa.schema([*_fields(view, every.available), *(every.available.field(name) for name in REQUESTED)])
         schema = chosen(view.name, self._available, list(view.columns) if columns is None else columns)
+        check(_as_called(view, table), where, self._available)  # in the view's own words, whoever will check it on rows
         pushed, below, rest = _divided(view, where, self._available)
-        for column, condition in below:
-            check(table, {column: condition}, every.available)
-        check(_shapeless(view), rest, self._available)
         shown = dict.fromkeys(column for name in [*schema.names, *rest] for column in view.needs(name))
         source = snapshot.scan(view.of, columns=list({**shown, **dict(below)}), where={**view.where, **pushed})
         assert isinstance(source, Scan)
@@ -255,9 +253,10 @@ class Views:
         return None if view is None else ViewScan(view, snapshot.known_as(self.tables), columns, where)
 
 
-def _shapeless(view: View) -> Table:
-    """A table of the view's name that says nothing of its columns: conditions go by their Arrow types."""
-    return Table(view.name, (), ())
+def _as_called(view: View, table: Table) -> Table:
+    """The columns of the table that the view shows, under its names; of computed ones nothing: conditions go by their Arrow types."""
+    shown = [(name, table.by_name.get(source)) for name, source in view.columns.items() if isinstance(source, str)]
+    return Table(view.name, tuple(replace(column, name=name) for name, column in shown if column is not None), ())
 
 
 def _fields(view: View, source: pa.Schema) -> Iterator[pa.Field]:

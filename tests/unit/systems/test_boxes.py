@@ -128,6 +128,12 @@ def test_what_a_view_has_not_is_an_error_that_names_it(
         world.snapshot().scan("box_weights", columns=columns, where=where)
 
 
+@pytest.mark.parametrize("view", ["heavy_boxes", "lost_boxes"])
+def test_a_condition_that_does_not_fit_is_told_in_the_words_of_the_view(world: World, view: str) -> None:
+    with pytest.raises(InvalidOption, match=f"'box' of table '{view}' does not fit"):
+        world.snapshot().scan(view, where={"box": 7})
+
+
 def test_rows_put_under_a_name_of_its_own_are_written_by_it_and_named_by_one_commit(world: World) -> None:
     assert sorted(row["size"] for row in rows(world.snapshot(), "packed.a")) == [1, 3, 9]
     assert len(stored(world, ".parquet")) == 2
