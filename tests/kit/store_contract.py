@@ -13,6 +13,9 @@ import pytest
 from bucketcatalog.errors import InvalidName, ObjectNotFound, TruncatedObject
 from bucketcatalog.store import ObjectInfo, Store
 
+AT_ONCE_US = 20_000_000
+"""Within how many microseconds two times are of one moment, on a busy machine too; a clock that is wrong is so by minutes."""
+
 HOSTILE_NAMES = [
     "a!",
     "a-b",
@@ -201,15 +204,15 @@ class StoreContract:
         writer.put("a/b", TEN_BYTES)
         (info,) = store.list("a/")
         assert info == store.head("a/b") == ObjectInfo("a/b", 10, info.modified_us)
-        assert abs(info.modified_us - before) < 2_000_000
+        assert abs(info.modified_us - before) < AT_ONCE_US
 
-    def test_time_of_the_store_is_within_two_seconds(self, store: Store, writer: Store) -> None:
+    def test_time_of_the_store_is_that_of_its_clock(self, store: Store, writer: Store) -> None:
         for _ in range(2):
-            assert abs(writer.now_us("a/") - time.time_ns() // 1000 - self.ahead_us) <= 2_000_000
+            assert abs(writer.now_us("a/") - time.time_ns() // 1000 - self.ahead_us) <= AT_ONCE_US
             writer.put("a/b", b"x")
-            assert abs(writer.now_us() - time.time_ns() // 1000 - self.ahead_us) <= 2_000_000
+            assert abs(writer.now_us() - time.time_ns() // 1000 - self.ahead_us) <= AT_ONCE_US
             if not self.ahead_us:
-                assert abs(store.now_us() - time.time_ns() // 1000) < 2_000_000
+                assert abs(store.now_us() - time.time_ns() // 1000) < AT_ONCE_US
 
     def test_asking_for_the_time_leaves_nothing(self, store: Store, writer: Store) -> None:
         writer.now_us("a/b/")

@@ -77,6 +77,6 @@ def store(bucket: str, storage_options: dict[str, str]) -> S3Store:
 
 @pytest.fixture
 def watched(bucket: str, storage_options: dict[str, str], proxy: Proxy) -> S3Store:
-    """The same store, through the proxy, which does not wait for long."""
-    options = {**storage_options, "endpoint_url": proxy.endpoint_url, "read_timeout": 2, "retry_timeout": 1}
+    """The same store, through the proxy."""
+    options = {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": PATIENT}
     return S3Store(f"s3://{bucket}/{ROOT}", options)

@@ -82,7 +82,7 @@ def test_a_part_that_is_corrupted_on_its_way_is_sent_again(
 
 @pytest.mark.parametrize("fault", [Fault.CORRUPT_ANSWER, Fault.CUT_ANSWER])
 def test_an_object_that_is_damaged_on_its_way_back_is_asked_for_again(
-    watched: S3Store, store: S3Store, proxy: Proxy, fault: Fault
+    watched: S3Store, store: S3Store, proxy: Proxy, storage_options: dict[str, str], fault: Fault
 ) -> None:
     data = random.Random(7).randbytes(100_000)
     store.put("a/b", data)
@@ -90,8 +90,9 @@ def test_an_object_that_is_damaged_on_its_way_back_is_asked_for_again(
     assert watched.get("a/b") == data
     assert kinds(proxy.take()) == ["get", "get"]
     proxy.inject(fault, times=None)
+    hurried = S3Store(store.url, {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": 0.3})
     with pytest.raises(StoreUnreachable, match="a/b"):
-        watched.get("a/b")
+        hurried.get("a/b")
 
 
 def test_a_range_that_is_cut_on_its_way_back_is_asked_for_again(watched: S3Store, store: S3Store, proxy: Proxy) -> None:

@@ -24,6 +24,7 @@ from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
 
+from ..kit.store_contract import AT_ONCE_US
 from ..kit.world import BUCKET, OWNER, names, obj
 from .proxy import Fault, Proxy
 from .roles import credentials
@@ -145,7 +146,7 @@ class TestReader:
         self, filled: str, role: Callable[..., dict[str, str]], storage_options: dict[str, str]
     ) -> None:
         store = S3Store(filled, role("reader"))
-        assert abs(store.now_us() - S3Store(filled, storage_options).now_us()) < 2_000_000
+        assert abs(store.now_us() - S3Store(filled, storage_options).now_us()) < AT_ONCE_US
 
 
 class TestWriter:
