@@ -17,7 +17,6 @@ from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.maintain.verify.findings import SORTS
 from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
-from tests.unit.test_imports import ORDER
 
 from ..kit.hostile import HOSTILE
 from .blocks import ROOT
@@ -165,8 +164,3 @@ def test_a_package_says_what_its_modules_are_in_the_order_of_the_architecture(pa
     inner = sorted(f"{path.parent.name}/" for path in package.glob("*/__init__.py"))
 
     assert told == [*known, *inner]
-
-
-def test_the_architecture_tells_the_rule_of_imports() -> None:
-    rule = re.search(r"rule of imports: ([\w,\s]+)\.", (ROOT / "docs" / "architecture.md").read_text())
-    assert rule is not None and rule[1].replace("\n", " ").replace(",", " ").split() == ORDER

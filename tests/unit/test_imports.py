@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import bucketcatalog
 from bucketcatalog.format.definitions import core_tables
+
+from ..kit.importing import Package, circles, imported
 
 ROOT = Path(bucketcatalog.__file__).parent
 
@@ -41,64 +45,34 @@ ORDER = [
 ]
 """The packages, and the modules that everybody uses, in the order of a byte's way."""
 
+PACKAGE = Package("bucketcatalog", ROOT)
+MODULES = [name.removeprefix("bucketcatalog.") for name in PACKAGE.modules if name != "bucketcatalog"]
+"""Every module of the package, called as below it."""
 
-def sources() -> dict[str, Path]:
-    """Every module of the package by its dotted name below it."""
-    found = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+TEXTS = {module: PACKAGE.modules[f"bucketcatalog.{module}"].read_text() for module in MODULES}
+parsed = functools.cache(lambda module: PACKAGE.code(f"bucketcatalog.{module}"))
 
 
-SOURCES = sources()
-
-
-@functools.cache
-def parsed(module: str) -> ast.Module:
-    """A module's code."""
-    return ast.parse(SOURCES[module].read_text())
+def below(found: Iterable[str]) -> frozenset[str]:
+    """Those that are of the package, called as below it; the package itself, which shows what stands before and in ``catalog``, as that."""
+    of_ours = (name for name in found if name.split(".")[0] == "bucketcatalog")
+    return frozenset(name.partition(".")[2] or "catalog" for name in of_ours)
 
 
 @functools.cache
-def imports(module: str, *, typing: bool = False) -> frozenset[str]:
-    """The package's modules that a module imports when it runs; with ``typing`` those for type checkers too."""
-    path = SOURCES[module]
-    tree = parsed(module)
-    skipped = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not typing:
-            skipped |= {id(inner) for inner in ast.walk(node)}
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and id(node) not in skipped:
-            if node.level:
-                base = package.split(".") if package else []
-                base = base[: len(base) - node.level + 1]
-                target = ".".join([*base, *([node.module] if node.module else [])])
-            elif node.module and node.module.split(".")[0] == "bucketcatalog":
-                target = ".".join(node.module.split(".")[1:])
-            else:
-                continue
-            for alias in node.names:
-                full = f"{target}.{alias.name}" if target else alias.name
-                found.add(full if full in SOURCES else target)
-    return frozenset(name for name in found if name and name != module)
+def imports(module: str) -> frozenset[str]:
+    """The package's modules that a module imports, also those for type checkers alone."""
+    return below(PACKAGE.imports(f"bucketcatalog.{module}")) - {module}
 
 
 def outside(module: str) -> set[str]:
     """The top-level names of other packages that a module imports."""
-    found = set()
-    for node in ast.walk(parsed(module)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add((node.module or "").split(".")[0])
-    return found
+    return {name.split(".")[0] for name in PACKAGE.imports(f"bucketcatalog.{module}")} - {"bucketcatalog"}
 
 
-MODULES = [name for name in SOURCES if name]
+def later(module: str, found: Iterable[str]) -> set[str]:
+    """Which of these modules a module must not import, since they stand after it."""
+    return {name for name in found if ORDER.index(name.split(".")[0]) > ORDER.index(module.split(".")[0])}
 
 
 ENGINE = set(ORDER[: ORDER.index("catalog")]) - {"v1"}
@@ -109,25 +83,53 @@ def test_every_module_has_its_place_in_the_order() -> None:
     assert len(set(ORDER)) == len(ORDER)
 
 
+def test_the_architecture_tells_the_rule_of_imports() -> None:
+    rule = re.search(r"rule of imports: ([\w,\s]+)\.", (ROOT.parent.parent / "docs" / "architecture.md").read_text())
+    assert rule is not None and rule[1].replace("\n", " ").replace(",", " ").split() == ORDER
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_only_what_stands_before_it(module: str) -> None:
-    place = ORDER.index(module.split(".")[0])
-    later = {name for name in imports(module) if ORDER.index(name.split(".")[0]) > place}
-    assert later == set()
+    assert later(module, imports(module)) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("import bucketcatalog.catalog", "catalog"),
+        ("import bucketcatalog.store.base as base", "store.base"),
+        ("import os, bucketcatalog.store.base", "store.base"),
+        ("from bucketcatalog import maintain", "maintain"),
+        ("from bucketcatalog import clock, maintain", "maintain"),
+        ("from bucketcatalog import Catalog", "catalog"),
+        ("from bucketcatalog.maintain import gc", "maintain.gc"),
+        ("from bucketcatalog.log.files import LogFiles", "log.files"),
+        ("from .. import Catalog", "catalog"),
+        ("from .. import store", "store"),
+        ("from ..store import base", "store.base"),
+        ("from ..store.base import Store", "store.base"),
+        ("if TYPE_CHECKING:\n    from ..store.base import Store", "store.base"),
+        ("def late():\n    import bucketcatalog.catalog", "catalog"),
+    ],
+)
+def test_what_stands_after_a_module_is_found_in_whatever_words_it_imports_that(line: str, wrong: str) -> None:
+    found = below(imported(ast.parse(f"from . import arrays\n{line}\n"), "bucketcatalog.model", PACKAGE.modules))
+    assert later("model.bloom", found) == {wrong}
+
+
+def running(module: str) -> frozenset[str]:
+    """The package's modules that a module imports when it runs."""
+    code = PACKAGE.code(f"bucketcatalog.{module}")
+    for node in ast.walk(code):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    own = module if PACKAGE.modules[f"bucketcatalog.{module}"].name == "__init__.py" else module.rpartition(".")[0]
+    return below(imported(code, f"bucketcatalog.{own}".rstrip("."), PACKAGE.modules)) - {module}
 
 
 def test_no_import_goes_round_in_a_circle() -> None:
-    done: set[str] = set()
-
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        assert module not in path, " -> ".join((*path, module))
-        if module not in done:
-            for name in imports(module):
-                visit(name, (*path, module))
-            done.add(module)
-
-    for module in MODULES:
-        visit(module, ())
+    assert circles({module: running(module) for module in MODULES}) == []
+    assert circles({"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset("db"), "d": frozenset()}) == ["b -> c -> b"]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -145,7 +147,7 @@ def test_imports_stand_at_the_top(module: str) -> None:
 
 
 def test_only_the_format_imports_generated_protobuf() -> None:
-    users = {module for module in MODULES if any(n.split(".")[0] == "v1" for n in imports(module, typing=True))}
+    users = {module for module in MODULES if any(n.split(".")[0] == "v1" for n in imports(module))}
     assert users and {name.split(".")[0] for name in users} <= {"format", "v1"}
     runtime = {module for module in MODULES if "google" in outside(module)}
     assert {name.split(".")[0] for name in runtime} <= {"format", "v1"}
@@ -154,13 +156,13 @@ def test_only_the_format_imports_generated_protobuf() -> None:
 def test_only_one_module_reads_clocks_and_makes_chance() -> None:
     users = {module for module in MODULES if outside(module) & {"time", "random", "secrets"}}
     assert users == {"clock"}
-    assert "urandom" not in "".join(SOURCES[m].read_text() for m in MODULES if m != "clock")
+    assert "urandom" not in "".join(TEXTS[m] for m in MODULES if m != "clock")
     for call in ("datetime.now", "utcnow(", "uuid4(", "uuid1("):
-        assert not [m for m in MODULES if call in SOURCES[m].read_text()], call
+        assert not [m for m in MODULES if call in TEXTS[m]], call
 
 
 def test_values_and_formats_do_no_io() -> None:
-    users = {m for m in MODULES if any(n.split(".")[0] == "store" for n in imports(m, typing=True))}
+    users = {m for m in MODULES if any(n.split(".")[0] == "store" for n in imports(m))}
     assert users and not {m for m in users if m.split(".")[0] in ("model", "format")}
 
 
@@ -172,27 +174,16 @@ def test_no_name_that_is_private_is_imported_from_another_module(module: str) ->
 
 
 def test_only_what_users_name_is_exported_by_a_package() -> None:
-    packages = {name: path for name, path in SOURCES.items() if path.name == "__init__.py" and name not in ("", "v1")}
-    exporting = {name for name, path in packages.items() if len(ast.parse(path.read_text()).body) > 1}
-    assert exporting == {"store", "harvest", "cli"}
-    assert all(ast.get_docstring(ast.parse(path.read_text())) for path in packages.values())
+    packages = [m for m in MODULES if PACKAGE.modules[f"bucketcatalog.{m}"].name == "__init__.py" and m != "v1"]
+    assert {m for m in packages if len(parsed(m).body) > 1} == {"store", "harvest", "cli"}
+    assert all(ast.get_docstring(parsed(m)) for m in packages)
 
 
 def test_no_import_of_the_benchmarks_goes_round_in_a_circle() -> None:
-    folder = ROOT.parent.parent / "benchmarks"
-    found: dict[str, set[str]] = {}
-    for path in folder.glob("*.py"):
-        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.level == 1]
-        found[path.stem] = {name for node in nodes for name in ([node.module] if node.module else [a.name for a in node.names])}
-    circles = [path for start in found for path in _circles(found, start, ())]
-    assert circles == []
-    assert found["world"] >= {"dataset", "ours"}
-
-
-def _circles(found: dict[str, set[str]], module: str, path: tuple[str, ...]) -> list[tuple[str, ...]]:
-    if module in path:
-        return [(*path, module)]
-    return [circle for name in sorted(found.get(module, ())) for circle in _circles(found, name, (*path, module))]
+    benchmarks = Package("benchmarks", ROOT.parent.parent / "benchmarks")
+    found = {module: benchmarks.imports(module) - {module} for module in benchmarks.modules}
+    assert circles(found) == []
+    assert found["benchmarks.world"] >= {"benchmarks.dataset", "benchmarks.ours"}
 
 
 def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:
@@ -211,26 +202,58 @@ def test_the_engine_knows_no_table_by_its_name(module: str) -> None:
     assert known <= {*core, *(column.name for table in core.values() for column in table.columns)}
     if module == "format.definitions":
         known -= {"external"}  # by which definitions that lack the option go
-    said = {node.value for node in ast.walk(ast.parse(SOURCES[module].read_text())) if isinstance(node, ast.Constant)}
+    said = {node.value for node in ast.walk(parsed(module)) if isinstance(node, ast.Constant)}
     assert not known & said
 
 
 A_SYSTEM_MAY_IMPORT = {"errors", "clock", "limits", "parallel", "model", "query", "write", "registry", "catalog", "v1"}
-SYSTEMS = [path for path in (ROOT / "systems", ROOT.parent.parent / "tests" / "kit" / "boxes" / "boxes") if path.is_dir()]
+THE_STORES_SEAM = {"store.base", "store.retry"}
+SYSTEMS = [
+    *(Package(f"bucketcatalog.systems.{init.parent.name}", init.parent) for init in sorted(ROOT.glob("systems/*/__init__.py"))),
+    Package("boxes", ROOT.parent.parent / "tests" / "kit" / "boxes" / "boxes"),
+]
+
+
+def not_for_systems(system: str, module: str, found: Iterable[str]) -> set[str]:
+    """Which of these modules a module of a system must not import: others of this package than are meant for systems, and Spark."""
+    allowed = A_SYSTEM_MAY_IMPORT | ({"console"} if module.endswith(".cli") else set())
+    others = {name for name in found if name != system and not name.startswith(f"{system}.")}
+    ours = {name for name in below(others) - THE_STORES_SEAM if name.split(".")[0] not in allowed}
+    return ours | {name for name in others if name.split(".")[0] in ("pyspark", "pyspark_bucketcatalog")}
 
 
 @pytest.mark.parametrize(
-    "path", [path for folder in SYSTEMS for path in sorted(folder.rglob("*.py"))], ids=lambda path: path.stem
+    ("system", "module"),
+    [pytest.param(package, module, id=module) for package in SYSTEMS for module in package.modules],
 )
-def test_a_system_stands_on_what_is_meant_for_systems(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module and not node.level}
-    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    of_ours = {name.split(".", 1)[1] for name in named if name.startswith("bucketcatalog.")}
-    seam = {"store.base", "store.retry"}
-    allowed = A_SYSTEM_MAY_IMPORT | ({"console"} if path.stem == "cli" else set())
-    assert {name for name in of_ours - seam if name.split(".")[0] not in allowed} == set()
-    assert not {name.split(".")[0] for name in named} & {"pyspark", "pyspark_bucketcatalog"}
+def test_a_system_stands_on_what_is_meant_for_systems(system: Package, module: str) -> None:
+    assert not_for_systems(system.name, module, system.imports(module, others=PACKAGE.modules)) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("from ...log.files import LogFiles", "log.files"),
+        ("from ...maintain.gc.data import Deleter", "maintain.gc.data"),
+        ("from ... import maintain", "maintain"),
+        ("from bucketcatalog import maintain", "maintain"),
+        ("from bucketcatalog import Catalog, format", "format"),
+        ("import bucketcatalog.state.fold", "state.fold"),
+        ("from ...store import memory", "store.memory"),
+        ("from ...store import Store", "store"),
+        ("from ...console.output import print_facts", "console.output"),
+        ("from ..rgw.tables import TABLES", "systems.rgw.tables"),
+        ("def late():\n    from pyspark.sql import SparkSession", "pyspark.sql"),
+        ("import pyspark_bucketcatalog as bcs", "pyspark_bucketcatalog"),
+    ],
+)
+def test_what_is_not_meant_for_systems_is_found_in_whatever_words_one_imports_it(line: str, wrong: str) -> None:
+    fine = "from ... import Catalog, clock\nfrom ...store import base\nfrom ...query.scan import Read\nfrom . import tables\n"
+    own = "bucketcatalog.systems.manta"
+    known = {*PACKAGE.modules, f"{own}.tables"}
+    found = imported(ast.parse(f"{fine}from ..manta.tables import TABLES\n{line}\n"), own, known)
+    assert not_for_systems(own, f"{own}.garbage", found) == {wrong}
+    assert not_for_systems(own, f"{own}.cli", found) == {wrong} - {"console.output"}
 
 
 def test_an_object_stores_client_is_imported_only_when_one_is_opened() -> None:
