@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, seed, settings
 
-from .chance import seed_of
+from .kit.chance import seed_of
 
 LANES = Path(__file__).parent
-
-pytest.register_assert_rewrite("tests.kit")
 
 # The machine is shared with other work, so time says nothing about a single example; and the examples are the same on every machine.
 settings.register_profile("everywhere", deadline=None, derandomize=True, print_blob=True)

@@ -23,7 +23,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .chance import ROOT, SEARCHES, Search
+from .kit.chance import ROOT, SEARCHES, Search
 
 ENGINE = (ROOT / "catalog" / "bucketcatalog", ROOT / "spark" / "pyspark_bucketcatalog")
 KEPT = ROOT / "build" / "explored.jsonl"

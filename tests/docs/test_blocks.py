@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .blocks import FILES, KINDS, ROOT, Block, blocks_of, files_with, run_blocks
+from ..kit.blocks import FILES, KINDS, ROOT, Block, blocks_of, files_with, run_blocks
 
 OF_OTHER_LANES = frozenset({"python spark", "python s3", "bash s3"})
 

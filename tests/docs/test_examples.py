@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .blocks import ROOT
+from ..kit.blocks import ROOT
 
 EXAMPLES = [p for p in sorted(ROOT.glob("examples/*.py")) if "pyspark" not in p.read_text() and not p.name.startswith("demo")]
 

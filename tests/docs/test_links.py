@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .blocks import FILES, ROOT
+from ..kit.blocks import FILES, ROOT
 
 _LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
 from ..kit.world import DAY, Clock, World, bucket, obj
-from .test_tables import GUIDE, table_rows
+from .guide import GUIDE, table_rows
 
 WRITERS, COMMITS = 3, 4
 

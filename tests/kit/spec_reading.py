@@ -11,7 +11,7 @@ import pyarrow as pa
 from bucketcatalog import Catalog
 from bucketcatalog.query.snapshot import Snapshot
 
-from ..docs import spec_reader
+from . import spec_reader
 from .world import MINUTE, World, bucket, messages, obj, proto, rows, version
 
 ON_REQUEST = ["_version", "_commit_timestamp", "_writer", "_revision"]

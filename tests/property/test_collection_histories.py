@@ -19,7 +19,7 @@ from bucketcatalog import Catalog, DataCollected
 from bucketcatalog.maintain.gc.collect import Collected
 from bucketcatalog.store.memory import MemoryStore
 
-from ..chance import ANY_SPEED, SEARCHES, count, seed_of
+from ..kit.chance import ANY_SPEED, SEARCHES, count, seed_of
 
 SECOND, HOUR = 1_000_000, 3_600_000_000
 GRACE = 24 * HOUR

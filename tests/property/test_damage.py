@@ -14,13 +14,13 @@ from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.memory import MemoryStore
 
-from ..chance import searching
-from .machine.driver import quiet
-from .machine.histories import histories
-from .machine.repairing import damage
-from .machine.steps import History
-from .machine.world import Time
-from .test_histories import run, still_clocks
+from ..kit.chance import searching
+from ..kit.machine.driver import quiet
+from ..kit.machine.histories import histories
+from ..kit.machine.repairing import damage
+from ..kit.machine.running import run, still_clocks
+from ..kit.machine.steps import History
+from ..kit.machine.world import Time
 
 
 @searching("damage")

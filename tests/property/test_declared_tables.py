@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from bucketcatalog import Catalog, between
 from bucketcatalog.query.snapshot import Snapshot
 
-from ..chance import SEARCHES, searching
+from ..kit.chance import SEARCHES, searching
+from ..kit.machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
 from ..kit.world import World, time_at
-from .machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
 
 Row = dict[str, Any]
 

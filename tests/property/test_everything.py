@@ -8,12 +8,12 @@ from hypothesis import given
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write import staging
 
-from ..chance import SEARCHES, searching
-from .machine.driver import quiet
-from .machine.everything import Everything, everything
-from .machine.steps import History
-from .machine.world import Time
-from .test_histories import narrated, still_clocks
+from ..kit.chance import SEARCHES, searching
+from ..kit.machine.driver import quiet
+from ..kit.machine.everything import Everything, everything
+from ..kit.machine.running import narrated, still_clocks
+from ..kit.machine.steps import History
+from ..kit.machine.world import Time
 
 
 @pytest.mark.parametrize("share", range(SEARCHES["everything"].shares))

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from bucketcatalog.maintain.verify.findings import Severity
 
-from ..chance import searching
-from ..docs.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
+from ..kit.chance import searching
+from ..kit.machine.driver import quiet
+from ..kit.spec_reader import SpecReader, Style, compact, new_transaction, put_transaction, table_of
 from ..kit.spec_reading import compare
 from ..kit.world import World, messages, proto
-from .machine.driver import quiet
 
 TABLES = proto(
     """

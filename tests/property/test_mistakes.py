@@ -12,16 +12,16 @@ from hypothesis import Phase, given, settings
 from bucketcatalog.errors import InvalidRows
 from bucketcatalog.store.memory import MemoryStore
 
-from ..chance import ANY_SPEED
-from .machine import comparing, drafting
-from .machine.histories import histories
-from .machine.steps import History
-from .machine.world import Time
-from .reference import differences, model, timelines
-from .reference.model import Event, Op, Stamp, State
-from .reference.pages import ListRequest, Page
-from .reference.timelines import Cut, Process, Timelines
-from .test_histories import run
+from ..kit.chance import ANY_SPEED
+from ..kit.machine import comparing, drafting
+from ..kit.machine.histories import histories
+from ..kit.machine.running import run
+from ..kit.machine.steps import History
+from ..kit.machine.world import Time
+from ..kit.reference import differences, model, timelines
+from ..kit.reference.model import Event, Op, Stamp, State
+from ..kit.reference.pages import ListRequest, Page
+from ..kit.reference.timelines import Cut, Process, Timelines
 
 ENOUGH = 400
 """Histories within which a mistake must show; most show in the first ten."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from .reference.differences import Change, changes, diff
-from .reference.model import (
+from ..kit.reference.differences import Change, changes, diff
+from ..kit.reference.model import (
     ABSENT,
     Conflict,
     ConflictKind,
@@ -21,7 +21,7 @@ from .reference.model import (
     state,
     versions_of_key,
 )
-from .reference.pages import ListRequest, Page, page
+from ..kit.reference.pages import ListRequest, Page, page
 
 KEY = ("b", "k")
 TABLE = "objects"

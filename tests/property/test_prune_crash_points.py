@@ -18,7 +18,7 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 
-from .machine.world import BUCKETS, OWNER, START
+from ..kit.machine.world import BUCKETS, OWNER, START
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND

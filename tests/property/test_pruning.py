@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 from bucketcatalog import HistoryPruned
 from bucketcatalog.store.memory import MemoryStore
 
-from ..chance import searching
-from .machine.driver import quiet
-from .machine.everything import PRUNE
-from .machine.latecomers import Latecomers
-from .machine.onlooker import EngineReader
-from .machine.pruning import Maintenance, Prune, PruningComparer
-from .machine.steps import Part, Step, Wait
-from .machine.world import Time
-from .test_histories import narrated, still_clocks
-from .test_latecomers import LATE_STEP
+from ..kit.chance import searching
+from ..kit.machine.driver import quiet
+from ..kit.machine.everything import PRUNE
+from ..kit.machine.latecomers import LATE_STEP, Latecomers
+from ..kit.machine.onlooker import EngineReader
+from ..kit.machine.pruning import Maintenance, Prune, PruningComparer
+from ..kit.machine.running import narrated, still_clocks
+from ..kit.machine.steps import Part, Step, Wait
+from ..kit.machine.world import Time
 
 
 class PruningLatecomers(Latecomers):

@@ -18,12 +18,12 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.tags import Tag
 from bucketcatalog.write.writer import Writer
 
-from ..chance import searching
-from .machine.driver import quiet
-from .machine.steps import Fault
-from .machine.stores import View
-from .machine.world import BUCKETS, OWNER, Time
-from .test_histories import still_clocks
+from ..kit.chance import searching
+from ..kit.machine.driver import quiet
+from ..kit.machine.running import still_clocks
+from ..kit.machine.steps import Fault
+from ..kit.machine.stores import View
+from ..kit.machine.world import BUCKETS, OWNER, Time
 
 _MINUTE = 60_000_000
 _LATEST_ARRIVAL = 4 * _MINUTE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .reference.model import Op
-from .reference.timelines import Draft, Process, Timelines
+from ..kit.reference.model import Op
+from ..kit.reference.timelines import Draft, Process, Timelines
 
 
 class World:

@@ -1,6 +1,6 @@
 """The crash points of a commit and of a checkpoint on the real server: each kind of store call once, before and after it.
 
-What each step is, and what must be there afterwards, says ``tests/property/test_crash_points.py``, which tries every call.
+``tests/property/test_crash_points.py`` tries every call, on other stores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from bucketcatalog.store.faults import LostResponses
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
 
-from ..property.test_crash_points import STEPS, Bench, calls, compare, crash, go_on, run, two_writers
+from ..kit.crash_points import STEPS, Bench, calls, crash, go_on, run, two_writers
+from ..kit.ledger import compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 

@@ -18,10 +18,10 @@ from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
 from minio.process import Server
 
+from ..kit.roles import credentials
 from ..kit.world import without_aws
 from .identities import Identities, TrustingServer
 from .proxy import Proxy, Refusal
-from .roles import credentials
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from bucketcatalog.store.s3.options import S3Options
 from minio.process import Server
 from minio.seed import seed
 
-from ..docs.blocks import ROOT, blocks_of, files_with, run_blocks
+from ..kit.blocks import ROOT, blocks_of, files_with, run_blocks
 
 OTHER = frozenset({"bash", "python", "python spark"})
 

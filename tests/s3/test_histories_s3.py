@@ -1,6 +1,6 @@
 """Random histories on the real server: the engine says what the model says, whatever happened.
 
-The histories are those of ``tests/property``.
+The histories are those of ``tests/property/test_histories.py``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hypothesis import given
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
 
-from ..chance import SEARCHES, searching
-from ..property.machine.histories import histories
-from ..property.machine.steps import History
-from ..property.machine.world import Time
-from ..property.test_histories import run
+from ..kit.chance import SEARCHES, searching
+from ..kit.machine.histories import histories
+from ..kit.machine.running import run
+from ..kit.machine.steps import History
+from ..kit.machine.world import Time
 
 
 @pytest.mark.parametrize("share", range(SEARCHES["s3"].shares))

@@ -13,7 +13,7 @@ from minio.clients import client
 from minio.policy import FOLDER, ROLES, PolicyError, main, policy
 from minio.process import Server
 
-from .roles import credentials
+from ..kit.roles import credentials
 
 ROOT = "inventory"
 # Beside the root and the writer w1, names that begin as theirs do.

@@ -24,10 +24,10 @@ from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
 
+from ..kit.roles import credentials
 from ..kit.store_contract import AT_ONCE_US
 from ..kit.world import BUCKET, OWNER, names, obj
 from .proxy import Fault, Proxy
-from .roles import credentials
 
 ROOT = "lake/inventory"
 DATABASE = "photos"

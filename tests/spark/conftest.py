@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ..s3.conftest import bucket, s3, server
+from ..kit.server import bucket, s3, server
 from .sample import Sample, build
 
 __all__ = ["bucket", "s3", "server"]

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession, functions
 from bucketcatalog import Catalog
 from bucketcatalog.state.conditions import Between, Prefix
 
-from ..property.machine.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
+from ..kit.machine.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
 from .sample import read
 
 SEEDS = (11, 42, 77)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ..docs.blocks import ROOT, blocks_of, files_with, run_blocks
+from ..kit.blocks import ROOT, blocks_of, files_with, run_blocks
 
 EXAMPLES = [
     path for path in sorted(ROOT.glob("examples/*.py")) if "pyspark" in path.read_text() and not path.name.startswith("demo")

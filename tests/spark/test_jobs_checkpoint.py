@@ -25,7 +25,7 @@ from pyspark_bucketcatalog.jobs.checkpointing import Executors
 from pyspark_bucketcatalog.jobs.executors import on_executors
 from pyspark_bucketcatalog.jobs.place import CatalogPlace
 
-from ..s3.roles import credentials
+from ..kit.roles import credentials
 from .sample import OWNER, Sample, objects, read, rows
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -20,19 +19,10 @@ import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.state.contents import TableState
 from bucketcatalog.store.local import LocalStore
-from bucketcatalog.store.wrappers import Wrapped
+
+from .earlier import Earlier
 
 OWNER, BUCKET, THEIRS = (str(uuid.uuid5(uuid.NAMESPACE_OID, name)) for name in ("owner", "bucket", "theirs"))
-DAY = 86_400_000_000
-
-
-class Earlier(Wrapped):
-    """A store some days ago."""
-
-    days = 3
-
-    def now_us(self, below: str | None = None) -> int:
-        return time.time_ns() // 1_000 - self.days * DAY
 
 
 def an_id(name: str) -> str:

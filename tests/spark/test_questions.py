@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from ..chance import searching
+from ..kit.chance import searching
 from .asked import Lake
 from .questions import Asker, Source, answer
 

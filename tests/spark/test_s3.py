@@ -22,8 +22,8 @@ from minio.process import Server
 from pyspark_bucketcatalog import attach
 from pyspark_bucketcatalog.source import DefaultSource
 
+from ..kit.roles import credentials
 from ..kit.world import without_aws
-from ..s3.roles import credentials
 from .sample import OWNER, objects, rows
 
 pytestmark = pytest.mark.skipif(os.environ.get("BUCKETCATALOG_SKIP_S3") == "1", reason="BUCKETCATALOG_SKIP_S3 is 1")

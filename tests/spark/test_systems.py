@@ -17,7 +17,7 @@ from bucketcatalog.store.local import LocalStore
 
 from ..kit.installing import boxes, installed
 from ..kit.world import messages, proto
-from .test_jobs_gc import Earlier
+from .earlier import Earlier
 
 # In a process of its own: executors find packages where the process that made them does.
 PROGRAM = """

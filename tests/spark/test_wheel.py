@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from ..docs.blocks import ROOT, blocks_of
+from ..kit.blocks import ROOT, blocks_of
 from ..kit.installing import BOXES
 
 pytestmark = pytest.mark.once

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from .. import chance
-from ..chance import SEARCHES, Search, seed_of
 from ..explore import ENGINE, engine_digest, explore, explored, run_batch, summary, to_paste
+from ..kit import chance
+from ..kit.chance import SEARCHES, Search, seed_of
 
 _TEST = """
 import sys
 sys.path.insert(0, {root!r})
 from hypothesis import given, strategies as st
-from tests.chance import searching
+from tests.kit.chance import searching
 
 @searching("tags")
 @given(number=st.integers(0, 10**9))

@@ -14,8 +14,8 @@ from bucketcatalog.log.segments import read_segment_file
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.query.snapshot import Snapshot
 
-from ...docs.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
-from ...docs.spec_reader import writing as by_hand
+from ...kit.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
+from ...kit.spec_reader import writing as by_hand
 from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import World, messages, names, obj, proto, rows
 

@@ -18,9 +18,9 @@ from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.write.derived_ids import NAMESPACE
 
-from ...docs import spec_reader
-from ...docs.spec_reader import LIVE, SpecReader, Style, compact, message, seal
-from ...docs.spec_reader import reader as reading
+from ...kit import spec_reader
+from ...kit.spec_reader import LIVE, SpecReader, Style, compact, message, seal
+from ...kit.spec_reader import reader as reading
 from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import MINUTE, World, bucket, names, obj, rows
 

@@ -26,6 +26,8 @@ from bucketcatalog.store.wrappers import Wrapped
 from .sources import ListSource
 from .trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
 
+pytestmark = pytest.mark.usefixtures("file_system")
+
 
 def counts(result: Harvested) -> tuple[int, int, int, int]:
     return result.created, result.overwritten, result.deleted, result.unchanged

@@ -21,6 +21,8 @@ from bucketcatalog.harvest.sources.stats import entry_batch
 
 from .trees import HOSTILE, locked, make_tree, on_disk, open_folder
 
+pytestmark = pytest.mark.usefixtures("file_system")
+
 Walked = tuple[list[dict[str, Any]], list[EntryError]]
 
 

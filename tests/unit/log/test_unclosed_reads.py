@@ -14,8 +14,8 @@ from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.paths import transaction as transaction_path
 from bucketcatalog.store.faults import Counting
 
-from ...docs.spec_reader import SpecReader, message, new_transaction, seal, table_of
-from ...docs.spec_reader.writing import name_of_file
+from ...kit.spec_reader import SpecReader, message, new_transaction, seal, table_of
+from ...kit.spec_reader.writing import name_of_file
 from ...kit.spec_reading import compare, copied
 from ...kit.world import DAY, World, names, obj
 

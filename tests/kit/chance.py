@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, seed, settings
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 RELEASE: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 Test = TypeVar("Test", bound=Callable[..., Any])

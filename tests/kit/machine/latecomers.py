@@ -13,12 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hypothesis import strategies as st
+
 from bucketcatalog.store.base import Store
 
 from ..reference.timelines import Cut, Process, Uuid
 from .comparing import Comparer, check
 from .drafting import Drafter
 from .driver import Addressed, EngineProcess, NeedsRepair, Outcome
+from .histories import AT_TIME, AT_VERSION, BETWEEN, KEPT, STATED_ACTION
 from .onlooker import EngineReader, heads_of
 from .steps import (
     TABLES,
@@ -29,6 +32,7 @@ from .steps import (
     Commit,
     Compare,
     Deliver,
+    Fault,
     Kept,
     Leave,
     Part,
@@ -238,3 +242,24 @@ class Latecomers:
         cut = timelines.ancestors(snapshot.heads)
         self._check_cut(what, cut, timelines.at(time), self._optional(time))
         self._comparer.part(what, part, snapshot, cut)
+
+
+_MINUTE = 60_000_000
+_WHO = st.sampled_from(("alpha",) * 3 + ("beta",) * 2 + ("gamma",))
+_ANYBODY = st.sampled_from(tuple(WRITERS)[:4])
+_ACTIONS = st.lists(STATED_ACTION, min_size=1, max_size=3).map(tuple)
+_WAIT = st.sampled_from((_MINUTE, 11 * _MINUTE, 12 * _MINUTE + 1, 13 * _MINUTE, 13 * _MINUTE))
+_CHECKPOINT = st.builds(
+    Checkpoint, _ANYBODY, st.booleans(), st.sampled_from((Fault.NONE,) * 4 + (Fault.LATE,)), st.integers(1, 3)
+)
+_STEPS: tuple[st.SearchStrategy[Step], ...] = (
+    *(st.builds(Wait, _WAIT),) * 4,
+    *(st.builds(Commit, _WHO, _ACTIONS),) * 4,
+    *(st.builds(Commit, _WHO, _ACTIONS, st.just(Fault.CRASH_LATE)),) * 3,
+    *(_CHECKPOINT,) * 4,
+    *(st.builds(Deliver, st.integers(0, 3)),) * 3,
+    st.builds(Read, _WHO),
+    st.builds(Leave, _WHO),
+    *(st.builds(Compare, st.just(True), st.tuples(AT_TIME, AT_VERSION, KEPT, BETWEEN)),) * 2,
+)
+LATE_STEP = st.integers(0, len(_STEPS) - 1).flatmap(lambda number: _STEPS[number])
