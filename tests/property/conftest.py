@@ -23,7 +23,7 @@ def any_level(levels: Sequence[int], new: int) -> int:
 
 @pytest.fixture(scope="package", autouse=True)
 def levels_of_few_rows() -> Iterator[None]:
-    """What ``tiers`` would do with large tables, and more; merges in as many tasks as executors would get."""
+    """What ``lowest_merged`` would do with large tables, and more; merges in as many tasks as executors would get."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "lowest_merged", any_level)
         patch.setattr(writer, "Alone", partial(merge.Alone, most=3))

@@ -19,16 +19,12 @@ from bucketcatalog.registry import JobTask, in_turn
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Counting
 
-from ...kit.installing import BOXES, boxes
+from ...kit.installing import BOXES
 from ...kit.world import HOUR, World, compiled, rows, stored
 
+pytestmark = pytest.mark.usefixtures("with_boxes")
+
 HAMMERS = [{"size": 1, "name": "tack"}, {"size": 9, "name": "sledge"}]
-
-
-@pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in boxes(tmp_path):
-        monkeypatch.syspath_prepend(folder)
 
 
 @pytest.fixture

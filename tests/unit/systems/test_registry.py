@@ -149,6 +149,7 @@ WRITES = Taking()
 """
 
 
+@pytest.mark.usefixtures("with_boxes")
 def test_what_systems_cannot_do_is_a_warning_where_all_are_looked_at(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,8 +157,6 @@ def test_what_systems_cannot_do_is_a_warning_where_all_are_looked_at(
         "hollow": f"{OF}SYSTEM = System('hollow', reads='nowhere_at_all:X')",
         "odd": f"{OF}{RAISING}SYSTEM = System('odd', reads='broken_odd:READS')",
     }
-    for folder in boxes(tmp_path):
-        monkeypatch.syspath_prepend(folder)
     for name, source in sources.items():
         monkeypatch.syspath_prepend(installed(tmp_path / name, name, f"broken_{name}:SYSTEM", source))
     world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a", "grams": 500}))
@@ -180,11 +179,10 @@ def test_one_view_of_two_systems_is_that_of_the_first_and_a_warning(
         assert world.snapshot().scan("shared_view").to_arrow()["x"].to_pylist() == ["b"]
 
 
+@pytest.mark.usefixtures("with_boxes")
 def test_rows_of_a_table_go_to_the_table_whoever_takes_its_name(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in boxes(tmp_path):
-        monkeypatch.syspath_prepend(folder)
     source = f"{OF}{TAKING}SYSTEM = System('hijack', names=('boxes', 'packed'), writes='broken_hijack:WRITES')"
     monkeypatch.syspath_prepend(installed(tmp_path / "h", "hijack", "broken_hijack:SYSTEM", source))
     world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a"}))
@@ -202,9 +200,8 @@ def test_data_in_the_catalog_is_named_by_one_string(named: list[str]) -> None:
         System("two", message, collects={"two.t": IN_CATALOG}).check()  # type: ignore[arg-type]
 
 
-def test_a_system_is_looked_for_once(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in boxes(tmp_path):
-        monkeypatch.syspath_prepend(folder)
+@pytest.mark.usefixtures("with_boxes")
+def test_a_system_is_looked_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def counted(name: str) -> System | None:

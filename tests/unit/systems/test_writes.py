@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,14 +14,9 @@ from bucketcatalog.query.database import Database
 from bucketcatalog.write.parts import Writes
 from bucketcatalog.write.writer import Writer
 
-from ...kit.installing import boxes
 from ...kit.world import HOUR, Intervening, World, bucket, names, rows, stored
 
-
-@pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in boxes(tmp_path):
-        monkeypatch.syspath_prepend(folder)
+pytestmark = pytest.mark.usefixtures("with_boxes")
 
 
 @pytest.fixture

@@ -54,10 +54,10 @@ def test_whatever_the_sizes_levels_are_few_and_those_over_the_base_a_share_of_it
     levels = [base]
     for _ in range(500):
         levels, _ = after(levels, chance.choice([1, largest, chance.randint(1, largest)]))
-        tiers = 1
-        while FAN_IN**tiers < sum(levels):
-            tiers += 1
-        assert len(levels) <= 1 + (FAN_IN - 1) * (tiers + 1)
+        powers = 1
+        while FAN_IN**powers < sum(levels):
+            powers += 1
+        assert len(levels) <= 1 + (FAN_IN - 1) * (powers + 1)
         assert sum(levels[1:]) * BASE_SHARE < levels[0] or len(levels) == 1
 
 
@@ -66,7 +66,7 @@ def test_sizes_that_alternate_leave_few_levels() -> None:
 
 
 @pytest.mark.parametrize(("changes", "times", "amplification"), [(1_000, 1_000, 11.0), (100, 1_000, 11.0), (10, 1_000, 11.0)])
-def test_a_row_is_written_again_about_once_a_tier_however_small_the_checkpoints(
+def test_a_row_is_written_again_at_most_eleven_times_however_small_the_checkpoints(
     changes: int, times: int, amplification: float
 ) -> None:
     assert run(1_000_000, [changes] * times)[1] <= amplification

@@ -1,0 +1,15 @@
+"""The system of boxes, installed for a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ...kit.installing import boxes
+
+
+@pytest.fixture
+def with_boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
