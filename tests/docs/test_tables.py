@@ -20,6 +20,7 @@ from bucketcatalog.store.open import WRITABLE
 
 from ..kit.blocks import ROOT
 from ..kit.hostile import HOSTILE
+from ..kit.importing import Package
 from .guide import GUIDE, table_rows
 
 
@@ -96,19 +97,18 @@ def modules() -> list[str]:
     return re.findall(r"^\| `([\w/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
 
 
+PACKAGES = [
+    Package("bucketcatalog", ROOT / "catalog" / "bucketcatalog"),
+    Package("pyspark_bucketcatalog", ROOT / "spark" / "pyspark_bucketcatalog"),
+]
+
+
 def imported(module: str) -> set[str]:
-    """What a module imports of its own package when it is loaded, by the names of the architecture."""
-    path = ROOT / "spark" / module if module.startswith("pyspark") else ROOT / "catalog" / "bucketcatalog" / module
-    package = path.parent.relative_to(ROOT / ("spark" if module.startswith("pyspark") else "catalog")).parts
-    found = set()
-    for node in ast.parse(path.read_text()).body:
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        base = list(package[: len(package) - node.level + 1]) if node.level else []
-        parts = base + (node.module or "").split(".") if node.module else base
-        names = [".".join(parts), *(".".join([*parts, alias.name]) for alias in node.names)]
-        found |= {name.replace(".", "/").removeprefix("bucketcatalog/") + ".py" for name in names}
-    return found & set(modules())
+    """What a module imports of these packages, also for type checkers alone, by the names of the architecture."""
+    package = PACKAGES[module.startswith("pyspark_bucketcatalog/")]
+    name = f"{package.name}.{module.removeprefix(f'{package.name}/').removesuffix('.py').replace('/', '.')}"
+    found = package.imports(name, others=PACKAGES[0].modules)
+    return {f"{each.removeprefix('bucketcatalog.').replace('.', '/')}.py" for each in found} & set(modules())
 
 
 def test_arrows_point_one_way() -> None:
