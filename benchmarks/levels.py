@@ -86,7 +86,7 @@ def _requests(world: World) -> list[Measure]:
         writer.checkpoint()
     store = Counting(open_store(path))
     catalog = Catalog(store)
-    levels = len(catalog.snapshot().base("objects").level_rows)
+    levels = len(catalog.snapshot().state("objects").level_rows)
     names = random.Random(7).sample(existing["name"].to_pylist(), min(KEYS, len(existing)))
     total = world.scale.large_parts * world.scale.large_part_rows
     measures = []

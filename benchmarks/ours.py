@@ -47,7 +47,7 @@ def overwrite_seeded(path: str, parts: int, rows: int, every: int, rounds: int) 
             with writer.transaction(operation="upsert") as tx:
                 tx.put("objects", fresh.set_column(fresh.column_names.index("name"), "name", taken))
             writer.checkpoint()
-    return {"levels": Catalog(path).snapshot().base("objects").level_rows}
+    return {"levels": Catalog(path).snapshot().state("objects").level_rows}
 
 
 def rewrite(path: str, target: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def checkpoints(path: Path, parts: Iterator[pa.Table]) -> dict[str, Any]:
             spent += time.perf_counter() - start
             assert result is not None
             written.append(result.bytes)
-    levels = len(Catalog(path).snapshot().base("objects").level_rows)
+    levels = len(Catalog(path).snapshot().state("objects").level_rows)
     return {"bytes": written, "committed": _committed(path) - before, "seconds": round(spent, 1), "levels": levels}
 
 

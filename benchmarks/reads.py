@@ -125,9 +125,10 @@ def _lookups(world: World) -> list[Measure]:
     """Look-ups of random objects, each in turn with reading and decoding the block that holds it."""
     store = Counting(open_store(world.catalog))
     snapshot = Catalog(store).snapshot()
-    base = snapshot.base("objects")
+    state = snapshot.state("objects")
     places = sorted(
-        (place for each in base.levels() for run in each.lowest for place in run.places), key=lambda place: place.header.first_key
+        (place for each in state.levels() for run in each.lowest for place in run.places),
+        key=lambda place: place.header.first_key,
     )
     names = random.Random(5).sample(world.rows["name"].to_pylist(), world.scale.lookups)
 
@@ -141,7 +142,7 @@ def _lookups(world: World) -> list[Measure]:
     found: dict[str, list[float]] = {"get": [], "block": []}
     for name in names:
         place = _place_of(places, dataset.OWNER + dataset.BUCKET + name.encode())
-        turns = {"get": partial(get, name), "block": partial(_decode, store, place, base.table)}
+        turns = {"get": partial(get, name), "block": partial(_decode, store, place, state.table)}
         for what, sample in in_turns(turns, 1).items():
             found[what] += sample.values
     requests = sum(store.requests.values()) - len(names)

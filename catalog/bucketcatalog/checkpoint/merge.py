@@ -45,12 +45,12 @@ _ROOMY = 4
 _SAMPLED_BLOCKS = 32
 
 
-def merge_ranges(base: TableState, target: int) -> list[KeyRange]:
+def merge_ranges(state: TableState, target: int) -> list[KeyRange]:
     """Ranges that cover all keys, each of a few ``target`` rows where blocks lie in a heap; else one, for the indexes to tell."""
-    places = {place for level in base.blocks_by_level() for place in level} | {event.place for event in base.events}
+    places = {place for level in state.blocks_by_level() for place in level} | {event.place for event in state.events}
     if deepest(places) <= _HEAP * target:
         return [EVERYTHING]
-    keys = _sampled(base, places)
+    keys = _sampled(state, places)
     count = -(-sum(place.header.rows for place in places) // (_ROOMY * target))
     cuts = sorted({keys[at * len(keys) // count].as_py() for at in range(1, count)} - {b""})
     return [KeyRange(start, stop) for start, stop in zip([b"", *cuts], [*cuts, None], strict=True)]
@@ -69,13 +69,13 @@ def deepest(places: Collection[BlockPlace]) -> int:
     return most
 
 
-def _sampled(base: TableState, places: Collection[BlockPlace]) -> pa.Array:
+def _sampled(state: TableState, places: Collection[BlockPlace]) -> pa.Array:
     """The sorted keys of a few blocks that stand at even distances among all by their first keys."""
     ordered = sorted(places, key=lambda place: (place.header.first_key, place.name, place.offset))
     chosen = ordered[:: -(-len(ordered) // _SAMPLED_BLOCKS)]
-    columns = {column.field_name for column in base.table.key_columns}
-    read = (read_block(base.blocks.store, place, base.table, columns) for place in chosen)
-    keys = pa.concat_arrays([one_chunk(encode_keys(base.table, facts.rows)) for facts in read])
+    columns = {column.field_name for column in state.table.key_columns}
+    read = (read_block(state.blocks.store, place, state.table, columns) for place in chosen)
+    keys = pa.concat_arrays([one_chunk(encode_keys(state.table, facts.rows)) for facts in read])
     return keys.take(pc.sort_indices(keys))
 
 
@@ -150,15 +150,15 @@ class Alone:
         return (run_task(self.store, task, self.stopped) for task in tasks)
 
 
-def merge_parts(bases: Iterable[TableState], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
+def merge_parts(states: Iterable[TableState], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
     """The parts of at most ``most`` tasks of about equal weight that merge all of these; few rows are one task's, whatever their tables.
 
     ``lowest`` are the tables below which nothing lies.
     """
     slices = [
-        (base.table, PackedSlice.of(slice_, base.table, Part.EVERYTHING))
-        for base in bases
-        for slice_ in base.plan(merge_ranges(base, MERGE_SLICE_ROWS), target=MERGE_SLICE_ROWS)
+        (state.table, PackedSlice.of(slice_, state.table, Part.EVERYTHING))
+        for state in states
+        for slice_ in state.plan(merge_ranges(state, MERGE_SLICE_ROWS), target=MERGE_SLICE_ROWS)
     ]
     weights = [slice_.rows for _, slice_ in slices]
     count = max(min(most, _distinct_rows(slice_ for _, slice_ in slices) // FEWEST_ROWS), 1)

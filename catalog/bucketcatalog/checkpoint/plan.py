@@ -252,11 +252,11 @@ class _Merge:
         """The lowest level of each table that is merged with what is new; tables that stay as they are are absent."""
         levels: dict[str, int] = {}
         for name in contents.names:
-            base = contents.base(name)
+            state = contents.state(name)
             if self.parent is None or self.full:
                 levels[name] = 0
-            elif base.new_rows:
-                levels[name] = lowest_merged(base.level_rows, base.new_rows)
+            elif state.new_rows:
+                levels[name] = lowest_merged(state.level_rows, state.new_rows)
         return levels
 
     def kept(self, levels: Mapping[str, int]) -> tuple[SegmentReference, ...]:
@@ -294,9 +294,9 @@ def _prepared(files: LogFiles, destination: _Destination, view: View, merge: _Me
         reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
-    bases = [contents.base(name).above(level) for name, level in levels.items()]
+    states = [contents.state(name).above(level) for name, level in levels.items()]
     lowest = {name for name, level in levels.items() if not level}
-    every = merge_parts(bases, lowest, merge.most)
+    every = merge_parts(states, lowest, merge.most)
     origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
     tasks = [
         MergeTask(destination.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))

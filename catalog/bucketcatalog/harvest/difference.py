@@ -28,10 +28,10 @@ def live_in_bucket(
 
     Only names and ids are read, unless ``all_columns`` are wanted: these come by their names, in storage form.
     """
-    base = snapshot.base(table.name)
+    state = snapshot.state(table.name)
     needed = {*(column.field_name for column in table.key_columns), table.by_name["id"].field_name, "_kind", "_txn", "_seq"}
-    for slice_ in base.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
-        facts = read_slice(base.blocks, base.table, slice_, Part.LIVE, None if all_columns else frozenset(needed))
+    for slice_ in state.plan([keys_of(bucket, table)], only_live=True, target=SLICE_ROWS):
+        facts = read_slice(state.blocks, state.table, slice_, Part.LIVE, None if all_columns else frozenset(needed))
         mask = scope.mask(facts.stored_column(table.by_name["name"])) if len(facts) else None
         if mask is not None:
             facts = facts.filter(mask)

@@ -265,7 +265,7 @@ class _Clone:
         writer, head = max(view.cut.refs(), key=lambda ref: ref.head.commit_time)
         began = self._place.store.now_us(paths.transactions_prefix(writer, self._files.database))
         uuid = clock.uuid7(view.newest_commit_time).bytes
-        (parts,) = merge_parts(map(contents.base, contents.names), set(contents.names), 1) or [()]
+        (parts,) = merge_parts(map(contents.state, contents.names), set(contents.names), 1) or [()]
         task = MergeTask(writer, self._files.database, view.cut, began, parts, Origin(uuid, tasks=1))
         segments = run_task(self._files.store, task, into=self._place.store)
         boundary = boundaries_of(view).data

@@ -253,8 +253,8 @@ def diff_schema(table: Table) -> pa.Schema:
 
 def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[Facts, Facts]]:
     """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out."""
-    before, after = start.base(table.name), end.base(table.name)
-    starts = sorted({slice_.keys.start for base in (before, after) for slice_ in base.plan(only_live=True)})
+    before, after = start.state(table.name), end.state(table.name)
+    starts = sorted({slice_.keys.start for state in (before, after) for slice_ in state.plan(only_live=True)})
     stops = [start for start in starts if start > b""]
     for first, stop in zip([b"", *stops], [*stops, None], strict=True):
         keys = KeyRange(first, stop)
@@ -275,9 +275,9 @@ def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
     return {(p.name, p.offset) for slice_ in plan for p in (*slice_.live, *slice_.rest, *slice_.upper, *events)}
 
 
-def _live(base: TableState, plan: Sequence[Slice]) -> Facts:
-    batches = [read_slice(base.blocks, base.table, slice_, Part.LIVE) for slice_ in plan]
-    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+def _live(state: TableState, plan: Sequence[Slice]) -> Facts:
+    batches = [read_slice(state.blocks, state.table, slice_, Part.LIVE) for slice_ in plan]
+    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(state.table))
 
 
 def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:

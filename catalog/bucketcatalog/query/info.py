@@ -209,24 +209,24 @@ class _Counted:
 
     def table(self, table: Table) -> TableInformation:
         """The rows of a table."""
-        base = self._snapshot.base(table.name)
+        state = self._snapshot.state(table.name)
         levels = tuple(
             LevelInformation(number, sum(p.header.rows for p in places), len(places), sum(p.length for p in places))
-            for number, places in enumerate(base.blocks_by_level())
+            for number, places in enumerate(state.blocks_by_level())
         )
-        stored = sum(level.rows for level in levels) + base.new_rows
+        stored = sum(level.rows for level in levels) + state.new_rows
         if not stored:
             return TableInformation(table.name, 0, 0, 0, 0, ())
         live, sums = self._live(table)
         ended = self._count(table, f"{DELETED_PREFIX}{table.name}", TOMBSTONES) if table.keeps_tombstones else 0
-        return TableInformation(table.name, live, ended, stored, base.new_rows, levels, sums)
+        return TableInformation(table.name, live, ended, stored, state.new_rows, levels, sums)
 
     def _live(self, table: Table) -> tuple[int, dict[str, int]]:
         """How many rows are live, and what the table's sums come to."""
         wanted = {run.total.name: run.total.column for run in sum_runs(table) if run.total.column}
         if not wanted:
             return self._count(table, table.name, frozenset({BlockClass.LIVE})), {}
-        kept = kept_totals(self._snapshot.base(table.name))
+        kept = kept_totals(self._snapshot.state(table.name))
         if kept is not None and wanted.keys() <= kept[1].keys():
             return kept[0], {name: kept[1][name] for name in wanted}
         count, sums = 0, dict.fromkeys(wanted, 0)
@@ -237,7 +237,7 @@ class _Counted:
         return count, sums
 
     def _count(self, table: Table, scanned: str, classes: Collection[BlockClass]) -> int:
-        known = self._snapshot.base(table.name).folded_rows(classes)
+        known = self._snapshot.state(table.name).folded_rows(classes)
         return sum(map(len, self._read(scanned, [table.key[-1]]))) if known is None else known
 
     def _read(self, scanned: str, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:

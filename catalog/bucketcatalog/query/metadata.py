@@ -288,17 +288,17 @@ def _lengths(files: LogFiles, reference: SegmentReference) -> Mapping[tuple[str,
 def _conflicts(contents: Contents) -> pa.Table:
     found = []
     for table in contents.definitions.usable():
-        base = contents.base(table.name)
-        for slice_ in base.plan():
+        state = contents.state(table.name)
+        for slice_ in state.plan():
             places = (*slice_.live, *slice_.rest)
             if not slice_.settled or any(p.header.expectations or p.header.late_updates for p in places):
-                found.append(conflicts(read_slice(base.blocks, table, slice_, Part.EVERYTHING), table))
+                found.append(conflicts(read_slice(state.blocks, table, slice_, Part.EVERYTHING), table))
     return pa.concat_tables(found) if found else CONFLICTS.empty_table()
 
 
 def _sums(contents: Contents) -> pa.Table:
     return pa.concat_tables(
-        [SUMS.empty_table(), *(sums_of(contents.base(table.name)) for table in contents.definitions.usable())]
+        [SUMS.empty_table(), *(sums_of(contents.state(table.name)) for table in contents.definitions.usable())]
     )
 
 

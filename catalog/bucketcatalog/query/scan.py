@@ -145,18 +145,18 @@ class ShareTask:
 class Scan(Read):
     """A read of one table at a snapshot's cut."""
 
-    def __init__(self, base: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
-        self._base = base
-        everything = output_schema(base.table, tombstones=tombstones, columns=None)
-        self._available = output_schema(base.table, tombstones=tombstones, columns=[*everything.names, *REQUESTED])
-        self._stored = check(base.table, where, self._available)
+    def __init__(self, state: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
+        self._state = state
+        everything = output_schema(state.table, tombstones=tombstones, columns=None)
+        self._available = output_schema(state.table, tombstones=tombstones, columns=[*everything.names, *REQUESTED])
+        self._stored = check(state.table, where, self._available)
         self.task = ScanTask(
-            table=base.table,
+            table=state.table,
             part=Part.TOMBSTONES if tombstones else Part.LIVE,
-            schema=output_schema(base.table, tombstones=tombstones, columns=columns),
+            schema=output_schema(state.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
-            ignores_corruption=base.blocks.on_damage.reads_on,
-            by_key=names_keys(base.table, self._stored),
+            ignores_corruption=state.blocks.on_damage.reads_on,
+            by_key=names_keys(state.table, self._stored),
         )
 
     @property
@@ -179,9 +179,9 @@ class Scan(Read):
         where, only_live = dict(self.task.where), self.task.part is Part.LIVE
         keys = wanted_keys(self.task.table, self._stored)
         if keys is not None:
-            return self._base.plan_keys(keys, only_live=only_live) if len(keys) else [], None
-        plan = self._base.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
-        narrowed = None if only_live else narrowed_to(self._base, plan, where, self._stored)
+            return self._state.plan_keys(keys, only_live=only_live) if len(keys) else [], None
+        plan = self._state.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
+        narrowed = None if only_live else narrowed_to(self._state, plan, where, self._stored)
         return (plan if narrowed is None else narrowed.slices), narrowed
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
@@ -195,7 +195,7 @@ class Scan(Read):
                 yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
 
     def _read(self, slice_: Slice) -> list[pa.Table]:
-        return list(self.task.read(self._base.blocks, slice_))
+        return list(self.task.read(self._state.blocks, slice_))
 
     def explain(self) -> str:
         """What the scan reads and what it skips, in a few lines: blocks and bytes of each level, uncovered events, requests.
@@ -207,23 +207,23 @@ class Scan(Read):
         plan, narrowed = self._planned()
         read = {place for slice_ in plan for place in places_read(slice_, self.task.part)}
         events = {block.place for slice_ in plan for block in slice_.events}
-        levels = self._base.blocks_by_level()
+        levels = self._state.blocks_by_level()
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
         lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
         if narrowed is not None:
             counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
             lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {counts}")
-        if self._base.events:
-            lines.append(f"not covered: {_share(events, [block.place for block in self._base.events])}")
-        if self._base.tail:
+        if self._state.events:
+            lines.append(f"not covered: {_share(events, [block.place for block in self._state.events])}")
+        if self._state.tail:
             lines.append(
-                f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._base.tail):,} events"
+                f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._state.tail):,} events"
             )
         every = {place for places in levels for place in places}
         opened = {place.name for place in read} | (narrowed.opened if narrowed is not None else frozenset())
         segments = opened | {place.name for place in every}
-        lines.append(f"checkpoints: {self._base.checkpoints}, segments: {len(opened)} of {len(segments)}")
-        skipped = len(every) + len(self._base.events) - len(read) - len(events)
+        lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
+        skipped = len(every) + len(self._state.events) - len(read) - len(events)
         needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.overlay) if narrowed is not None else 0)
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"

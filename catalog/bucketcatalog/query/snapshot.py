@@ -112,7 +112,7 @@ class Snapshot(Contents):
                 return read
         tombstones = table not in self.definitions and table.startswith(DELETED_PREFIX)
         definition = self.table(table.removeprefix(DELETED_PREFIX) if tombstones else table)
-        return Scan(self.base(definition.name), tombstones=tombstones, columns=names, where=conditions)
+        return Scan(self.state(definition.name), tombstones=tombstones, columns=names, where=conditions)
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key, given by its key columns, or None."""
@@ -148,7 +148,7 @@ class Snapshot(Contents):
                 f"A listing of table {table!r} needs {', '.join(leading) or 'no key column'}.",
                 next_step=f"Give these; {last!r} is what is listed.",
             )
-        return list_page(self.base(table), key, prefix, delimiter, marker, limit)
+        return list_page(self.state(table), key, prefix, delimiter, marker, limit)
 
 
 def _check_table_name(table: Any) -> None:

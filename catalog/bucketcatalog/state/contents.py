@@ -187,7 +187,7 @@ class Contents:
         self._definitions = definitions
         self._blocks = Blocks(files.store, files.on_damage)
         self._indexes = IndexCache(files.store, files.database, files.on_damage)
-        self._bases: dict[str, TableState] = {}
+        self._states: dict[str, TableState] = {}
 
     @property
     def database(self) -> str:
@@ -227,15 +227,15 @@ class Contents:
             next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
         )
 
-    def base(self, name: str) -> TableState:
+    def state(self, name: str) -> TableState:
         """The blocks and the tail of a table."""
-        if name not in self._bases:
+        if name not in self._states:
             table = self.table(name)
             tail = inline_facts(self._inline.get(name, []), table, self.files.on_damage)
             events = self._events.get(name, ())
             stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
-            self._bases[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
-        return self._bases[name]
+            self._states[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
+        return self._states[name]
 
     @cached_property
     def _inline(self) -> Mapping[str, list[InlineEvent]]:
@@ -247,8 +247,8 @@ class Contents:
 
     def find(self, table: str, keys: pa.Array, part: Part) -> Facts:
         """The state rows of ``part`` under these encoded keys."""
-        base = self.base(table)
+        state = self.state(table)
         distinct = pc.unique(keys)
-        plan = base.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
-        batches = [read_slice(base.blocks, base.table, slice_, part) for slice_ in plan]
-        return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+        plan = state.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
+        batches = [read_slice(state.blocks, state.table, slice_, part) for slice_ in plan]
+        return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(state.table))

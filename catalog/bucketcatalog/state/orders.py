@@ -76,20 +76,20 @@ class OrderRun:
         """The run in the making."""
         return _Keeping(self)
 
-    def kept(self, base: TableState) -> list[StoredRun] | None:
+    def kept(self, state: TableState) -> list[StoredRun] | None:
         """The sorted runs; None where the order is not kept, or not of all tombstones of the lowest level."""
-        runs = base.beside(self.side)
-        usable = not base.blocks.on_damage.reads_on and base.checkpoints == 1
-        return runs if usable and sum(_rows(run.places) for run in runs) == base.lowest_rows(self.classes) else None
+        runs = state.beside(self.side)
+        usable = not state.blocks.on_damage.reads_on and state.checkpoints == 1
+        return runs if usable and sum(_rows(run.places) for run in runs) == state.lowest_rows(self.classes) else None
 
-    def differs(self, base: TableState) -> bool:
+    def differs(self, state: TableState) -> bool:
         """Whether what is kept is not what the tombstones of the lowest level make; reads both, a block after the other."""
-        runs = base.beside(self.side)
+        runs = state.beside(self.side)
         if not runs:
             return False
-        store = base.blocks.store
+        store = state.blocks.store
         said = (read_block(store, place, self.shape).rows for run in runs for place in run.places)
-        made = (order_entries(self, read_block(store, place, self.table)) for place in base.lowest_places(self.classes))
+        made = (order_entries(self, read_block(store, place, self.table)) for place in state.lowest_places(self.classes))
         return _digest(self.shape, said) != _digest(self.shape, made)
 
 
@@ -151,22 +151,22 @@ class Narrowed:
     worth: bool
 
 
-def narrowed_to(base: TableState, plan: list[Slice], where: Where, stored: StoredConditions) -> Narrowed | None:
+def narrowed_to(state: TableState, plan: list[Slice], where: Where, stored: StoredConditions) -> Narrowed | None:
     """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
     What is read to know it are the blocks of the order that can hold such tombstones, and those above the lowest level.
     """
-    orders = order_runs(base.table)
+    orders = order_runs(state.table)
     if END_TIME.name not in stored or not orders:
         return None
     new = _rows(_overlay(plan)) + sum(len(slice_.tail) for slice_ in plan if slice_.tail is not None)
     limit = min(HELD, _read_of(plan) // SHARE) - new
-    found = [each for order in orders if (each := _question(base, order, where, stored)) is not None]
+    found = [each for order in orders if (each := _question(state, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
     if best is None or _rows(best.places) > limit:
         return None
-    with telling_of_prunes(base.blocks.store):
-        narrowed = _narrowed(base, plan, best, _before(stored[END_TIME.name]))
+    with telling_of_prunes(state.blocks.store):
+        narrowed = _narrowed(state, plan, best, _before(stored[END_TIME.name]))
     spent = new + _rows(best.places) + _read_of(narrowed.slices)
     return narrowed if spent * SHARE <= _read_of(plan) else replace(narrowed, slices=plan, worth=False)
 
@@ -186,9 +186,9 @@ class _Question:
     of: dict[BlockPlace, None]
 
 
-def _question(base: TableState, order: OrderRun, where: Where, stored: StoredConditions) -> _Question | None:
+def _question(state: TableState, order: OrderRun, where: Where, stored: StoredConditions) -> _Question | None:
     """What to read of an order; None where it is not kept, not of all tombstones, or does not begin with what is asked."""
-    runs, ranges = order.kept(base), key_ranges(order.shape, where, stored)
+    runs, ranges = order.kept(state), key_ranges(order.shape, where, stored)
     if runs is None or EVERYTHING in ranges:
         return None
     places = _distinct(place for run in runs for keys in ranges for place in run.within(keys))
@@ -196,10 +196,10 @@ def _question(base: TableState, order: OrderRun, where: Where, stored: StoredCon
     return _Question(order, spanning, places, _distinct(place for run in runs for place in run.places))
 
 
-def plan_ended(base: TableState, until: int) -> list[Slice]:
+def plan_ended(state: TableState, until: int) -> list[Slice]:
     """The slices in which versions can have ended at or before a commit time."""
-    plan, condition = base.plan(), {END_TIME.name: Between(high=until)}
-    found = narrowed_to(base, plan, condition, condition)
+    plan, condition = state.plan(), {END_TIME.name: Between(high=until)}
+    found = narrowed_to(state, plan, condition, condition)
     return plan if found is None else found.slices
 
 
@@ -212,10 +212,10 @@ def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
     return rows, total % (1 << 64)
 
 
-def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
+def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
     """The plan for the keys that the order and the overlay give."""
-    ending = list(in_order(partial(ending_keys, base.blocks, base.table, before=before), plan))
-    read = partial(_keys_of, base, asked.order.shape, asked.keys)
+    ending = list(in_order(partial(ending_keys, state.blocks, state.table, before=before), plan))
+    read = partial(_keys_of, state, asked.order.shape, asked.keys)
     parts = [*in_order(read, list(asked.places)), *(keys for _, keys in ending)]
     distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
     keys = distinct.take(pc.sort_indices(distinct))
@@ -238,9 +238,9 @@ def _narrowed(base: TableState, plan: list[Slice], asked: _Question, before: int
     )
 
 
-def _keys_of(base: TableState, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
+def _keys_of(state: TableState, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
     """The keys of tombstones that a block of an order names within a range."""
-    return one_chunk(encode_keys(base.table, read_block(base.blocks.store, place, shape, keys=within).rows))
+    return one_chunk(encode_keys(state.table, read_block(state.blocks.store, place, shape, keys=within).rows))
 
 
 def _without_others(slice_: Slice, touched: pa.Array) -> Slice:

@@ -34,7 +34,7 @@ class SideRun(Protocol):
     def keeping(self) -> Keeping:
         """Makes the run of rows that are met."""
 
-    def differs(self, base: TableState) -> bool:
+    def differs(self, state: TableState) -> bool:
         """Whether one is kept and is not what the rows of the lowest level make."""
 
 

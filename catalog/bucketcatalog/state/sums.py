@@ -46,34 +46,34 @@ _VALUE = Column(536_870_911, "value", DataType.INT64)
 _REGROUPED = 1 << 18
 
 
-def sums_of(base: TableState) -> pa.Table:
+def sums_of(state: TableState) -> pa.Table:
     """The table's declared sums over its live rows, with the columns of ``SUMS``: a row for each group that has any, in order."""
-    kept = _from_kept(base)
-    found = {total: kept.get(total) or _Summing(base.table, total) for total in base.table.sums}
+    kept = _from_kept(state)
+    found = {total: kept.get(total) or _Summing(state.table, total) for total in state.table.sums}
     others = [total for total in found if total not in kept]
-    for slice_ in base.plan(only_live=True) if others else ():
-        live = read_slice(base.blocks, base.table, slice_, Part.LIVE, _columns(base.table, others))
+    for slice_ in state.plan(only_live=True) if others else ():
+        live = read_slice(state.blocks, state.table, slice_, Part.LIVE, _columns(state.table, others))
         for total in others:
             found[total].add(live)
-    return pa.concat_tables([SUMS.empty_table(), *(_shown(base.table, total, each.sums()) for total, each in found.items())])
+    return pa.concat_tables([SUMS.empty_table(), *(_shown(state.table, total, each.sums()) for total, each in found.items())])
 
 
-def kept_totals(base: TableState) -> tuple[int, dict[str, int]] | None:
+def kept_totals(state: TableState) -> tuple[int, dict[str, int]] | None:
     """How many live rows there are, and what each declared sum adds up to that is kept beside them, by name; None where none is."""
-    kept = {total.name: each.sums() for total, each in _from_kept(base).items()}
+    kept = {total.name: each.sums() for total, each in _from_kept(state).items()}
     if not kept:
         return None
     rows, *_ = kept.values()
     return exact_sum(rows[_ROWS.field_name]), {name: exact_sum(sums[_VALUE.field_name]) for name, sums in kept.items()}
 
 
-def _from_kept(base: TableState) -> dict[Sum, _Summing]:
+def _from_kept(state: TableState) -> dict[Sum, _Summing]:
     """Of the declared sums those that are kept beside the lowest level, with its overlay."""
-    kept = {run.total: rows for run in sum_runs(base.table) if (rows := run.kept(base)) is not None}
-    found = {total: _Summing(base.table, total) for total in kept}
+    kept = {run.total: rows for run in sum_runs(state.table) if (rows := run.kept(state)) is not None}
+    found = {total: _Summing(state.table, total) for total in kept}
     for total, rows in kept.items():
         found[total].add_sums(rows)
-    for sign, live in _differences(base, kept, base.plan(only_live=True)) if kept else ():
+    for sign, live in _differences(state, kept, state.plan(only_live=True)) if kept else ():
         for total in kept:
             found[total].add(live, sign)
     return found
@@ -115,26 +115,28 @@ class SumRun:
         """The run in the making."""
         return _Keeping(self)
 
-    def kept(self, base: TableState) -> pa.Table | None:
+    def kept(self, state: TableState) -> pa.Table | None:
         """The sums over the lowest level as they are kept beside it; None where they are not, or not of all of its rows.
 
         Who reads on past damage sums up the rows that can be read.
         """
-        if base.blocks.on_damage.reads_on:
+        if state.blocks.on_damage.reads_on:
             return None
-        parts = [read_block(base.blocks.store, place, self.shape).rows for run in base.beside(self.side) for place in run.places]
-        if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != base.lowest_rows(self.classes):
+        parts = [
+            read_block(state.blocks.store, place, self.shape).rows for run in state.beside(self.side) for place in run.places
+        ]
+        if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != state.lowest_rows(self.classes):
             return None
         return pa.concat_tables([_whole(rows) for rows in parts])
 
-    def differs(self, base: TableState) -> bool:
+    def differs(self, state: TableState) -> bool:
         """Whether what is kept is not what the live rows of the lowest level make; reads both, a block after the other."""
-        if not base.beside(self.side):
+        if not state.beside(self.side):
             return False
         made, columns = _Summing(self.table, self.total), _columns(self.table, [self.total])
-        for place in base.lowest_places(self.classes):
-            made.add(read_block(base.blocks.store, place, self.table, columns))
-        said, kept = _Summing(self.table, self.total), self.kept(base)
+        for place in state.lowest_places(self.classes):
+            made.add(read_block(state.blocks.store, place, self.table, columns))
+        said, kept = _Summing(self.table, self.total), self.kept(state)
         if kept is not None:
             said.add_sums(kept)
         ordered = [(name, "ascending") for name in made.sums().column_names]
@@ -189,15 +191,15 @@ class _Summing:
         return found.filter(pc.greater(found[_ROWS.field_name], 0))
 
 
-def _differences(base: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
+def _differences(state: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
     """What the overlay makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
-    columns = _columns(base.table, totals)
+    columns = _columns(state.table, totals)
     for slice_ in (slice_ for slice_ in plan if not slice_.settled):
-        keys = touched_keys(base.blocks, base.table, slice_)
+        keys = touched_keys(state.blocks, state.table, slice_)
         for now in for_keys([slice_], keys):
             before = replace(now, rest=(), upper=(), events=(), tail=None)
             for part, sign in ((before, -1), (now, 1)):
-                yield sign, read_slice(base.blocks, base.table, part, Part.LIVE, columns)
+                yield sign, read_slice(state.blocks, state.table, part, Part.LIVE, columns)
 
 
 def _columns(table: Table, totals: Iterable[Sum]) -> set[str]:

@@ -73,7 +73,7 @@ class OnExecutors:
             found = [count_waiting(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
             return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
 
-        tasks = [task for name, limit in limits.items() for task in ended_shares(snapshot.base(name), limit)]
+        tasks = [task for name, limit in limits.items() for task in ended_shares(snapshot.state(name), limit)]
         counts = on_executors(self.spark, count, tasks)
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
@@ -98,7 +98,7 @@ class OnExecutors:
             return task.table.name, sum(len(rows) for rows, _ in found), sum(tagged for _, tagged in found)
 
         counts = {table.name: (0, 0) for table in tables}
-        tasks = [task for table in tables for task in ended_shares(snapshot.base(table.name), rules.limits[table.name])]
+        tasks = [task for table in tables for task in ended_shares(snapshot.state(table.name), rules.limits[table.name])]
         for name, found, tagged in on_executors(self.spark, count, tasks):
             counts[name] = (counts[name][0] + found, counts[name][1] + tagged)
         return counts
@@ -190,7 +190,7 @@ class _Space:
                 yield rows.append_column(_LIVE, pc.is_in(rows[ID], value_set=live))
 
         schema = candidate_schema(table).append(pa.field(_LIVE, pa.bool_()))
-        tasks = ended_shares(self.snapshot.base(table.name), rules.limits[table.name])
+        tasks = ended_shares(self.snapshot.state(table.name), rules.limits[table.name])
         return frame(self.workers.spark, find, tasks, schema)
 
     def _needed(self) -> DataFrame:
@@ -201,7 +201,7 @@ class _Space:
             for facts in read_states(task, place.open().store, needing_columns(task.table)):
                 yield pa.table([needed_in(facts, task.table, rules)], schema=_REFERENCES)
 
-        tasks = [task for table in self.tables for task in every_share(self.snapshot.base(table.name), Part.EVERYTHING)]
+        tasks = [task for table in self.tables for task in every_share(self.snapshot.state(table.name), Part.EVERYTHING)]
         return frame(self.workers.spark, find, tasks, _REFERENCES).distinct().withColumn(_NEEDED, lit(True))
 
     def _owned(self, table: Table) -> DataFrame:
@@ -213,7 +213,7 @@ class _Space:
                 yield pa.table([owned_in(facts, task.table)], schema=_IDS)
 
         children = self.rules.children[table.name]
-        tasks = [task for child in children for task in every_share(self.snapshot.base(child.name), Part.EVERYTHING)]
+        tasks = [task for child in children for task in every_share(self.snapshot.state(child.name), Part.EVERYTHING)]
         return frame(self.workers.spark, find, tasks, _IDS).distinct().withColumn(_OWNS, lit(True))
 
 

@@ -62,14 +62,14 @@ def read_states(share: Share, store: Store, columns: Iterable[Column]) -> Iterat
                 yield facts
 
 
-def every_share(base: TableState, part: Part) -> list[Share]:
+def every_share(state: TableState, part: Part) -> list[Share]:
     """Shares of about equal weight that are all of a table, planned from indexes alone."""
-    return shares(base.table, part, base.plan(only_live=part is Part.LIVE), MOST_ROWS)
+    return shares(state.table, part, state.plan(only_live=part is Part.LIVE), MOST_ROWS)
 
 
-def ended_shares(base: TableState, until: int) -> list[Share]:
+def ended_shares(state: TableState, until: int) -> list[Share]:
     """Shares with tombstones of a table: at least all that ended at or before a commit time."""
-    return shares(base.table, Part.TOMBSTONES, plan_ended(base, until), MOST_ROWS)
+    return shares(state.table, Part.TOMBSTONES, plan_ended(state, until), MOST_ROWS)
 
 
 def frame(spark: SparkSession, do: Callable[[Item], Iterable[pa.Table]], items: Sequence[Item], schema: pa.Schema) -> DataFrame:

@@ -41,7 +41,7 @@ class FindOnExecutors:
                 yield orphaned_in(facts, table, ended)
 
         schema = orphan_schema(table)
-        tasks = every_share(snapshot.base(table.name), Part.LIVE)
+        tasks = every_share(snapshot.state(table.name), Part.LIVE)
         yield from packed_rows(frame(self.spark, find, tasks, schema), schema.names, BATCH)
 
 

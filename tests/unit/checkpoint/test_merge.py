@@ -133,7 +133,7 @@ def test_blocks_of_a_class_are_in_order_over_the_segments_and_do_not_overlap(wor
     with world.writer() as writer:
         filled(world, writer)
         writer.checkpoint(workers=Elsewhere(world.store))
-    (levels,) = contents(world).base("objects").levels()
+    (levels,) = contents(world).state("objects").levels()
 
     assert not levels.upper and len(levels.lowest) > 6
     for kind in {run.block_class for run in levels.lowest}:
@@ -407,9 +407,9 @@ def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: W
         workers = Elsewhere(world.store)
         writer.checkpoint(workers=workers)
 
-    base = contents(world).base("objects")
+    state = contents(world).state("objects")
     slices = [slice_ for task in workers.tasks for _, slice_ in ranges(task)]
-    counts = [len(read_slice(base.blocks, base.table, slice_, Part.EVERYTHING)) for slice_ in slices]
+    counts = [len(read_slice(state.blocks, state.table, slice_, Part.EVERYTHING)) for slice_ in slices]
     assert sum(counts) == 18_000 and max(counts) < 6_000
     assert len(workers.tasks) == 4
     assert answers(world) == before
@@ -432,7 +432,7 @@ def test_wide_rows_make_small_pieces(world: World) -> None:
             rows_ = pa.table({"owner": [OWNER] * 500, "bucket_id": [BUCKET] * 500, "name": names_, "etag": wide})
             world.commit(writer, ("put", "objects", rows_))
         writer.checkpoint()
-    for slice_ in contents(world).base("objects").plan(target=16_384):
+    for slice_ in contents(world).state("objects").plan(target=16_384):
         assert sum(place.length for place in slice_.places) <= 3 << 20
 
 
@@ -442,8 +442,8 @@ def test_blocks_that_span_many_others_weigh_where_their_keys_are(world: World) -
         world.commit(writer, ("put", "objects", table(range(0, 400_000, 4))))
         for number in range(40):
             world.commit(writer, ("put", "objects", table(range(number, 400_000, 100))))
-    base = contents(world).base("objects")
-    counts = [len(read_slice(base.blocks, base.table, slice_, Part.EVERYTHING)) for slice_ in base.plan()]
+    state = contents(world).state("objects")
+    counts = [len(read_slice(state.blocks, state.table, slice_, Part.EVERYTHING)) for slice_ in state.plan()]
     assert sum(counts) == 260_000
     assert max(counts) < 1.5 * SLICE_ROWS
 
@@ -454,11 +454,11 @@ def test_a_full_merge_of_anothers_levels_is_written_though_nothing_is_new(world:
             world.commit(writer, ("put", "objects", [obj(f"{number}/{n:05}") for n in range(3_000 if not number else 300)]))
             with world.writer("compactor-1") as compactor:
                 compactor.checkpoint(scope="all")
-    assert len(world.snapshot().base("objects").level_rows) == 2
+    assert len(world.snapshot().state("objects").level_rows) == 2
     for expected in (True, False):
         with world.writer("compactor-2") as other:
             assert (other.checkpoint(scope="all", full=True) is not None) is expected
-        assert world.snapshot().base("objects").level_rows == [3_300]
+        assert world.snapshot().state("objects").level_rows == [3_300]
 
 
 @pytest.mark.parametrize("is_late", [False, True])

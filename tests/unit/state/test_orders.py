@@ -119,7 +119,7 @@ def test_tombstones_of_any_time_are_those_of_a_full_read(seed: int, monkeypatch:
             if chance.randrange(2):
                 writer.checkpoint(scope="all" if step == 11 else "own")
             snapshot = world.snapshot()
-            levels.add(len(snapshot.base("objects").level_rows))
+            levels.add(len(snapshot.state("objects").level_rows))
             check_all_ranges(snapshot, chance.sample(times, min(len(times), 3 if step < 11 else 6)))
         assert uses(world.snapshot(), deleted_at=between(None, time_at(times[0]))) == "deleted_at"
     assert max(levels) > 1
@@ -242,9 +242,9 @@ def test_collection_looks_for_what_has_ended_long_ago_by_the_order(many: World) 
     assert nothing <= 3 and some > 25 and received < 1 << 19
 
     snapshot = many.snapshot()
-    base = snapshot.base("objects")
+    state = snapshot.state("objects")
     first = START + HOUR + 10 * SECOND
-    requests, _, plan = reads(many, lambda: plan_ended(base, first))
+    requests, _, plan = reads(many, lambda: plan_ended(state, first))
     assert requests <= 4  # the index, a block of the order, and what the test above left over it
     assert sum(len(slice_.wanted) for slice_ in plan if slice_.wanted is not None) == AN_HOUR
     assert sum(len(slice_.places) for slice_ in plan) <= 2
@@ -331,8 +331,8 @@ def test_damage_to_an_order_is_named_and_concerns_nobody_else(world: World) -> N
         world.commit(writer, ("put", "objects", [obj(f"n{n}") for n in range(9)]))
         times = [world.commit(writer, ("delete", "objects", obj(f"n{n}"))).commit_time for n in range(9)]
         writer.checkpoint()
-    base = world.snapshot().base("objects")
-    ((run,),) = (order.kept(base) for order in order_runs(base.table))
+    state = world.snapshot().state("objects")
+    ((run,),) = (order.kept(state) for order in order_runs(state.table))
     (place,) = run.places
     data = bytearray(world.store.get(place.name))
     data[place.offset + place.length // 2] ^= 1
@@ -354,6 +354,6 @@ def test_what_lies_over_an_order_may_have_no_stamps_at_all(world: World, always:
         writer.checkpoint()
         world.commit(writer, ("purge", "objects", obj("00007", _version=named)))
         writer.checkpoint()
-    assert len(world.snapshot().base("objects").level_rows) == 2
+    assert len(world.snapshot().state("objects").level_rows) == 2
     (left,) = tombstones(world.snapshot(), deleted_at=between(None, time_at(ended.commit_time)))
     assert left["name"] == "00008"

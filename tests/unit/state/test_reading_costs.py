@@ -150,7 +150,7 @@ def test_superseded_versions_that_lie_over_the_base_are_read_for_tombstones_alon
     snapshot = world.snapshot()
 
     def over(*, only_live: bool) -> set[BlockClass]:
-        plan = snapshot.base("objects").plan(only_live=only_live)
+        plan = snapshot.state("objects").plan(only_live=only_live)
         return {place.header.block_class for slice_ in plan for place in slice_.upper}
 
     assert over(only_live=True) == {BlockClass.LIVE, BlockClass.ENDED}  # the key that was deleted has no live version
@@ -177,7 +177,7 @@ def test_versions_that_a_higher_level_has_ended_are_left_out_and_no_block_is_rea
             writer.checkpoint()
             expected[numbers.start : numbers.stop : numbers.step] = [length] * len(numbers)
     snapshot = world.snapshot()
-    levels = snapshot.base("objects").blocks_by_level()
+    levels = snapshot.state("objects").blocks_by_level()
     assert len(levels) == 3
     live = sum(place.header.block_class is BlockClass.LIVE for level in levels for place in level)
     count, found = reads(world, lambda: snapshot.scan("objects").to_arrow())

@@ -254,11 +254,11 @@ def test_blocks_hold_a_sum_as_the_specification_says(world: World, value: int) -
             rows = [{"room": "a", "at": at, "n": value, "m": -min(value, 1 << 63)} for at in range(3)]
             world.commit(writer, ("put", "lab.extremes", rows))
             writer.checkpoint(full=True)
-    base = world.snapshot().base("lab.extremes")
-    for total, expected in zip(base.table.sums, (3 * value, -3 * min(value, 1 << 63)), strict=True):
-        (run,) = base.beside(SumRun(base.table, total).side)
+    state = world.snapshot().state("lab.extremes")
+    for total, expected in zip(state.table.sums, (3 * value, -3 * min(value, 1 << 63)), strict=True):
+        (run,) = state.beside(SumRun(state.table, total).side)
         (place,) = run.places
-        shape = shape_of_blocks(base.table, place.header.table)
+        shape = shape_of_blocks(state.table, place.header.table)
         assert shape is not None
         block = read_block(world.store, place, shape).rows
         halves = [block[name].to_pylist() if name in block.column_names else [None] for name in ("536870911", "536870908")]

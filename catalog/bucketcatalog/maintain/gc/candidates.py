@@ -22,7 +22,7 @@ from ...state.orders import plan_ended
 from ...state.plan import Part
 from ...write.references import ids, references
 from .judge import Pins, judge, masked
-from .parents import Distinct, ParentIds, parent_ids, says_external, states
+from .parents import Distinct, ParentIds, parent_ids, says_external, state_rows
 
 VERSION = "_version"
 REFERENCE = "_reference"
@@ -59,9 +59,9 @@ class Rules:
         return owners.owns(facts, table) if owners is not None else np.zeros(len(facts), dtype=bool)
 
 
-def ended_states(base: TableState, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
+def ended_rows(state: TableState, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
     """Tombstones of a table, with these row columns: at least all that ended at or before a commit time."""
-    yield from states(base, Part.TOMBSTONES, columns, plan_ended(base, until))
+    yield from state_rows(state, Part.TOMBSTONES, columns, plan_ended(state, until))
 
 
 def read_columns(table: Table) -> list[Column]:
@@ -117,7 +117,7 @@ def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: 
     """Which of the wanted references some version of these tables needs: the anti-join, a slice of keys after the other."""
     found = np.zeros(len(wanted), dtype=bool)
     for table in tables:
-        for facts in states(contents.base(table.name), Part.EVERYTHING, needing_columns(table)):
+        for facts in state_rows(contents.state(table.name), Part.EVERYTHING, needing_columns(table)):
             found |= np.asarray(pc.is_in(wanted, value_set=needed_in(facts, table, rules)))
     return found
 
@@ -127,7 +127,7 @@ def owning(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> 
     ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.owners[table.name].live)))
     found = Distinct()
     for child in rules.children[table.name] if len(ended) else ():
-        for facts in states(contents.base(child.name), Part.EVERYTHING, [owner_column(child)]):
+        for facts in state_rows(contents.state(child.name), Part.EVERYTHING, [owner_column(child)]):
             values = owned_in(facts, child)
             found.add(values.filter(pc.is_in(values, value_set=ended)))
     return found.values()

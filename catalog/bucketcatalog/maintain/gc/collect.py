@@ -40,7 +40,7 @@ from .candidates import (
     Rules,
     candidates_in,
     count_waiting,
-    ended_states,
+    ended_rows,
     in_batches,
     needed,
     owning,
@@ -209,8 +209,8 @@ class InProcess:
 
     def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
         """See ``GcWorkers``."""
-        bases = [(snapshot.base(name), limit) for name, limit in limits.items()]
-        counts = [count_waiting(facts, limit, boundary) for base, limit in bases for facts in ended_states(base, limit, ())]
+        states = [(snapshot.state(name), limit) for name, limit in limits.items()]
+        counts = [count_waiting(facts, limit, boundary) for state, limit in states for facts in ended_rows(state, limit, ())]
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
@@ -240,7 +240,7 @@ class _Run:
         """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
         held: HeldRows = []
         for table in tables:
-            for facts in ended_states(self.contents.base(table.name), self.rules.limits[table.name], read_columns(table)):
+            for facts in ended_rows(self.contents.state(table.name), self.rules.limits[table.name], read_columns(table)):
                 rows, tagged = candidates_in(facts, table, self.rules)
                 self.done = self.done.plus(tagged=tagged, waiting=len(rows) + tagged)
                 held += [(table, rows)] if len(rows) else []

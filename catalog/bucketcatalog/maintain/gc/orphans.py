@@ -36,7 +36,7 @@ from ...store.base import ObjectInfo, Store, UnfinishedPut
 from .collect import known_boundary
 from .data import DataPlace, Template
 from .judge import Pins
-from .parents import states
+from .parents import state_rows
 
 
 def abandoned(store: Store, older_than: int, *, below: str | None = None, force: bool = False) -> Iterator[UnfinishedPut]:
@@ -158,7 +158,7 @@ def _named(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
     for name, template in namer.templates(snapshot).items():
         table = snapshot.table(name)
         columns = [table.by_name[column] for column in table.data_reference]
-        for facts in states(snapshot.base(name), Part.EVERYTHING, columns):
+        for facts in state_rows(snapshot.state(name), Part.EVERYTHING, columns):
             versions: Mask = facts.numbers("_kind") == Kind.VERSION
             forgotten = (facts.numbers("_purged") > 0) & (facts.end_times() <= boundary) & ~pins.live(facts)
             names = _names(facts.filter(pa.array(versions & ~forgotten)), table, template)

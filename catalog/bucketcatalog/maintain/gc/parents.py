@@ -52,7 +52,7 @@ def says_external(facts: Facts, table: Table) -> Mask:
     return found
 
 
-def states(base: TableState, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
+def state_rows(state: TableState, part: Part, columns: Iterable[Column], plan: Sequence[Slice] | None = None) -> Iterator[Facts]:
     """The state of a table, a slice after the other, with these row columns; what is held does not grow with the table.
 
     With a ``plan`` it is that of its slices alone.
@@ -60,9 +60,9 @@ def states(base: TableState, part: Part, columns: Iterable[Column], plan: Sequen
     wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
 
     def read(slice_: Slice) -> list[Facts]:
-        return list(read_batches(base.blocks, base.table, slice_, part, wanted))
+        return list(read_batches(state.blocks, state.table, slice_, part, wanted))
 
-    for found in in_order(read, base.plan(only_live=part is Part.LIVE) if plan is None else plan):
+    for found in in_order(read, state.plan(only_live=part is Part.LIVE) if plan is None else plan):
         yield from (facts for facts in found if len(facts))
 
 
@@ -79,7 +79,7 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
     above = parent_ids(contents, table.parent.table, limit, below=(*below, name)) if table.parent is not None else ParentIds()
     columns = [own, *table.external_columns, *([table.by_name[table.parent.column]] if table.parent else [])]
     live, ended, late, external = Distinct(), Distinct(), Distinct(), Distinct()
-    for facts in states(contents.base(name), Part.EVERYTHING, columns):
+    for facts in state_rows(contents.state(name), Part.EVERYTHING, columns):
         versions: Mask = facts.numbers("_kind") == Kind.VERSION
         has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
         is_external = above.owns(facts, table) | says_external(facts, table)

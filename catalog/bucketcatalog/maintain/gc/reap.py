@@ -27,7 +27,7 @@ from ...write.references import ids
 from ...write.writer import Writer
 from .candidates import VERSION, in_batches, owner_column
 from .collect import next_boundary
-from .parents import parent_ids, states, without
+from .parents import parent_ids, state_rows, without
 
 BATCH = 1 << 16
 """Versions that a transaction ends."""
@@ -121,7 +121,7 @@ def orphan_schema(table: Table) -> pa.Schema:
 def orphaned(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
     """The table's live rows whose parent is one of these, as ``orphan_schema`` has them."""
     if len(ended):
-        for facts in states(snapshot.base(table.name), Part.LIVE, [owner_column(table), *table.key_columns]):
+        for facts in state_rows(snapshot.state(table.name), Part.LIVE, [owner_column(table), *table.key_columns]):
             found = orphaned_in(facts, table, ended)
             yield from in_batches(found, BATCH)
 

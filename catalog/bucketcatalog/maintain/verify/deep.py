@@ -143,12 +143,12 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     derived = Contents(files, view)
     stored = Contents(files, alone, derived.definitions)
     for table in sorted({*derived.names, *(run.table for s in checkpoint.segments for run in s.runs)}):
-        keys = _differing(derived.base(table), stored.base(table))
+        keys = _differing(derived.state(table), stored.state(table))
         if len(keys):
             text = f"Its state of table {table} differs from what its transactions say, in {len(keys)} keys."
             held = Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()).shown_by(derived.table(table))
             yield Finding("DIFFERENT_STATE", name, text, (held,))
-        yield from _beside(stored.base(table), name)
+        yield from _beside(stored.state(table), name)
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),
         ("voids", view.voids == alone.voids),
@@ -158,27 +158,27 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
             yield Finding("DIFFERENT_STATE", name, f"Its {what} differ from what its transactions say.")
 
 
-def _beside(base: TableState, name: str) -> Iterator[Finding]:
+def _beside(state: TableState, name: str) -> Iterator[Finding]:
     """What is kept beside the lowest level of a table and is not what its rows make."""
-    for run in side_runs(base.table):
-        if run.differs(base):
-            text = f"Its {run.described} of table {base.table.name} is not what the rows of its lowest level make."
+    for run in side_runs(state.table):
+        if run.differs(state):
+            text = f"Its {run.described} of table {state.table.name} is not what the rows of its lowest level make."
             yield Finding("DIFFERENT_STATE", name, text)
 
 
 def _differing(one: TableState, other: TableState) -> pa.Array:
-    """The keys of which two bases of a table say different things, range by range."""
-    starts = sorted({b"", *(slice_.keys.start for base in (one, other) for slice_ in base.plan())})
+    """The keys of which two states of a table say different things, range by range."""
+    starts = sorted({b"", *(slice_.keys.start for state in (one, other) for slice_ in state.plan())})
     ranges = [KeyRange(start, stop) for start, stop in zip(starts, [*starts[1:], None], strict=True)]
     found = list(in_order(partial(_differing_within, one, other), ranges))
     return pa.concat_arrays(found)
 
 
 def _differing_within(one: TableState, other: TableState, keys: KeyRange) -> pa.Array:
-    return differing_keys(_state(one, keys), _state(other, keys), one.table)
+    return differing_keys(_within(one, keys), _within(other, keys), one.table)
 
 
-def _state(base: TableState, keys: KeyRange) -> Facts:
-    plan = base.plan([keys], target=sys.maxsize)
-    batches = [read_slice(base.blocks, base.table, slice_, Part.EVERYTHING) for slice_ in plan]
-    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(base.table))
+def _within(state: TableState, keys: KeyRange) -> Facts:
+    plan = state.plan([keys], target=sys.maxsize)
+    batches = [read_slice(state.blocks, state.table, slice_, Part.EVERYTHING) for slice_ in plan]
+    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(state.table))

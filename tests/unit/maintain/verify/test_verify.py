@@ -323,18 +323,18 @@ def test_definitions_that_contradict_each_other_are_named() -> None:
 
 
 def test_two_states_differ_in_just_the_keys_that_say_different_things(world: World) -> None:
-    base = world.snapshot().base("objects")
-    (slice_,) = base.plan()
-    state = read_slice(base.blocks, base.table, slice_, Part.EVERYTHING)
-    assert len(differing_keys(state, state, base.table)) == 0
+    table_state = world.snapshot().state("objects")
+    (slice_,) = table_state.plan()
+    state = read_slice(table_state.blocks, table_state.table, slice_, Part.EVERYTHING)
+    assert len(differing_keys(state, state, table_state.table)) == 0
     fewer = state.filter(pa.array([n not in (5, 9) for n in range(len(state))]))
-    assert len(differing_keys(state, fewer, base.table)) == len(differing_keys(fewer, state, base.table)) == 2
+    assert len(differing_keys(state, fewer, table_state.table)) == len(differing_keys(fewer, state, table_state.table)) == 2
     at = state.rows.schema.get_field_index("_seq")
     shifted = replace(state, rows=state.rows.set_column(at, "_seq", pa.array([7] * len(state), pa.int32())))
-    assert len(differing_keys(state, shifted, base.table)) > 1_900
+    assert len(differing_keys(state, shifted, table_state.table)) > 1_900
     nothing = state.slice(0, 0)
-    assert len(differing_keys(nothing, nothing, base.table)) == 0
-    assert len(differing_keys(nothing, state.slice(0, 3), base.table)) == 3
+    assert len(differing_keys(nothing, nothing, table_state.table)) == 0
+    assert len(differing_keys(nothing, state.slice(0, 3), table_state.table)) == 3
 
 
 def test_every_code_has_a_remedy_of_one_line() -> None:
