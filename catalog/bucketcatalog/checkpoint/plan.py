@@ -32,7 +32,7 @@ from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.timeline import Timeline
-from ..log.view import View
+from ..log.view import LogView
 from ..model.cuts import Cut, Head
 from ..state.contents import Contents
 from .merge import MergeTask, merge_parts
@@ -66,7 +66,7 @@ def _magnitude(rows: int) -> int:
     return power
 
 
-def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
+def coverages(files: LogFiles, view: LogView, oldest: int) -> dict[str, Coverage]:
     """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
     coverages = {}
     long_ago = oldest - limits.LOOK_WITHIN - limits.MAX_CLOCK_SKEW
@@ -94,14 +94,14 @@ def coverages(files: LogFiles, view: View, oldest: int) -> dict[str, Coverage]:
     return coverages
 
 
-def _known(covered: Covered, view: View, writer: str, listed: Set[Head]) -> set[Head]:
+def _known(covered: Covered, view: LogView, writer: str, listed: Set[Head]) -> set[Head]:
     """Every transaction of the writer in the view's cut, as far as it is there, as ``listed``, or somebody has named it."""
     tail = {t.head for t in view.tail if t.writer == writer}
     named = {h for c in view.checkpoints if writer in c.coverage for h in c.coverage[writer].recent | c.coverage[writer].branches}
     return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
 
 
-def _branches(known: set[Head], view: View, writer: str) -> set[Head]:
+def _branches(known: set[Head], view: LogView, writer: str) -> set[Head]:
     """Those that are not known by being alone at their revision: there are several, or others may have been deleted."""
     count = Counter(head.revision for head in known)
     floor = view.horizon.floor(writer) if view.horizon is not None else 0
@@ -111,7 +111,7 @@ def _branches(known: set[Head], view: View, writer: str) -> set[Head]:
     return {head for head in known if count[head.revision] > 1} | earlier | late
 
 
-def _transactions(covered: Covered, view: View, writer: str) -> int:
+def _transactions(covered: Covered, view: LogView, writer: str) -> int:
     """How many transactions of the writer are covered, deleted ones too."""
     before = max((c.coverage[writer].transactions for c in view.checkpoints if writer in c.coverage), default=0)
     new = {t.head for t in view.tail if t.writer == writer}
@@ -194,7 +194,7 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
     return _prepared(files, destination, view, _Merge(parent, False, 1, started))
 
 
-def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> View:
+def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> LogView:
     """The view of a past cut, also behind the horizon: nothing that it needs may go before it has a checkpoint of its own."""
     try:
         return version_view(files, cut, horizon)
@@ -270,7 +270,7 @@ class _Merge:
         return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
 
 
-def _prepared(files: LogFiles, destination: _Destination, view: View, merge: _Merge) -> Prepared:
+def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: _Merge) -> Prepared:
     """The checkpoint of the view's cut, to be put at its destination."""
     contents = Contents(files, view)
     levels = merge.levels(contents)
@@ -305,7 +305,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: View, merge: _Me
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)
 
 
-def outside_reads(files: LogFiles, view: View) -> Cut:
+def outside_reads(files: LogFiles, view: LogView) -> Cut:
     """What the covered transactions had read of writers that the cut does not cover as far."""
     reads = Cut()
     for cut in (*(c.reads for c in view.checkpoints), *(t.reads for t in view.tail)):

@@ -1,6 +1,6 @@
-"""Which files make a cut: timelines of transactions in the store, read into a view, and how a writer adds to one.
+"""Which files make a cut: timelines of transactions in the store, read into a log view, and how a writer adds to one.
 
-Before it come the store and the format; after it the state, which is given views and knows no timelines.
+Before it come the store and the format; after it the state, which is given log views and knows no timelines.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Views of a cut that somebody names, and what lies between two: followed from its heads, parent by parent.
+"""Log views of a cut that somebody names, and what lies between two: followed from its heads, parent by parent.
 
 What follows what on a timeline, and what a commit had read of others, however long ago.
 """
@@ -17,7 +17,7 @@ from .coverage import Covered, choose
 from .files import LogFiles
 from .horizon import Horizon
 from .pruned import KeptCheckpoints
-from .view import Gathering, View, view_of
+from .view import Gathering, LogView, view_of
 
 
 def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
@@ -120,7 +120,7 @@ def version_view(
     *,
     closed_reads: bool = True,
     observed: int | None = None,
-) -> View:
+) -> LogView:
     """The view of this cut, completed until it is closed; ``InvalidVersion`` where it names what is not there.
 
     ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
@@ -196,7 +196,7 @@ def _reads_of(files: LogFiles, ref: Ref) -> Cut:
         return Cut()
 
 
-def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> View:
+def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> LogView:
     """The view of a cut behind the horizon, of which a checkpoint was kept."""
     kept = KeptCheckpoints.listed(files).of(cut)
     if kept is None:
@@ -263,7 +263,7 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
         ) from None
 
 
-def transactions_between(files: LogFiles, start: View, end: Cut) -> list[Transaction]:
+def transactions_between(files: LogFiles, start: LogView, end: Cut) -> list[Transaction]:
     """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
     tail = {t.ref for t in start.tail}
     covered = Covered(files, start.checkpoints, start.horizon)
@@ -274,7 +274,7 @@ def transactions_between(files: LogFiles, start: View, end: Cut) -> list[Transac
     return _back(files, end, lambda ref: ref in tail or covered.holds(*ref))
 
 
-def still_there(files: LogFiles, view: View) -> list[Transaction]:
+def still_there(files: LogFiles, view: LogView) -> list[Transaction]:
     """The transactions in the view's cut that have not been deleted, by stamp."""
     for writer in view.cut.heads:
         _read_ahead(Covered(files, ()), writer, 0, view.cut.newest_revision(writer))

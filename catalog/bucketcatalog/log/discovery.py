@@ -19,7 +19,7 @@ from .coverage import Covered, choose
 from .entries import newest_of
 from .files import LogFiles
 from .horizon import Horizon
-from .view import Gathering, View, view_of
+from .view import Gathering, LogView, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ Timelines = dict[str, tuple[int, list[LogFile]]]
 """For each writer the revision that its timeline was listed from, and its files from there."""
 
 
-def look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
+def look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
     """The view of now, and what the next look may start from.
 
     A checkpoint appears in the listing of its timeline before its marker is there: it is a reason to ask for the markers again, and
@@ -84,7 +84,7 @@ def horizon_of(files: LogFiles) -> Horizon | None:
     return look(files, LastLook())[0].horizon if any(map(is_maintainer, files.writers())) else None
 
 
-def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizon | None = None) -> View:
+def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizon | None = None) -> LogView:
     """The view of now.
 
     With ``ahead_of`` each timeline stops before its first transaction with a later commit time, and so does what has read such a one.
@@ -92,7 +92,7 @@ def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizo
     return _view(files, None, _Scope(ahead_of, founded=True), horizon=horizon)
 
 
-def view_at(files: LogFiles, time: int, observed: int, *, horizon: Horizon | None, writers: Sequence[str]) -> View:
+def view_at(files: LogFiles, time: int, observed: int, *, horizon: Horizon | None, writers: Sequence[str]) -> LogView:
     """The view of every transaction whose commit time is at most ``time``, of the ``writers``, who were listed after ``observed``.
 
     The horizon is given: it is told by later transactions.
@@ -102,7 +102,7 @@ def view_at(files: LogFiles, time: int, observed: int, *, horizon: Horizon | Non
 
 def whole_view(
     files: LogFiles, *, using: Sequence[Checkpoint] = (), ahead_of: int | None = None, horizon: Horizon | None = None
-) -> View:
+) -> LogView:
     """The view of now with every timeline listed from its start, so that strays below the checkpoints are found.
 
     Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided; one of
@@ -111,7 +111,7 @@ def whole_view(
     return _view(files, None, _Scope(ahead_of, founded=True, whole=True), using=using, horizon=horizon)
 
 
-def own_view(files: LogFiles, writer: str, *, using: Sequence[Checkpoint], ahead_of: int, horizon: Horizon | None) -> View:
+def own_view(files: LogFiles, writer: str, *, using: Sequence[Checkpoint], ahead_of: int, horizon: Horizon | None) -> LogView:
     """The view of one writer's whole timeline beside what ``using`` covers, and no other checkpoint.
 
     It is closed under parents, not under reads. ``ahead_of`` is as for ``newest_view``.
@@ -124,7 +124,7 @@ def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Chec
     return _newest_markers(files, writer, limit, lambda checkpoint: (set(checkpoint.cut.heads) == {writer}) is alone).checkpoint
 
 
-def _look(files: LogFiles, known: LastLook) -> tuple[View, LastLook]:
+def _look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
     while True:
         observed = files.store.now_us()
         search = _Search(files, files.writers(), _Scope(), known)
@@ -147,7 +147,7 @@ def _view(
     using: Sequence[Checkpoint] = (),
     horizon: Horizon | None,
     observed: int | None = None,
-) -> View:
+) -> LogView:
     """The view of a scope, of all writers where none are given. Checkpoints that do not know what is voided are done without."""
     observed = files.store.now_us() if observed is None else observed
     writers = files.writers() if writers is None else writers

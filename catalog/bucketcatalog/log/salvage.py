@@ -24,7 +24,7 @@ from ..model import paths
 from ..model.cuts import Head
 from ..store.base import Store
 from .files import LogFiles
-from .view import View
+from .view import LogView
 
 
 class SalvagingFiles(LogFiles):
@@ -105,7 +105,7 @@ class SalvagingFiles(LogFiles):
             return self._timelines[writer]
 
 
-def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> tuple[SalvagingFiles, View]:
+def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -> tuple[SalvagingFiles, LogView]:
     """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
 
     Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them, or nothing else
@@ -140,5 +140,5 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], View]) -> t
     return files, view
 
 
-def _lost(view: View) -> int:
+def _lost(view: LogView) -> int:
     return sum(transaction.lost for transaction in view.tail)

@@ -19,12 +19,12 @@ from .entries import TagState, tags_of
 from .files import LogFiles
 from .horizon import FROM_THEN_ON, Horizon
 from .pruned import KeptCheckpoints, is_of_source, kept_is_gone
-from .view import View
+from .view import LogView
 
 Version = str | int
 
 
-def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+def find_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | None, version: Version | None) -> LogView:
     """The view of now, of a time, or of a version; ``InvalidTime`` or ``InvalidVersion`` where there is none.
 
     ``HistoryPruned`` where it lies before the horizon. ``look`` gives the view of now.
@@ -42,7 +42,7 @@ def find_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None,
         raise _naming_tags(error, files, look()) from None
 
 
-def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None, version: Version | None) -> View:
+def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | None, version: Version | None) -> LogView:
     observed = files.store.now_us()  # before the first listing: what is missed by it is younger than the watermark
     writers = files.writers()
     now = look() if any(map(is_maintainer, writers)) else None  # nobody else deletes anything
@@ -63,7 +63,7 @@ def _past_view(files: LogFiles, look: Callable[[], View], timestamp: Time | None
         return _tagged_view(files, max(tags, key=lambda tag: tag.stamp), now, error)
 
 
-def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned | CorruptionError) -> View:
+def _tagged_view(files: LogFiles, tag: TagEntry, now: LogView, error: HistoryPruned | CorruptionError) -> LogView:
     """The view of a tag's cut from the transactions, which stay until it has a checkpoint: where it has none, or none can be read."""
     try:
         return version_view(files, tag.cut)
@@ -77,7 +77,7 @@ def _tagged_view(files: LogFiles, tag: TagEntry, now: View, error: HistoryPruned
         raise KeptCheckpoints.listed(files).unread_of(tag.cut) or kept_is_gone(files, tag, now.horizon) from None
 
 
-def _naming_tags(error: HistoryPruned, files: LogFiles, now: View) -> HistoryPruned:
+def _naming_tags(error: HistoryPruned, files: LogFiles, now: LogView) -> HistoryPruned:
     """The error with a tag to read instead, where there are any that can be read."""
     try:
         tag = next((tag for tag in _given(now) if not is_of_source(files, now.cut, tag)), None)
@@ -98,7 +98,7 @@ def without_naming_tags() -> Iterator[None]:
         raise HistoryPruned(error.message, next_step=FROM_THEN_ON) from None
 
 
-def _given(view: View) -> list[TagEntry]:
+def _given(view: LogView) -> list[TagEntry]:
     """The tags that name something, by name."""
     return [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
 
@@ -115,7 +115,7 @@ def _refuse_future(files: LogFiles, time: int) -> None:
             )
 
 
-def _cut(files: LogFiles, look: Callable[[], View], text: str, horizon: Horizon | None) -> Cut:
+def _cut(files: LogFiles, look: Callable[[], LogView], text: str, horizon: Horizon | None) -> Cut:
     causal = parse_causal(text)
     if causal is None:
         return _tagged(tags_of(look()).get(text), text) if is_tag_name(text) else Cut.parse(text)

@@ -1,4 +1,4 @@
-"""Views: a closed cut of the log, the checkpoints that cover part of it, and the transactions that they do not.
+"""Log views: a closed cut, the checkpoints that cover part of it, and the transactions that they do not.
 
 A raw listing taken while others commit is not causally closed: a transaction may be listed whose parent, or what it had read of
 another writer, is not. So it is completed until nothing that it refers to is missing (DESIGN.md, section 3).
@@ -33,7 +33,7 @@ class Fork:
 
 
 @dataclass(frozen=True)
-class View:
+class LogView:
     """A cut and what it is made from.
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
@@ -64,7 +64,7 @@ class View:
         return self.observed - self.lateness_bound
 
 
-def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | None = None) -> View:
+def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | None = None) -> LogView:
     """The view of what was gathered, of exactly ``cut`` where one is given; ``CorruptionError`` where links do not fit."""
     _check_links(gathering)
     voided = gathering.voids()
@@ -73,7 +73,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     checkpoints = gathering.covered.checkpoints
     bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
     cut = gathering.cut() if cut is None else cut
-    return View(
+    return LogView(
         database=files.database,
         cut=cut,
         checkpoints=checkpoints,

@@ -40,7 +40,7 @@ from ..log.horizon import floors_of
 from ..log.pruned import CLONE
 from ..log.segments import read_index
 from ..log.versions import Version
-from ..log.view import View
+from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.names import MAINTAINER_PREFIX, writer_id
@@ -130,7 +130,7 @@ def _refuse_within(source: Store, target: Store) -> None:
         )
 
 
-def _lost_segments(files: LogFiles, view: View) -> dict[bytes, str]:
+def _lost_segments(files: LogFiles, view: LogView) -> dict[bytes, str]:
     """The segments that heads of the cut name and that cannot be read, and why; an error where the clone cannot do without them.
 
     It can where a checkpoint covers the head. ``HistoryPruned`` where of the cut a tag's checkpoint is all that was kept: a clone goes on
@@ -229,7 +229,7 @@ class _Target:
 class _Clone:
     """One run: what the view holds, written to the target, without the segments of events that are ``lost``."""
 
-    def __init__(self, files: LogFiles, place: _Target, view: View, lost: Collection[bytes], now: Callable[[], int]) -> None:
+    def __init__(self, files: LogFiles, place: _Target, view: LogView, lost: Collection[bytes], now: Callable[[], int]) -> None:
         self._files = files
         self._place = place
         self._view = view
@@ -309,7 +309,7 @@ class _Clone:
         self._place.put(name, self._files.store.get(name))
 
 
-def _coverage(view: View, writer: str) -> Coverage:
+def _coverage(view: LogView, writer: str) -> Coverage:
     """Of a timeline the clone has the heads alone, and nothing can arrive before the last of them."""
     heads = view.cut.of_writer(writer)
     before = max((c.coverage[writer].transactions for c in view.checkpoints if writer in c.coverage), default=0)

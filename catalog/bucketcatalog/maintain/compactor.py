@@ -23,7 +23,7 @@ from ..errors import (
     OutcomeUnknown,
     StoreUnavailable,
 )
-from ..log.view import View
+from ..log.view import LogView
 from ..model.names import COMPACTOR_PREFIX, host_writer, writer_id
 from ..query.database import Database
 from ..store import Store
@@ -84,7 +84,7 @@ class Round:
     error: BucketCatalogError | None = None
 
 
-def waiting_in(view: View) -> Waiting:
+def waiting_in(view: LogView) -> Waiting:
     """What a view's tail makes readers do. What compactors note does not count: two of them would keep each other busy."""
     tail = [transaction for transaction in view.tail if transaction.events or transaction.tags]
     in_segments = sum(segment.size for transaction in tail for segment in transaction.segments)

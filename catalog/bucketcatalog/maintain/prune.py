@@ -24,7 +24,7 @@ from ..log.entries import tags_of
 from ..log.files import FilesWithout, LogFiles
 from ..log.horizon import Horizon, floors_of
 from ..log.pruned import KeptCheckpoints, may_be_dropped
-from ..log.view import View
+from ..log.view import LogView
 from ..model.cuts import Cut
 from ..model.names import is_data_writer
 from ..query.database import Database
@@ -119,7 +119,7 @@ class Pruning:
         """The store's time; who deletes goes by no other."""
         return self._files.store.now_us() if self._writer is None else self._files.time_for(self._writer.id)
 
-    def _within(self, result: PruneResult, view: View, horizon: Horizon) -> PruneResult:
+    def _within(self, result: PruneResult, view: LogView, horizon: Horizon) -> PruneResult:
         """What the published boundary allows: deleted if it is old enough, else waiting."""
         result = replace(
             result,
@@ -168,7 +168,7 @@ class Pruning:
         assert view.horizon is not None
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
 
-    def _choose(self, stored: StoredFiles, view: View) -> _Choice:
+    def _choose(self, stored: StoredFiles, view: LogView) -> _Choice:
         """The next horizon, if there is one. None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its
         segments are damaged.
         """
@@ -188,14 +188,14 @@ class Pruning:
         keeper = Keeper.AGE if any(may_go) else Keeper.KEEP if any(later) else Keeper.CHECKPOINT
         return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
 
-    def _judged(self, stored: StoredFiles, view: View, horizon: Checkpoint) -> Verdict:
+    def _judged(self, stored: StoredFiles, view: LogView, horizon: Checkpoint) -> Verdict:
         return judged(stored, view, horizon, now=self._now(), grace=self._policy.grace)
 
     def _is_due(self, horizon: Horizon) -> bool:
         grace = self._policy.grace
         return not grace or self._now() >= horizon.boundary.stamp.commit_time + grace
 
-    def _keep_tags(self, view: View, horizon: Checkpoint) -> tuple[str, ...]:
+    def _keep_tags(self, view: LogView, horizon: Checkpoint) -> tuple[str, ...]:
         """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
         named = {tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped}
         behind = [cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view)]
@@ -212,7 +212,7 @@ class Pruning:
                 publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
         return tuple(map(str, lacking))
 
-    def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: View) -> bool:
+    def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: LogView) -> bool:
         """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read.
 
         One that ``repair`` may have dropped is looked at whole: what is deleted next may be all that it can be replaced by.
@@ -233,7 +233,7 @@ class Pruning:
             self._damaged.add(found.uuid)
         return False
 
-    def _is_lost(self, cut: Cut, view: View) -> bool:
+    def _is_lost(self, cut: Cut, view: LogView) -> bool:
         """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""
         if view.horizon is None:
             return False
@@ -268,7 +268,7 @@ def _by_policy(kept: tuple[Staying, ...], keeper: Keeper, stored: StoredFiles, h
     return tuple(replace(each, keeper=keeper) if each.keeper is Keeper.NEWER else each for each in kept)
 
 
-def _is_beyond(view: View, checkpoint: Checkpoint) -> bool:
+def _is_beyond(view: LogView, checkpoint: Checkpoint) -> bool:
     """Whether anything but what is about the catalog itself has been committed after the checkpoint."""
     newest = checkpoint.cut.newest_revision
     by_writers = any(view.cut.newest_revision(w) > newest(w) for w in view.cut.heads if is_data_writer(w))
@@ -293,7 +293,7 @@ def _first(going: tuple[Prunable, ...]) -> Cut:
     return Cut.of((writer, head) for writer, head in heads if head.revision == lowest[writer])
 
 
-def _contains(cut: Cut, horizon: Checkpoint, view: View) -> bool:
+def _contains(cut: Cut, horizon: Checkpoint, view: LogView) -> bool:
     """Whether the cut certainly contains the checkpoint's: of timelines without forks the later head has all that the earlier has."""
     forked = {fork.writer for fork in view.forks} | {writer for writer, c in horizon.coverage.items() if c.branches}
     for writer, heads in horizon.cut.heads.items():

@@ -22,7 +22,7 @@ from ..log.coverage import Covered
 from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
 from ..log.horizon import Horizon
-from ..log.view import View
+from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Ref
 from ..model.paths import FileKind
@@ -248,7 +248,7 @@ def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -
         yield Finding("UNREADABLE_HISTORY", _name(walk, link.ref), text)
 
 
-def _lost(walk: Walk, findings: Iterable[Finding], view: View | None, dropped: Collection[str]) -> Iterator[Finding]:
+def _lost(walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str]) -> Iterator[Finding]:
     """What cannot be brought back: errors that are not mended by dropping checkpoints."""
     covered = Covered(walk.files, view.checkpoints) if view is not None else None
     for finding in findings:

@@ -29,7 +29,7 @@ from ..errors import BucketCatalogError, CatalogWarning, CommitUnknown, DataColl
 from ..format.records import TagEntry
 from ..log.entries import tags_of
 from ..log.versions import Version
-from ..log.view import View
+from ..log.view import LogView
 from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut
 from ..model.facts import Facts
@@ -48,7 +48,7 @@ from ..write.writer import Writer
 from .revert import Reverted, reverted
 
 
-def lasting_tag(view: View, cut: Cut) -> TagEntry | None:
+def lasting_tag(view: LogView, cut: Cut) -> TagEntry | None:
     """The tag that has named exactly this cut for the longest time, if one does."""
     named = (tag.latest for tag in tags_of(view).values() if tag.latest.cut == cut and not tag.latest.dropped)
     return min(named, key=lambda tag: tag.stamp, default=None)

@@ -20,7 +20,7 @@ from ..log.entries import TagState, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import floors_of
 from ..log.segments import read_segment_file
-from ..log.view import View
+from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
@@ -223,7 +223,7 @@ def _list_writer(
     return timeline, segments, {file.head: info for file, info in found if file is not None}
 
 
-def judged(stored: StoredFiles, view: View, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
+def judged(stored: StoredFiles, view: LogView, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
     """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
     before = now - max(grace, limits.UNFINISHED_PUT_AGE)
     covered = Covered(stored.files, [horizon], view.horizon)
@@ -258,7 +258,7 @@ _Keepers = Mapping[Ref, Keeper | None]
 """What keeps each checkpoint; None where it goes."""
 
 
-def _keeper(stored: StoredFiles, view: View, covered: Covered, key: Ref, before: int) -> Keeper | None:
+def _keeper(stored: StoredFiles, view: LogView, covered: Covered, key: Ref, before: int) -> Keeper | None:
     """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
     checkpoint, info = stored.checkpoints[key]
     if checkpoint.uuid == covered.checkpoints[0].uuid:
@@ -301,7 +301,7 @@ def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
     return since
 
 
-def _transactions(stored: StoredFiles, view: View, covered: Covered) -> Iterator[_Fate]:
+def _transactions(stored: StoredFiles, view: LogView, covered: Covered) -> Iterator[_Fate]:
     """The covered transactions before the floors, in order of revision; heads stay, for they tell the next revision and what it follows."""
     horizon = covered.checkpoints[0]
     floors = floors_of(horizon, view.horizon.boundary.floors if view.horizon is not None else {})

@@ -17,7 +17,7 @@ from ..log.coverage import Covered
 from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout
 from ..log.horizon import Horizon
-from ..log.view import View
+from ..log.view import LogView
 from ..model.cuts import Ref
 from ..store.base import Store
 from .verify.walk import Walk
@@ -49,7 +49,7 @@ class Remains:
     """
 
     files: ChosenFiles
-    view: View | None
+    view: LogView | None
     instead: tuple[Checkpoint, ...] | None = None
     obstacle: str = ""
 
@@ -92,7 +92,7 @@ def _earlier(walk: Walk, newest: Boundary, broken: Collection[Ref]) -> Iterator[
             yield by_stamp[stamp]
 
 
-def _holds_horizon(files: ChosenFiles, view: View, horizon: Horizon) -> bool:
+def _holds_horizon(files: ChosenFiles, view: LogView, horizon: Horizon) -> bool:
     """Whether each head of the horizon's cut is there: heads are never deleted, and what follows one leads to it and all before it."""
     tail = {t.ref for t in view.tail}
     covered = Covered(files, view.checkpoints, view.horizon)

@@ -23,7 +23,7 @@ from ..log.discovery import LastLook, look
 from ..log.files import LogFiles
 from ..log.salvage import salvaged
 from ..log.versions import Version, find_view
-from ..log.view import View
+from ..log.view import LogView
 from ..model.cuts import Cut, Ref
 from ..model.names import is_name
 from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
@@ -96,7 +96,7 @@ class Database:
         _warn(view, strict=strict)
         return Snapshot(files, view, reads=self._beside.reads)
 
-    def view(self) -> View:
+    def view(self) -> LogView:
         """A view of now. What an earlier one found is not asked for again."""
         began = self._seen
         view, found = look(self.files, began.known)
@@ -189,7 +189,7 @@ def declared(tables: Any, known: Mapping[str, Table]) -> list[Table]:
     return list(found.values())
 
 
-def _warn(view: View, *, strict: bool) -> None:
+def _warn(view: LogView, *, strict: bool) -> None:
     forked = [fork for fork in view.forks if fork.open]
     if forked:
         text = f"The timeline of writer {forked[0].writer!r} is forked at revision {forked[0].revision}; both branches are read."

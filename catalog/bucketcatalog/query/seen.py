@@ -10,7 +10,7 @@ from ..errors import CorruptionError
 from ..format.records import Void
 from ..log.discovery import LastLook
 from ..log.files import LogFiles
-from ..log.view import View
+from ..log.view import LogView
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 
@@ -39,7 +39,7 @@ class Seen:
         """Whether every transaction of that commit time has certainly been listed."""
         return commit_time + limits.LATENESS_BOUND < self.observed
 
-    def after_look(self, began: Seen, view: View, found: LastLook, files: LogFiles) -> Seen:
+    def after_look(self, began: Seen, view: LogView, found: LastLook, files: LogFiles) -> Seen:
         """What is seen after a look that ``began`` with an earlier value, and gave this."""
         seen = self._with(view.cut if self is began else self.cut.joined(view.cut), files)
         limit = view.observed + limits.MAX_CLOCK_SKEW

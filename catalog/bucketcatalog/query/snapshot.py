@@ -15,7 +15,7 @@ from ..errors import InvalidOption
 from ..format.evolution import Definitions
 from ..format.losses import Loss
 from ..log.files import LogFiles
-from ..log.view import View
+from ..log.view import LogView
 from ..model.coerce import storage_row
 from ..model.keys import encode_key
 from ..model.names import names_given
@@ -41,7 +41,7 @@ class Snapshot(Contents):
     def __init__(
         self,
         files: LogFiles,
-        view: View,
+        view: LogView,
         definitions: Definitions | None = None,
         *,
         reads: Callable[[], Sequence[Reads]] = tuple,

@@ -19,7 +19,7 @@ from ..format.segment_refs import Run, SegmentReference
 from ..format.segments import BlockPlace
 from ..log.files import LogFiles
 from ..log.segments import Blocks
-from ..log.view import View
+from ..log.view import LogView
 from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange
@@ -181,7 +181,7 @@ def _overlaps(stored: SegmentRun, ranges: Iterable[KeyRange]) -> bool:
 class Contents:
     """What a view of the log holds. Nothing is read before it is asked for, and everything once."""
 
-    def __init__(self, files: LogFiles, view: View, definitions: Definitions | None = None) -> None:
+    def __init__(self, files: LogFiles, view: LogView, definitions: Definitions | None = None) -> None:
         self.files = files
         self.view = view
         self._definitions = definitions

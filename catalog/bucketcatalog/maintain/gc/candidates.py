@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.view import View
+from ...log.view import LogView
 from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.render import output_schema, render
@@ -43,7 +43,7 @@ class Rules:
     children: Mapping[str, list[Table]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contents: Contents, limits: Mapping[str, int], earlier: View | None = None) -> Rules:
+    def of(cls, contents: Contents, limits: Mapping[str, int], earlier: LogView | None = None) -> Rules:
         """The rules for a cut; reads its parent tables. What the tags of an ``earlier`` view keep is kept too."""
         tables = contents.definitions.usable()
         children: dict[str, list[Table]] = {}

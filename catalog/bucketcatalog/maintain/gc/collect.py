@@ -24,7 +24,7 @@ from ... import limits
 from ...errors import InvalidOption
 from ...format.records import Boundary
 from ...log.entries import boundaries_of
-from ...log.view import View
+from ...log.view import LogView
 from ...model.arrays import Mask, one_chunk
 from ...model.tables import Table
 from ...model.times import shown_age
@@ -66,7 +66,7 @@ class DataBoundary:
         return self.data > 0 and now >= self.usable_from
 
 
-def settled(view: View) -> int:
+def settled(view: LogView) -> int:
     """Nothing with an earlier commit time, or this one, can still arrive."""
     return view.observed - max(view.lateness_bound, limits.LATENESS_BOUND) - 1
 
@@ -76,7 +76,7 @@ def grace_of(table: Table, grace: int) -> int:
     return table.tombstone_retention_seconds * 1_000_000 or grace
 
 
-def next_boundary(view: View, grace: int) -> int:
+def next_boundary(view: LogView, grace: int) -> int:
     """How far a boundary may reach that is published now."""
     return min(settled(view), view.observed - grace)
 
@@ -135,7 +135,7 @@ HeldRows: TypeAlias = list[tuple[Table, pa.Table]]
 """Candidates of several tables of one space."""
 
 
-def known_boundary(view: View) -> DataBoundary:
+def known_boundary(view: LogView) -> DataBoundary:
     """The boundary that collection goes by: of all that the view knows the one that reaches farthest."""
     boundary = boundaries_of(view).data
     return DataBoundary() if boundary is None else DataBoundary(boundary.data, boundary.stamp.commit_time)

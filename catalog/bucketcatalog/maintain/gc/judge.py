@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...log.entries import tags_of
-from ...log.view import View
+from ...log.view import LogView
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Cut
 from ...model.facts import NO_STAMP, Facts, Kind
@@ -34,7 +34,7 @@ class Pins:
     forked: frozenset[tuple[str, int]] = frozenset()
 
     @classmethod
-    def of(cls, view: View, earlier: View | None = None) -> Pins:
+    def of(cls, view: LogView, earlier: LogView | None = None) -> Pins:
         """The tags that the view knows, and those that an ``earlier`` one knew, without those that were dropped."""
         states = [state for known in (view, earlier) if known is not None for state in tags_of(known).values()]
         cuts = dict.fromkeys(state.latest.cut for state in states if not state.latest.dropped)
@@ -93,7 +93,7 @@ def _are_heads(transactions: pa.Table, cut: Cut) -> Mask:
     return np.asarray(pc.is_in(one_chunk(transactions["uuid"]), value_set=heads))
 
 
-def _forked(view: View) -> frozenset[tuple[str, int]]:
+def _forked(view: LogView) -> frozenset[tuple[str, int]]:
     """Where several transactions are known, or where one is that may have had a sibling.
 
     The forks that a view shows are too few: one behind the horizon is history there, and of its branches a tag may have one. So it is asked

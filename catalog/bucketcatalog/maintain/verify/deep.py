@@ -26,7 +26,7 @@ from ...format.held import Held
 from ...log.ancestry import version_view
 from ...log.entries import latest_results, tags_of, voids_of
 from ...log.files import ChosenFiles, LogFiles
-from ...log.view import View
+from ...log.view import LogView
 from ...model import paths
 from ...model.arrays import one_chunk, same_values
 from ...model.cuts import Ref
@@ -139,7 +139,7 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
 def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
     view = version_view(files, checkpoint.cut, closed_reads=False)
-    alone = View(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
+    alone = LogView(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
     derived = Contents(files, view)
     stored = Contents(files, alone, derived.definitions)
     for table in sorted({*derived.names, *(run.table for s in checkpoint.segments for run in s.runs)}):
