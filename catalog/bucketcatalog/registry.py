@@ -29,8 +29,8 @@ from .model.times import shown_age
 from .query.database import Beside, declared
 from .query.metadata import METADATA_TABLES
 from .query.scan import Read
-from .query.snapshot import DELETED_PREFIX, Snapshot
-from .query.views import Reads, SqlView, View, Views
+from .query.snapshot import DELETED_PREFIX, Reads, Snapshot
+from .query.views import SqlView, View, Views
 from .state.conditions import Where
 from .store.base import Store
 from .write.parts import Writes

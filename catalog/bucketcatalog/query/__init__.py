@@ -8,8 +8,8 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     scan        a table as Arrow data, slice by slice or in tasks for other processes
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups
-    views       rows of a table under other names, and the seam to who else answers for names that are no tables
-    snapshot    one cut, read as often as one likes
+    snapshot    one cut, read as often as one likes, and the seam to who else answers for names that are no tables
+    views       rows of a table under other names
     info        what a database is, how well it is kept, what needs doing
     changes     events and differences between two cuts
     seen        what a process has read of a database

@@ -32,8 +32,7 @@ from ..model.times import Time
 from ..store.base import Store
 from .metadata import METADATA_TABLES
 from .seen import Seen
-from .snapshot import DELETED_PREFIX, Snapshot
-from .views import Reads
+from .snapshot import DELETED_PREFIX, Reads, Snapshot
 
 
 @dataclass(frozen=True)

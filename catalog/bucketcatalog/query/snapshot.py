@@ -1,4 +1,4 @@
-"""Snapshots: one cut of one database, read as often as one likes.
+"""Snapshots: one cut of one database, read as often as one likes, and the seam to who else answers for names that are no tables.
 
 A snapshot never changes: whatever is committed after it was taken, its rows, look-ups, listings and version stay the same.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -27,9 +27,20 @@ from ..state.plan import Part
 from .listing import Page, list_page
 from .metadata import METADATA_TABLES, MetadataScan
 from .scan import Read, Scan
-from .views import Reads
 
 DELETED_PREFIX = "deleted_"
+
+
+class Reads(Protocol):
+    """Names that can be read although the database has no such table: who answers for them, and how."""
+
+    def names(self, snapshot: Snapshot) -> Iterable[str]:
+        """Those to show among the snapshot's tables."""
+        ...
+
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
+        """A read of that name, None where it is not one of these; ``InvalidOption`` for a column that is not there."""
+        ...
 
 
 class Snapshot(Contents):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,11 +18,9 @@ from ..model.arrays import one_chunk
 from ..model.render import REQUESTED, output_schema
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
+from ..store.base import Store
 from .scan import Read, ReadTask, Scan, chosen
-
-if TYPE_CHECKING:
-    from ..store.base import Store
-    from .snapshot import Snapshot
+from .snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -102,18 +100,6 @@ class SqlView:
     def text(self, shown: Mapping[str, str]) -> str:
         """The SQL, with what its tables and views are called where it is run."""
         return _BRACES.sub(lambda found: shown[found[1]], self.sql)
-
-
-class Reads(Protocol):
-    """Names that can be read although the database has no such table: who answers for them, and how."""
-
-    def names(self, snapshot: Snapshot) -> Iterable[str]:
-        """Those to show among the snapshot's tables."""
-        ...
-
-    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
-        """A read of that name, None where it is not one of these; ``InvalidOption`` for a column that is not there."""
-        ...
 
 
 @dataclass(frozen=True)

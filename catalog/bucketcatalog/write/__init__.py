@@ -12,9 +12,9 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     references     data references as bytes, which tables share them, and who may name data again
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything
-    parts          rows of names that are no tables: written as parts by who takes them, named in one commit
     commit         what one commit is to say, whoever wants it said, and the transaction that it becomes
     transaction    one transaction as its user fills it
+    parts          rows of names that are no tables: written as parts by who takes them, named in one commit
     host_turn      turns of the processes of one machine under the writers that are called after it
     writer         commits, repeatable ones, checkpoints
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -17,11 +17,9 @@ from ..errors import UnknownTable
 from ..model.paths import data_prefix
 from ..query.snapshot import Snapshot
 from ..store.base import Store
+from .draft import Draft
 from .intake import Rows, as_arrow
-
-if TYPE_CHECKING:
-    from .draft import Draft
-    from .transaction import WriteTransaction
+from .transaction import WriteTransaction
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from ..errors import ClosedWriter
 from ..format.transactions import Application
@@ -12,7 +12,18 @@ from ..model.events import EventKind
 from .commit import Commit, Committed
 from .draft import Draft
 from .intake import Rows
-from .parts import Taken
+
+
+class TakesRows(Protocol):
+    """Who takes the rows that are put under one name, which is no table."""
+
+    def put(self, rows: Rows, *, into: WriteTransaction, draft: Draft) -> None:
+        """Write the rows, and put what is to be said of them into the transaction."""
+        ...
+
+    def refuse(self, what: str) -> None:
+        """``UnknownTable`` for what can be done with rows of tables alone."""
+        ...
 
 
 class WriteTransaction:
@@ -25,7 +36,7 @@ class WriteTransaction:
         self,
         commit: Callable[[Commit], Committed | None],
         draft: Callable[[], Draft],
-        taken: Callable[[str], Taken | None],
+        taken: Callable[[str], TakesRows | None],
         *,
         operation: str,
         metadata: Mapping[str, str],
