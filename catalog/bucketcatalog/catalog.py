@@ -256,8 +256,8 @@ class Catalog:
         """Forget tombstones that are old enough and delete their data where nothing needs it; without ``dry_run=False`` only say what.
 
         A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
-        ``collection``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data is gone;
-        or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
+        ``maintain.gc.collect``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data
+        is gone; or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
         ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of
         deleters who does the work, by default this process.
         """

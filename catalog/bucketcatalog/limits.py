@@ -2,7 +2,7 @@
 
 Nobody asks anybody here: that a file may go, or data, is known by time alone. So the safety of every deletion rests on the inequalities at
 the end of this page, each with its reason; the tests check them, and that each would notice. Whoever uses a time says ``limits.NAME``.
-Source: DESIGN.md, sections 4, 6 and 7.
+Source: docs/spec, the pages on writing, checkpoints, pruning and collection.
 """
 
 from __future__ import annotations

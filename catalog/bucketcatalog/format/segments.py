@@ -49,7 +49,6 @@ def decode_filters(sealed: bytes, name: str, known: bytes) -> dict[tuple[str, Bl
         raise CorruptionError(f"{name} has no readable filters: {error}.") from None
 
 
-MAX_SEGMENT_BYTES = 1 << 30
 _INDEX_FIELD = log_pb2.Segment.INDEX_FIELD_NUMBER
 _BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b"\x22"
 

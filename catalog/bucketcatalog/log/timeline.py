@@ -1,7 +1,7 @@
 """Owning a timeline: opening it, publishing transactions on it, and noticing somebody else who does.
 
 There is one writer for a writer id and database at a time. No listing is made for a commit: foreign transactions are looked for when
-the timeline is opened, before each checkpoint, and when the last look is older than 30 s (DESIGN.md, section 4).
+the timeline is opened, before each checkpoint, and when the last look is older than 30 s (docs/spec/writing.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Log views: a closed cut, the checkpoints that cover part of it, and the transactions that they do not.
 
 A raw listing taken while others commit is not causally closed: a transaction may be listed whose parent, or what it had read of
-another writer, is not. So it is completed until nothing that it refers to is missing (DESIGN.md, section 3).
+another writer, is not. So it is completed until nothing that it refers to is missing (docs/spec/cuts.md, "Closure").
 """
 
 from __future__ import annotations

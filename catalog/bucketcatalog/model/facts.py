@@ -13,7 +13,7 @@ NAMED      something about a version that is not joined yet, by the version's na
 =========  =====================================================================================================
 
 So PUT is a VERSION, UPDATE a NAMED with a row, a blind DELETE a DELETE, a naming one a NAMED with an end, PURGE a NAMED that is purged.
-Source: DESIGN.md sections 2 and 3, "What a checkpoint holds".
+Source: docs/spec/facts.md.
 
 A *stamp* is ``(commit_time, writer, revision, uuid, sequence)``. Rows hold it as a position in ``transactions``, which is sorted by the
 first four, and the sequence number; as one int64 (position << 32 | sequence) stamps of one ``Facts`` compare as numbers.

@@ -209,7 +209,7 @@ class Table:
 
     @cached_property
     def fixed_columns(self) -> frozenset[str]:
-        """The storage names of what no UPDATE changes: key, id and data reference (DESIGN: they stay the PUT's)."""
+        """The storage names of what no UPDATE changes: key, id and data reference (docs/spec/fold.md: they stay the PUT's)."""
         names = {*self.key, *self.data_reference, *([self.id] if self.id else [])}
         return frozenset(self.by_name[name].field_name for name in names)
 

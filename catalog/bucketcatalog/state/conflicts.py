@@ -1,7 +1,7 @@
 """Conflicts: what the events of a key contradict each other in, derived from its folded state.
 
 There are two: a version whose row is later than its end (its latest UPDATE came too late), and a PUT or blind DELETE that expected to
-replace something else than it did. Nothing is dropped for a conflict; it is shown (DESIGN.md, section 2, rule 4).
+replace something else than it did. Nothing is dropped for a conflict; it is shown (docs/spec/fold.md, rule 4).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The fold: facts in, state out, whatever their order, overlap or origin.
 
-The state of a key is a function of the set of its events (DESIGN.md, section 2):
+The state of a key is a function of the set of its events (docs/spec/fold.md):
 
 1. A version ends at the first of: the next PUT of the key, the next blind DELETE, a later DELETE that names it.
 2. Its row is the latest among its PUT and the UPDATEs that name it; key, id and data reference stay the PUT's. An UPDATE or DELETE that

@@ -7,7 +7,7 @@ costs the groups there are and what has changed since the lowest level was writt
 Sums are exact: decimals of 38 digits, more than 2^62 rows of the largest integers need. In blocks they are two 64-bit integers, which every
 reader has, and the upper one is left out where it is 0 throughout, as it nearly always is.
 
-An increment of a counter by many writers would lose some (DESIGN.md, section 2b); a sum over rows loses none.
+An increment of a counter by many writers would lose some; a sum over rows loses none.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Tables share a *space* of references where they declare the same columns, by name and type, in the same order: then equal references name
 the same data, in whichever of these tables they stand. A reference with an unset column names no data.
 
-Data is deleted once all versions that name it have ended long enough ago (see ``collection``), so that a PUT may name the data of a version
-only while that cannot have begun: the version is known, is not purged, and has not ended in the reach of a data boundary.
+Data is deleted once all versions that name it have ended long enough ago (docs/spec/collection.md), so that a PUT may name the data of a
+version only while that cannot have begun: the version is known, is not purged, and has not ended in the reach of a data boundary.
 """
 
 from __future__ import annotations

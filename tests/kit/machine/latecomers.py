@@ -1,8 +1,8 @@
 """Histories in which transactions arrive later than anybody counts on: after more than twice the lateness bound.
 
-Checkpoints change no answer as long as everything arrives in time (DESIGN.md, section 3); what comes later appears from the next
-checkpoint on. Until then a reader may see it or not, so here the model does not say what is seen: the reader's own version does, and
-the model says from what it may choose. Whatever it chose, everything that it shows must follow from that.
+Checkpoints change no answer as long as everything arrives in time (docs/spec/reading.md, "What arrives late"); what comes later appears
+from the next checkpoint on. Until then a reader may see it or not, so here the model does not say what is seen: the reader's own version
+does, and the model says from what it may choose. Whatever it chose, everything that it shows must follow from that.
 
 What arrives late is the stray of a crashed process, as nobody else's successors can be there before it. Whether a writer that is opened
 follows a stray depends on whether it has seen it, so here the store tells what a transaction follows.

@@ -1,4 +1,4 @@
-"""Hand cases for each rule of DESIGN.md, section 2: what the events of one key make, in whatever order and parts they are folded."""
+"""Hand cases for each rule of docs/spec/fold.md: what the events of one key make, in whatever order and parts they are folded."""
 
 from __future__ import annotations
 
