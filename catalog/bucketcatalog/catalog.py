@@ -342,7 +342,7 @@ class Catalog:
         keep: int = 1,
         database: str | None = None,
         writer: str | None = None,
-        grace: Age = "24h",
+        grace: Age = limits.PRUNE_GRACE,
         dry_run: bool = True,
         force: bool = False,
         clock: Callable[[], int] = clock.now_us,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import limits
 from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
 from ..console.output import Row, finish, number, print_facts, print_rows, progress_line, write
@@ -17,8 +18,10 @@ from ..maintain.gc.data import DataPlace
 from ..maintain.gc.orphans import abandoned
 from ..model.names import maintainer_id
 from ..model.paths import transactions_prefix
-from ..model.times import parse_age, shown_time
+from ..model.times import parse_age, shown_age, shown_time
 
+GRACE = shown_age(limits.COLLECTION_GRACE)
+"""The default of ``--older-than``."""
 OlderThan = Annotated[str, typer.Option("--older-than", metavar="AGE", help="Only what is older, such as 90m, 24h or 7d.")]
 DataUrl = Annotated[
     str | None,
@@ -32,7 +35,7 @@ Force = Annotated[bool, typer.Option("--force", help="Take an age that readers a
 
 def gc(
     catalog: CatalogArgument,
-    older_than: OlderThan = "24h",
+    older_than: OlderThan = GRACE,
     data: Annotated[
         bool, typer.Option("--data", help="Forget tombstones too, and delete their data where nothing needs it.")
     ] = False,

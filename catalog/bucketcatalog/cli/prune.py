@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import limits
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from ..console.output import finish, number, print_facts, print_rows, progress_line, size, visible, write
 from ..maintain.prune import PruneResult
 from ..maintain.retention import Prunable
-from ..model.times import shown_time
+from ..model.times import shown_age, shown_time
 
 
 def prune(
@@ -22,7 +23,7 @@ def prune(
     keep: Annotated[int, typer.Option("--keep", metavar="N", min=1, help="Keep N checkpoints of every writer's cut.")] = 1,
     grace: Annotated[
         str, typer.Option("--grace", metavar="AGE", help="How long before it is deleted it is published what may go.")
-    ] = "24h",
+    ] = shown_age(limits.PRUNE_GRACE),
     yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Take ages that writers or readers may need.")] = False,
     writer: Maintainer = None,

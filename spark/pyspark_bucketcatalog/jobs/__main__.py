@@ -10,7 +10,7 @@ import typer
 from pyspark.sql import SparkSession
 
 from bucketcatalog.cli.checkpoint import print_checkpoint
-from bucketcatalog.cli.gc import DataOption, DataUrl, Force, OlderThan, collected_facts, refuse_problems
+from bucketcatalog.cli.gc import GRACE, DataOption, DataUrl, Force, OlderThan, collected_facts, refuse_problems
 from bucketcatalog.console.app import main, program
 from bucketcatalog.console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
 from bucketcatalog.console.output import print_facts
@@ -57,7 +57,7 @@ def checkpoint(
 @app.command()
 def gc(
     catalog: CatalogArgument,
-    older_than: OlderThan = "24h",
+    older_than: OlderThan = GRACE,
     data_url: DataUrl = None,
     data_option: DataOption = None,
     yes: Yes = False,
@@ -94,7 +94,7 @@ def gc(
 @app.command()
 def reap(
     catalog: CatalogArgument,
-    older_than: OlderThan = "24h",
+    older_than: OlderThan = GRACE,
     yes: Yes = False,
     force: Force = False,
     writer: Maintainer = None,
