@@ -171,7 +171,7 @@ def prepare(
         return _prepared(files, destination, view, _Merge(parent, full, most, started))
     followed = {(writer, link.head) for link in timeline.parents}
     head = note(view.cut)
-    kept = [(name, other) for name, heads in view.cut.heads.items() for other in heads if (name, other) not in followed]
+    kept = [ref for ref in view.cut.refs() if ref not in followed]
     view = replace(view, cut=Cut.of([(writer, head), *kept]))
     destination = _Destination(writer, head.revision, timeline.limits.lateness_bound)
     return _prepared(files, destination, view, _Merge(parent, full, most, started))

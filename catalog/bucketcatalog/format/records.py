@@ -19,6 +19,24 @@ class Link(OnTimeline):
     digest: bytes
 
 
+class Linked(OnTimelineOf):
+    """The same of a transaction, which also tells its ``parents`` and what it had read of other writers."""
+
+    __slots__ = ()
+    parents: tuple[Link, ...]
+    reads: Cut
+
+    @property
+    def parent_refs(self) -> tuple[Ref, ...]:
+        """The transactions of its own timeline that it comes after."""
+        return tuple(Ref(self.writer, link.head) for link in self.parents)
+
+    @property
+    def built_on(self) -> tuple[Ref, ...]:
+        """These, and what it had read."""
+        return (*self.parent_refs, *self.reads.refs())
+
+
 @dataclass(frozen=True, slots=True)
 class Void:
     """Names a transaction of any timeline that readers treat as absent."""

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from ..errors import CorruptionError, UnsupportedFormat
-from ..model.cuts import Cut, OnTimelineOf, Stamp
+from ..model.cuts import Cut, Stamp
 from ..model.events import Event, EventKind, VersionName
 from ..model.tables import Table
 from ..v1 import log_pb2
@@ -18,6 +18,7 @@ from .definitions import parse_definition
 from .records import (
     Boundary,
     Link,
+    Linked,
     TagEntry,
     Void,
     boundary_message,
@@ -57,7 +58,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction(OnTimelineOf):
+class Transaction(Linked):
     """One commit as its file tells it.
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;

@@ -233,7 +233,7 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
             continue
         transaction = _named_transaction(gathering.files, ref, named)
         gathering.found[ref] = transaction
-        pending += [Ref(ref.writer, link.head) for link in transaction.parents]
+        pending += transaction.parent_refs
     return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
 
 
@@ -293,7 +293,7 @@ def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
             continue
         done.add(ref)
         try:
-            pending += [Ref(ref.writer, link.head) for link in files.transaction(*ref).parents]
+            pending += files.transaction(*ref).parent_refs
         except MissingObject:
             missing.append(ref)
     return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
@@ -315,5 +315,5 @@ def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: H
             if horizon is None or ref.head.revision >= horizon.floor(ref.writer):
                 raise
             continue
-        pending += [Ref(ref.writer, link.head) for link in found[ref].parents]
+        pending += found[ref].parent_refs
     return sorted(found.values(), key=lambda transaction: transaction.stamp)

@@ -6,7 +6,7 @@ the checkpoints and what no checkpoint covers, and asks once for each writer: it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from ..errors import MissingObject
@@ -280,18 +280,12 @@ def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
     """Leave out what builds on a transaction that was left out, however far removed; what is voided binds nobody."""
 
     def is_late(transaction: Transaction) -> bool:
-        return any(ref.head.commit_time > limit and ref not in voided for ref in _builds_on(transaction))
+        return any(ref.head.commit_time > limit and ref not in voided for ref in transaction.built_on)
 
     while late := [ref for ref, t in gathering.found.items() if is_late(t)]:
         for ref in late:
             del gathering.found[ref]
         limit = min(limit, *(head.commit_time - 1 for _, head in late))
-
-
-def _builds_on(transaction: Transaction) -> Iterator[Ref]:
-    yield from (Ref(transaction.writer, link.head) for link in transaction.parents)
-    for writer, heads in transaction.reads.heads.items():
-        yield from (Ref(writer, head) for head in heads)
 
 
 def _newest_markers(files: LogFiles, writer: str, limit: int | None, usable: Callable[[Checkpoint], bool]) -> Markers:

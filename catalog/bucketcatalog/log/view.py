@@ -196,9 +196,7 @@ class Gathering:
         done, refs = set() if done is None else done, set[Ref]()
         for ref, transaction in self.found.items():
             if ref not in done:
-                refs |= {Ref(ref.writer, link.head) for link in transaction.parents}
-                if self._closed_reads:
-                    refs |= set(transaction.reads.refs())
+                refs |= set(transaction.built_on if self._closed_reads else transaction.parent_refs)
                 done.add(ref)
         for checkpoint in self.covered.checkpoints if self._closed_reads and of_covered else ():
             refs |= set(checkpoint.reads.refs())
@@ -217,6 +215,6 @@ class Gathering:
 
     def cut(self) -> Cut:
         """The heads of everything covered and found."""
-        followed = {(ref.writer, link.head) for ref, t in self.found.items() for link in t.parents}
+        followed = {ref for t in self.found.values() for ref in t.parent_refs}
         covered = {(writer, head) for writer in self.covered.writers() for head in self.covered.heads(writer)}
         return Cut.of((covered | set(self.found)) - followed)

@@ -196,6 +196,6 @@ def _warn(view: LogView, *, strict: bool) -> None:
             raise ForkDetected(text, next_step="Give each process a writer id of its own, or read without strict.")
         warnings.warn(text, CatalogWarning, stacklevel=4)
     limit = view.observed + limits.MAX_CLOCK_SKEW
-    ahead = [w for w, heads in view.cut.heads.items() if any(h.commit_time > limit and (w, h) not in view.voids for h in heads)]
+    ahead = [ref.writer for ref in view.cut.refs() if ref.head.commit_time > limit and ref not in view.voids]
     if ahead:
         warnings.warn(f"Writer {ahead[0]!r} has committed with a time in the future.", CatalogWarning, stacklevel=4)

@@ -93,7 +93,7 @@ def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon |
             return False
         if transaction.events:
             return False
-        pending += [Ref(writer, link.head) for link in transaction.parents]
+        pending += transaction.parent_refs
     return all((writer, head) in met for writer, head in earlier.refs())
 
 

@@ -89,7 +89,7 @@ def _may_have(transactions: pa.Table, cut: Cut) -> Mask:
 
 def _are_heads(transactions: pa.Table, cut: Cut) -> Mask:
     """Which of the transactions are heads of the cut."""
-    heads = pa.array([head.uuid for of_writer in cut.heads.values() for head in of_writer], pa.binary(16))
+    heads = pa.array([head.uuid for _, head in cut.refs()], pa.binary(16))
     return np.asarray(pc.is_in(one_chunk(transactions["uuid"]), value_set=heads))
 
 

@@ -24,7 +24,7 @@ def check_reads(
     files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: Set[Ref], horizon: Horizon | None
 ) -> Iterator[Finding]:
     """Transactions that had read another without what that one had read."""
-    graph = {ref: [other for other in _built_on(t) if other in log] for ref, t in log.items()}
+    graph = {ref: [other for other in t.built_on if other in log] for ref, t in log.items()}
     try:
         order = [*TopologicalSorter(graph).static_order()]
     except CycleError:
@@ -47,11 +47,6 @@ def check_reads(
                 known.pop(other)  # nobody else asks for it
 
 
-def _built_on(t: TransactionSummary) -> Iterator[Ref]:
-    yield from (Ref(t.writer, link.head) for link in t.parents)
-    yield from t.reads.refs()
-
-
 class _Closing:
     """What transactions had read, completed."""
 
@@ -64,7 +59,7 @@ class _Closing:
 
     def known(self, t: TransactionSummary, known: Mapping[Ref, Heads]) -> tuple[Heads, list[Ref]]:
         """What a transaction had read, and what of it neither it nor its ancestors say."""
-        parents = [known[ref] for link in t.parents if (ref := Ref(t.writer, link.head)) in known]
+        parents = [known[ref] for ref in t.parent_refs if ref in known]
         before = parents[0] if len(parents) == 1 else self._joined({}, (ref for each in parents for ref in Cut(each).refs()))
         if not t.reads.heads:
             return before, []
@@ -110,7 +105,7 @@ class _Closing:
                 continue
             done.add(at)
             yield self._log[at]
-            pending += [Ref(at[0], link.head) for link in self._log[at].parents]
+            pending += self._log[at].parent_refs
 
     def _holds(self, known: Heads, ref: Ref) -> bool:
         """Whether a transaction is among these heads and their ancestors, or nobody asks for it: it is voided, or before the horizon."""

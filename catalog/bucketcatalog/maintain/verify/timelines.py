@@ -13,12 +13,12 @@ from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import ApplicationResult, Definition
 from ...format.held import revision
-from ...format.records import Boundary, Link, TagEntry, Void
+from ...format.records import Boundary, Link, Linked, TagEntry, Void
 from ...format.segment_refs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.entries import result_of
 from ...log.files import LogFiles
-from ...model.cuts import Cut, Head, OnTimelineOf, Ref
+from ...model.cuts import Cut, Head, Ref
 from ...model.paths import transaction as transaction_path
 from ...model.times import shown_time
 from ...parallel import in_order
@@ -27,7 +27,7 @@ from .findings import Finding, unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionSummary(OnTimelineOf):
+class TransactionSummary(Linked):
     """What is kept of a transaction: its links, its time, and what it defines."""
 
     writer: str
@@ -99,9 +99,7 @@ def check_links(files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: 
             if parent is not None and parent.digest != link.digest:
                 text = f"It is not the transaction that revision {t.head.revision} was written after: its digest differs."
                 yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(parent.writer, parent.head.revision),))
-        built_on = [Ref(t.writer, link.head) for link in t.parents]
-        built_on += list(t.reads.refs())
-        later = [other for other in built_on if other[1].commit_time >= t.head.commit_time and other not in voided]
+        later = [other for other in t.built_on if other.head.commit_time >= t.head.commit_time and other not in voided]
         if later:
             writer, head = later[0]
             text = f"Its commit time is not later than that of revision {head.revision} of {writer}, which it comes after."
@@ -133,17 +131,14 @@ def named_transactions(log: Mapping[Ref, TransactionSummary], files: LogFiles) -
     named: dict[Ref, str] = {}
     for ref, t in log.items():
         name = _name(files, ref)
-        for link in t.parents:
-            named.setdefault(Ref(t.writer, link.head), name)
-        for writer, heads in t.reads.heads.items():
-            for head in heads:
-                named.setdefault(Ref(writer, head), name)
+        for other in t.built_on:
+            named.setdefault(other, name)
     return named
 
 
 def check_forks(log: Mapping[Ref, TransactionSummary], files: LogFiles) -> Iterator[Finding]:
     """Timelines that end in several transactions; what ends before some that cannot be read may have been followed by these."""
-    followed = {Ref(t.writer, link.head) for t in log.values() for link in t.parents}
+    followed = {ref for t in log.values() for ref in t.parent_refs}
     gone, known = _revisions(followed - log.keys()), _revisions(log)
     heads: dict[str, list[Head]] = {}
     for writer, head in log.keys() - followed:

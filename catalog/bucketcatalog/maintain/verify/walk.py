@@ -197,7 +197,7 @@ class Walk:
         """What has to be there. What cannot be read counts as following whatever lies before it."""
         if self.horizon is None:
             return Kept()
-        followed = {Ref(t.writer, link.head) for t in self.log.values() for link in t.parents}
+        followed = {ref for t in self.log.values() for ref in t.parent_refs}
         unread = {
             (w, head.revision) for w, below in self.found.items() for head in below.transactions if (w, head) not in self.log
         }
