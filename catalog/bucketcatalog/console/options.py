@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from ..catalog import Catalog
 from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
-from ..model.times import iso, looks_like_time, parse_time
+from ..model.times import looks_like_time, parse_time, shown_time
 from ..query.snapshot import Snapshot
 from ..store.open import WRITABLE
 from .output import visible
@@ -84,5 +83,4 @@ def moment(text: str | None) -> dict[str, Any]:
 def _warn_of_seconds(text: str) -> None:
     """A number after @ that is a time of 1970 is more likely one in seconds, or in milliseconds."""
     if text.startswith("@") and 0 < (micros := parse_time(text)) < _FIRST_YEAR:
-        time = datetime.datetime.fromtimestamp(micros / 1e6, datetime.UTC)
-        warnings.warn(f"{text} is {iso(time)}: @ takes microseconds since the epoch.", CatalogWarning, stacklevel=2)
+        warnings.warn(f"{text} is {shown_time(micros)}: @ takes microseconds since the epoch.", CatalogWarning, stacklevel=2)

@@ -18,6 +18,7 @@ from ..errors import BucketCatalogError
 from ..model.paths import FileKind, kind_of, uuid_text
 from ..model.render import surface_array
 from ..model.tables import Table, split_side
+from ..model.times import datetime_of
 from ..v1 import log_pb2
 from .blocks import decode_block
 from .definitions import core_tables, parse_definition
@@ -33,7 +34,6 @@ _HOLDS = {FileKind.TRANSACTION: "a transaction", FileKind.CHECKPOINT: "a checkpo
 _TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
 _UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
 _SHOWN_ZEROS = ("revision", "sequence")
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LENGTHS = {1: 8, 5: 4}
 _LENGTH_DELIMITED = 2
 _BLOCKS, _INDEX, _FILTERS = 1, 2, 4
@@ -228,7 +228,7 @@ def _stored(value: Any) -> Any:
 
 def _time(micros: int) -> str | int:
     try:
-        return (_EPOCH + datetime.timedelta(microseconds=micros)).isoformat()
+        return datetime_of(micros).isoformat()
     except OverflowError:
         return micros
 

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows
 from .tables import Column, DataType, Table
+from .times import datetime_of
 
 _INTEGERS = {
     DataType.INT32: (4, True),
@@ -216,7 +217,6 @@ def uuid_value(value: Any) -> bytes:
 _SIGNED = {DataType.INT32: 4, DataType.INT64: 8, DataType.TIMESTAMP: 8}
 _LENGTHS = {**_SIGNED, DataType.UINT32: 4, DataType.UINT64: 8, DataType.UUID: 16}
 _MOST_OF_A_VALUE, _MOST = 60, 240
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def decode_key(table: Table, key: bytes) -> dict[str, Any]:
@@ -259,5 +259,5 @@ def _value(column: Column, raw: bytes) -> Any:
         return str(uuid.UUID(bytes=raw))
     if column.type in _LENGTHS:
         number = int.from_bytes(raw, "big") - (1 << (8 * len(raw) - 1) if column.type in _SIGNED else 0)
-        return _EPOCH + datetime.timedelta(microseconds=number) if column.type is DataType.TIMESTAMP else number
+        return datetime_of(number) if column.type is DataType.TIMESTAMP else number
     return raw if column.type is DataType.BYTES else raw.decode()

@@ -9,11 +9,7 @@ from ..errors import InvalidOption, InvalidTime
 from .names import NAME
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
 _MICROSECOND = datetime.timedelta(microseconds=1)
-
-
 Time = str | datetime.datetime
 Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
@@ -49,7 +45,7 @@ def parse_age(text: str) -> int:
 def age_micros(value: Age) -> int:
     """Microseconds of an age given as text such as ``24h``, as a timedelta, or as that number; else ``InvalidOption``."""
     if isinstance(value, datetime.timedelta) or (isinstance(value, int) and not isinstance(value, bool)):
-        age = value // datetime.timedelta(microseconds=1) if isinstance(value, datetime.timedelta) else value
+        age = value // _MICROSECOND if isinstance(value, datetime.timedelta) else value
         if age < 0:
             raise InvalidOption(f"{value!r} is not an age.", next_step="Give one that is not negative.")
         return age
@@ -73,8 +69,7 @@ def shown_time(time: int) -> str:
     """A time in microseconds as ISO 8601, or as ``@`` and the number where that has no such form."""
     if not 0 <= time <= LAST_TIME:
         return f"@{time}"
-    shown = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=time)
-    return iso(shown)
+    return iso(datetime_of(time))
 
 
 def iso(time: datetime.datetime) -> str:
@@ -108,6 +103,11 @@ def micros(value: datetime.datetime) -> int:
     """Microseconds since the epoch; a time without zone is UTC."""
     aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
     return (aware - _EPOCH) // _MICROSECOND
+
+
+def datetime_of(time: int) -> datetime.datetime:
+    """The datetime, in UTC, that many microseconds after the epoch, to the microsecond; ``OverflowError`` where there is none."""
+    return _EPOCH + time * _MICROSECOND
 
 
 FIRST_TIME = micros(datetime.datetime.min.replace(tzinfo=datetime.UTC))

@@ -19,6 +19,7 @@ from ..model.arrays import exact_sum
 from ..model.cuts import Ref
 from ..model.paths import FileKind, database_prefix, kind_of, parse_segment, segments_prefix
 from ..model.tables import Table
+from ..model.times import datetime_of
 from ..state.sums import kept_totals, sum_runs
 from .metadata import stored_checkpoints
 from .snapshot import DELETED_PREFIX, Snapshot
@@ -164,7 +165,7 @@ def chosen(place: str, database: str) -> str:
 
 
 def _time(micros: int) -> datetime.datetime | None:
-    return datetime.datetime.fromtimestamp(micros / 1e6, datetime.UTC) if micros else None
+    return datetime_of(micros) if micros else None
 
 
 def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:

@@ -21,6 +21,7 @@ from ..model.keys import encode_key
 from ..model.names import names_given
 from ..model.render import output_schema, render
 from ..model.tables import Table
+from ..model.times import datetime_of
 from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.plan import Part
@@ -71,7 +72,7 @@ class Snapshot(Contents):
     @property
     def watermark(self) -> datetime.datetime:
         """Everything with an earlier commit time is in the snapshot: times before it are settled."""
-        return datetime.datetime.fromtimestamp(self.view.watermark / 1e6, datetime.UTC)
+        return datetime_of(self.view.watermark)
 
     @property
     def missing(self) -> tuple[Loss, ...]:

@@ -10,6 +10,7 @@ import pytest
 from bucketcatalog import DatabaseNotFound
 from bucketcatalog.catalog import Catalog
 from bucketcatalog.format.records import Boundary, CheckpointLink
+from bucketcatalog.limits import LATENESS_BOUND, SECOND
 from bucketcatalog.log.horizon import floors_of
 from bucketcatalog.query.info import Information
 from bucketcatalog.store.faults import Counting
@@ -48,6 +49,16 @@ def test_a_database_without_checkpoints_is_its_transactions(world: World) -> Non
     assert found.files.checkpoints == 0 and found.write_amplification == 0
     assert found.table("objects").levels == () and found.table("objects").stored == 3
     assert (found.horizon, found.tags, found.conflicts, found.forked, found.to_do) == (None, 0, 0, (), ())
+
+
+@pytest.mark.parametrize("moment", [1_795_000_000_123_457, 32_503_680_000_000_003, 253_402_300_799_999_999])
+def test_times_are_exact_to_the_last_that_there_is(world: World, moment: int) -> None:
+    world.clock.now = moment - SECOND
+    world.commit(world.writer(), ("put", "objects", obj("a")))
+    found, snapshot = info(world), world.snapshot()
+    assert snapshot.view.newest_commit_time == world.clock.now == moment
+    assert found.newest_commit == time_at(moment)
+    assert found.watermark == snapshot.watermark == time_at(moment - LATENESS_BOUND)
 
 
 def test_levels_tell_their_rows_blocks_and_bytes(world: World) -> None:
