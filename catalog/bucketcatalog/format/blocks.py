@@ -23,6 +23,7 @@ from ..model.facts import (
     FACT_COLUMNS,
     NO_STAMP,
     NO_TRANSACTIONS,
+    POSITIONS,
     TRANSACTIONS,
     End,
     Expects,
@@ -39,7 +40,6 @@ from .sealing import block_checksum, seal_block
 
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
-_POSITIONS = ("_txn", "_row_txn", "_end_txn")
 _NAME = ("_name_uuid", "_name_seq")
 _KINDS: dict[str, type[IntEnum]] = {"_kind": Kind, "_end_kind": End, "_expects": Expects, "_end_expects": Expects}
 
@@ -122,7 +122,7 @@ def encode_side(rows: pa.Table, shape: Table, side: Side) -> Iterator[EncodedBlo
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
     transactions, rows, used, hashes = b"", facts.rows, None, None
     if block_class is BlockClass.EVENTS:
-        rows = rows.drop_columns([name for name in _POSITIONS if name in rows.column_names])
+        rows = rows.drop_columns([name for name in POSITIONS if name in rows.column_names])
     else:
         used, rows = _own_positions(facts)
         transactions = stream_of(used)
@@ -165,7 +165,7 @@ def _conflict_counts(facts: Facts) -> tuple[int, int]:
 
 def _own_positions(facts: Facts) -> tuple[pa.Table, pa.Table]:
     """The transactions that the facts refer to, and the rows with positions in those."""
-    positions = {name: facts.numbers(name, NO_STAMP) for name in _POSITIONS if name in facts.rows.column_names}
+    positions = {name: facts.numbers(name, NO_STAMP) for name in POSITIONS if name in facts.rows.column_names}
     used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *positions.values()]))
     used = used[used >= 0]
     rows = facts.rows

@@ -23,7 +23,7 @@ from ..v1 import log_pb2
 from .blocks import decode_block
 from .definitions import core_tables, parse_definition
 from .rows import decode_row
-from .sealing import block_checksum, unseal
+from .sealing import block_checksum, unseal, varint_at
 
 _MESSAGES: Mapping[FileKind, Any] = {
     FileKind.TRANSACTION: log_pb2.Transaction,
@@ -248,12 +248,12 @@ def _fields(data: bytes, problems: list[str]) -> Iterator[_Part]:
     at = 0
     while at < len(data):
         try:
-            tag, after = _varint(data, at)
+            tag, after = varint_at(data, at)
             number, wire = tag >> 3, tag & 7
             if wire == 0:
-                stop = _varint(data, after)[1]
+                stop = varint_at(data, after)[1]
             elif wire == _LENGTH_DELIMITED:
-                length, after = _varint(data, after)
+                length, after = varint_at(data, after)
                 stop = after + length
             else:
                 stop = after + _LENGTHS[wire]
@@ -266,15 +266,3 @@ def _fields(data: bytes, problems: list[str]) -> Iterator[_Part]:
             return
         yield _Part(number, wire, at, after, stop)
         at = stop
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 70 and at < len(data):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError

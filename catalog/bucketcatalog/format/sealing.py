@@ -14,21 +14,22 @@ from typing import Any
 from ..errors import CorruptionError, TruncatedObject, UnsupportedFormat
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+_MOST_BITS = 70
 
 
 def field_spans(message: bytes, number: int) -> Iterator[tuple[int, int]]:
     """Offset and length of the content of every length-delimited top-level field ``number``; ``ValueError`` where it is no message."""
     at, end = 0, len(message)
     while at < end:
-        tag, at = _varint(message, at)
+        tag, at = varint_at(message, at)
         kind = tag & 7
         if kind == _LENGTH_DELIMITED:
-            length, at = _varint(message, at)
+            length, at = varint_at(message, at)
             if tag >> 3 == number:
                 yield at, length
             at += length
         elif kind == _VARINT:
-            _, at = _varint(message, at)
+            _, at = varint_at(message, at)
         elif kind in (_FIXED64, _FIXED32):
             at += 8 if kind == _FIXED64 else 4
         else:
@@ -37,17 +38,17 @@ def field_spans(message: bytes, number: int) -> Iterator[tuple[int, int]]:
         raise ValueError("a field ends beyond the message")
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def varint_at(message: bytes, at: int) -> tuple[int, int]:
+    """The number at an offset of a message, and where what follows it begins; ``ValueError`` where there is none."""
     value = shift = 0
-    while True:
-        if at >= len(message):
-            raise ValueError("a number ends beyond the message")
+    while shift < _MOST_BITS and at < len(message):
         byte = message[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
         shift += 7
+    raise ValueError("a number ends beyond the message, or beyond ten bytes")
 
 
 _SHA_TAG = b"\xfa\x7f\x20"

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from ..errors import CorruptionError, UnsupportedFormat
 from ..model.cuts import Cut, Stamp
 from ..model.events import Event, EventKind, VersionName
+from ..model.facts import LAST_SEQUENCE
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, header_of
@@ -38,7 +39,6 @@ from .segments import BlockPlace
 
 MAX_ACTIONS = 64
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
-_LAST_SEQUENCE = (1 << 31) - 1
 _NAMING = {EventKind.UPDATE: "an update", EventKind.PURGE: "a purge"}
 """What has to name the version that it is about."""
 _WIRE_KINDS = {
@@ -143,7 +143,7 @@ def event_of(action: Any, table: Table, name: str) -> Event:
 
 def _version_name(message: Any, name: str) -> VersionName:
     """The version that a message of file ``name`` names."""
-    if len(message.uuid) != 16 or message.sequence > _LAST_SEQUENCE:
+    if len(message.uuid) != 16 or message.sequence > LAST_SEQUENCE:
         raise CorruptionError(
             f"{name} holds an event that names the version {message.uuid.hex()}:{message.sequence}, which can be none.",
         )

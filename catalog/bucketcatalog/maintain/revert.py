@@ -12,13 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import Mask, one_chunk, same_values
+from ..model.arrays import Mask, Positions, one_chunk, same_values
 from ..model.facts import FACT_COLUMNS, NO_STAMP, End, Expects, Facts, Kind, Stamps, sequences_of
 from ..model.keys import encode_keys
 from ..model.render import row_columns, version_names
 from ..model.tables import Table
 
-Positions = npt.NDArray[np.int64]
 _NOTHING = -1
 
 

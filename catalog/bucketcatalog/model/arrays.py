@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
 Convert = Callable[[pa.Array], pa.Array]
 EXACT = pa.decimal128(38, 0)
 """What sums of integers are: no number of rows that there can be makes it overflow."""

@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -185,9 +184,6 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
     return stored
 
 
-RowNumbers = npt.NDArray[np.int64]
-
-
 def storage_array(table: Table, column: Column, values: pa.Array) -> pa.Array:
     """A column given as Arrow data in storage form; ``InvalidRows`` where its type or values do not fit."""
     try:
@@ -258,7 +254,7 @@ def _scalars(column: Column, values: pa.Array) -> pa.Array:
     return converted
 
 
-def _entries(values: pa.Array) -> tuple[RowNumbers, RowNumbers]:
+def _entries(values: pa.Array) -> tuple[arrays.Positions, arrays.Positions]:
     """For each entry of the lists or maps its row, and its place among the values below; entries of null rows do not count."""
     offsets = np.asarray(values.offsets).astype(np.int64)
     row = np.repeat(np.arange(len(values)), np.diff(offsets))
@@ -269,7 +265,7 @@ def _entries(values: pa.Array) -> tuple[RowNumbers, RowNumbers]:
     return row, place
 
 
-def _offsets(row: RowNumbers, count: int) -> pa.Array:
+def _offsets(row: arrays.Positions, count: int) -> pa.Array:
     """The offsets of ``count`` lists whose entries lie in these rows; lists without entries are null."""
     sizes = np.bincount(row, minlength=count)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

@@ -98,7 +98,10 @@ FACT_COLUMNS: dict[str, pa.DataType] = {
     "_end_expects_seq": _POSITION,
     "_purged": pa.bool_(),
 }
-_POSITIONS = ("_txn", "_row_txn", "_end_txn")
+POSITIONS = ("_txn", "_row_txn", "_end_txn")
+"""The columns that hold positions in ``transactions``."""
+LAST_SEQUENCE = (1 << 31) - 1
+"""The largest number that an event can have in its transaction."""
 NO_TRANSACTIONS = pa.Table.from_batches([], TRANSACTIONS)
 
 
@@ -265,7 +268,7 @@ def _union(tables: Sequence[pa.Table]) -> pa.Table:
 def _remapped(part: Facts, uuids: pa.Array) -> pa.Table:
     mapping = pc.index_in(part.uuids, value_set=uuids).cast(_POSITION)
     rows = part.rows
-    for name in _POSITIONS:
+    for name in POSITIONS:
         index = rows.schema.get_field_index(name)
         if index >= 0:
             rows = rows.set_column(index, name, mapping.take(one_chunk(rows.column(index))))

@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows
+from .arrays import Positions
 from .tables import Column, DataType, Shape, Table
-
-Positions = npt.NDArray[np.int64]
 
 
 def refuse_value(table: Table, column: Column, value: Any, number: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..errors import StoreUnavailable
+from ..errors import StoreUnavailable, TruncatedObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,11 @@ class UnfinishedPut:
     name: str
     begun_us: int
     token: str = ""
+
+
+def truncated(url: str, name: str, end: int) -> TruncatedObject:
+    """What to raise where an object ends before ``end``, however long it is."""
+    return TruncatedObject(f"{name!r} in {url} has fewer than the {end} bytes that are read from it.")
 
 
 def time_unknown(url: str, why: str) -> StoreUnavailable:

@@ -31,8 +31,8 @@ from operator import itemgetter
 from typing import Any
 
 from .. import clock
-from ..errors import ObjectNotFound, StoreError, TruncatedObject, UnsupportedStore
-from .base import ObjectInfo, UnfinishedPut, time_unknown
+from ..errors import ObjectNotFound, StoreError, UnsupportedStore
+from .base import ObjectInfo, UnfinishedPut, time_unknown, truncated
 from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, walk
 from .remote_failures import guarded, import_filesystem, open_filesystem
 from .remote_files import entries, flat_entries, modified_us
@@ -104,7 +104,7 @@ class FsspecStore:
                 offset = max(0, size + offset)
                 length = min(length, size - offset)
             if offset + length > size:
-                raise self._truncated(name, offset + length)
+                raise truncated(self.url, name, offset + length)
             if not length:
                 return b""
         try:
@@ -116,7 +116,7 @@ class FsspecStore:
         if len(data) > length:
             raise UnsupportedStore(f"{self.url} cannot read parts of objects.", next_step="Copy the catalog to a store that can.")
         if len(data) < length:
-            raise self._truncated(name, offset + length)
+            raise truncated(self.url, name, offset + length)
         return data
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
@@ -272,11 +272,6 @@ class FsspecStore:
                 yield from found
         except ObjectNotFound:
             return
-
-    def _truncated(self, name: str, end: int) -> TruncatedObject:
-        return TruncatedObject(
-            f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
-        )
 
     def _info(self, name: str, info: Mapping[str, Any]) -> ObjectInfo:
         return ObjectInfo(name, int(info.get("size") or 0), modified_us(info))

@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import Mask
+from ..model.arrays import Mask, Positions
 from ..model.events import VersionName, version_list
 from ..model.facts import EventNames
 from ..model.keys import encode_key
 from ..model.tables import UUID_STORAGE, Column, Table
-
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

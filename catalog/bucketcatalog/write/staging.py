@@ -24,7 +24,7 @@ from ..log.files import LogFiles
 from ..log.segments import SegmentWriter
 from ..model.arrays import one_chunk
 from ..model.events import Event, EventKind, Expectation, facts_of_events
-from ..model.facts import FACT_COLUMNS, NO_TRANSACTIONS, End, EventNames, Expects, Facts, Kind, concat
+from ..model.facts import FACT_COLUMNS, LAST_SEQUENCE, NO_TRANSACTIONS, End, EventNames, Expects, Facts, Kind, concat
 from ..model.keys import encode_keys
 from ..model.tables import Table
 from .given import Given, GivenColumns, GivenRows
@@ -168,7 +168,6 @@ def _by_key(facts: Facts, table: Table) -> Facts:
 
 INLINE_BYTES = 8 << 20
 """Blocks of up to so many bytes are carried by the transaction."""
-_LAST_SEQUENCE = (1 << 31) - 1
 
 
 class StagedSegments:
@@ -190,7 +189,7 @@ class StagedSegments:
 
     def add(self, events: pa.Table) -> None:
         """Add events, whose keys come after all before: columns of facts, numbered from ``count`` on."""
-        if self.count + len(events) > _LAST_SEQUENCE:
+        if self.count + len(events) > LAST_SEQUENCE:
             raise InvalidRows("One transaction cannot hold 2^31 events.", next_step="Change fewer rows at once.")
         self._waiting.append(Facts(NO_TRANSACTIONS, events))
         self.count += len(events)

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows
-from ..model.arrays import Mask, one_chunk
+from ..model.arrays import Mask, Positions, one_chunk
 from ..model.events import EventKind
 from ..model.facts import EventNames
 from ..model.keys import encode_keys
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
-from .given import Given, Positions
+from .given import Given
 from .intake import VERSION_COLUMN, nameless
 from .staging import StagedEvents
 

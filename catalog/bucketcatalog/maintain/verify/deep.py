@@ -30,7 +30,7 @@ from ...log.view import LogView
 from ...model import paths
 from ...model.arrays import one_chunk, same_values
 from ...model.cuts import Ref
-from ...model.facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, End, Facts, Kind, concat
+from ...model.facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, POSITIONS, End, Facts, Kind, concat
 from ...model.keys import KeyRange, encode_keys
 from ...model.tables import Table
 from ...parallel import in_order
@@ -40,7 +40,6 @@ from ...state.read import empty_rows, read_slice
 from ...state.side_runs import side_runs
 from .findings import Finding
 
-_POSITIONS = ("_txn", "_row_txn", "_end_txn")
 _DEFAULTS = {"_kind": 0, "_end_kind": 0, "_expects": 0, "_end_expects": 0, "_purged": False}
 
 
@@ -108,7 +107,7 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
     columns = {name: one_chunk(facts.rows.column(name)) for name in facts.rows.column_names if name not in FACT_COLUMNS}
     for name, kind in FACT_COLUMNS.items():
         values = facts.column(name)
-        if name in _POSITIONS:
+        if name in POSITIONS:
             values = facts.uuids.take(values) if len(facts.uuids) else pa.nulls(len(facts), pa.binary(16))
         columns[name] = pc.fill_null(values, pa.scalar(_DEFAULTS[name], kind)) if name in _DEFAULTS else values
     about = facts.numbers("_kind") == Kind.NAMED

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ...errors import BucketCatalogError, HistoryPruned, MissingObject
 from ...format.checkpoints import Checkpoint
@@ -18,6 +19,8 @@ from ...model import paths
 from ...model.cuts import Cut, Head, Ref
 from ...model.names import is_maintainer
 from ...store.base import ObjectInfo
+
+_Name = TypeVar("_Name")
 
 
 @dataclass
@@ -37,29 +40,26 @@ def writer_files(files: LogFiles, writer: str) -> WriterFiles:
     found = WriterFiles(writer)
     below = paths.database_prefix(writer, files.database)
     found.unknown += [f"{below}{name}/" for name in files.store.list_prefixes(below) if name not in paths.FOLDERS]
-    prefix = paths.transactions_prefix(writer, files.database)
-    for info in files.store.list(prefix):
-        file = paths.parse_log_file(prefix, info.name)
-        if file is None:
-            found.unknown.append(info.name)
-        else:
-            kind = found.transactions if file.is_transaction else found.checkpoints
-            kind[file.head] = info
-    prefix = paths.newest_prefix(writer, files.database)
-    for info in files.store.list(prefix):
-        file = paths.parse_newest_marker(prefix, info.name)
-        if file is None:
-            found.unknown.append(info.name)
-        else:
-            found.markers[file.head] = info
-    prefix = paths.segments_prefix(writer, files.database)
-    for info in files.store.list(prefix):
-        uuid = paths.parse_segment(prefix, info.name)
-        if uuid is None:
-            found.unknown.append(info.name)
-        else:
-            found.segments[uuid] = info
+    for file, info in _parsed(files, found, paths.transactions_prefix, paths.parse_log_file):
+        kind = found.transactions if file.is_transaction else found.checkpoints
+        kind[file.head] = info
+    for file, info in _parsed(files, found, paths.newest_prefix, paths.parse_newest_marker):
+        found.markers[file.head] = info
+    found.segments |= _parsed(files, found, paths.segments_prefix, paths.parse_segment)
     return found
+
+
+def _parsed(
+    files: LogFiles, found: WriterFiles, below: Callable[[str, str], str], parse: Callable[[str, str], _Name | None]
+) -> Iterator[tuple[_Name, ObjectInfo]]:
+    """What lies below one of the writer's prefixes, by what its names say; other names are unknown."""
+    prefix = below(found.writer, files.database)
+    for info in files.store.list(prefix):
+        name = parse(prefix, info.name)
+        if name is None:
+            found.unknown.append(info.name)
+        else:
+            yield name, info
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from ... import clock
+from ...limits import SECOND
 
 LASTS = 30.0
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Offsets:
     @classmethod
     def of_answer(cls, date: int, sent: int, received: int) -> Offsets:
         """What one answer tells; all times in microseconds."""
-        return cls(date - received, date + _SECOND - sent)
+        return cls(date - received, date + SECOND - sent)
 
     def also(self, other: Offsets) -> Offsets:
         """What both allow; where they contradict each other, a clock was set meanwhile and the other, later one is right."""
@@ -64,7 +64,7 @@ class StoreClock:
         """The answer to this thread's request has come; without a date it tells nothing."""
         received = clock.now_us()
         try:
-            dated = int(parsedate_to_datetime(date).timestamp()) * _SECOND if date else None
+            dated = int(parsedate_to_datetime(date).timestamp()) * SECOND if date else None
         except ValueError:
             return
         if dated is not None:
@@ -91,4 +91,4 @@ class StoreClock:
 
 
 def _ahead() -> float:
-    return clock.now_us() / _SECOND - clock.monotonic()
+    return clock.now_us() / SECOND - clock.monotonic()

@@ -12,8 +12,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ... import clock
-from ...errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, TruncatedObject, UnsupportedStore
-from ..base import ObjectInfo, UnfinishedPut
+from ...errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, UnsupportedStore
+from ...limits import SECOND
+from ..base import ObjectInfo, UnfinishedPut, truncated
 from ..object_names import check_name, check_prefix, check_range
 from ..retry import for_seconds, retry
 from . import uploads
@@ -21,8 +22,6 @@ from .calls import Calls
 from .credentials import redeemed, ticket_for
 from .listing import level, pages
 from .options import S3Options, split_url
-
-_SECOND = 1_000_000
 
 
 class S3Store:
@@ -99,13 +98,13 @@ class S3Store:
         if not length:
             size = self.head(name).size
             if offset > size:
-                raise self._truncated(name, offset)
+                raise truncated(self.url, name, offset)
             return b""
         if offset < 0:
             return self._part(name, offset, -offset)[:length]
         data = self._part(name, offset, length)
         if len(data) < length:
-            raise self._truncated(name, offset + length)
+            raise truncated(self.url, name, offset + length)
         return data
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
@@ -210,19 +209,14 @@ class S3Store:
 
         return self._calls.repeated("read", name, request)
 
-    def _truncated(self, name: str, end: int) -> TruncatedObject:
-        return TruncatedObject(
-            f"{name!r} in {self.url} has fewer than the {end} bytes that are read from it.",
-        )
-
 
 def _reopened(url: str, options: dict[str, Any], ticket: str | None) -> S3Store:
     return S3Store(url, options, ticket=ticket)
 
 
 def _header_time(text: str) -> int:
-    return int(parsedate_to_datetime(text).timestamp()) * _SECOND
+    return int(parsedate_to_datetime(text).timestamp()) * SECOND
 
 
 def _listed_time(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp()) * _SECOND
+    return int(datetime.fromisoformat(text).timestamp()) * SECOND
