@@ -1,12 +1,8 @@
 """Merging: levels of a table and what is new over them in, segments of their fold out, in memory that does not grow with the table.
 
-A merge is planned from indexes alone, as tasks of disjoint ranges of keys. A task is small, can be pickled, and writes segments of its own
-wherever it runs; a checkpoint then refers to them. So a task that dies, or runs twice, leaves segments that nothing refers to.
-
-Ranges of keys for a merge whose blocks lie over each other in heaps: there their first and last keys do not tell where the rows are.
-
-Many transactions with keys from one end of a table to the other, none of them covered yet, are such a heap: every block of theirs spans
-nearly all keys. Then the keys of a few blocks are read, and the table is cut at every so many of them.
+A merge is planned from indexes, but for the keys of a few blocks where these lie in a heap, as tasks of disjoint ranges of keys. A task is
+small, can be pickled, and writes segments of its own wherever it runs; a checkpoint then refers to them. So a task that dies, or runs
+twice, leaves segments that nothing refers to.
 """
 
 from __future__ import annotations
@@ -46,7 +42,11 @@ _SAMPLED_BLOCKS = 32
 
 
 def merge_ranges(state: TableState, target: int) -> list[KeyRange]:
-    """Ranges that cover all keys, each of a few ``target`` rows where blocks lie in a heap; else one, for the indexes to tell."""
+    """Ranges that cover all keys, each of a few ``target`` rows where blocks lie in a heap; else one, for the indexes to tell.
+
+    Many transactions with keys from one end of a table to the other, none of them covered yet, are such a heap: every block of theirs spans
+    nearly all keys, so that first and last keys do not tell where the rows are. Then the table is cut by the keys of a few of them.
+    """
     places = {place for level in state.blocks_by_level() for place in level} | {event.place for event in state.events}
     if deepest(places) <= _HEAP * target:
         return [EVERYTHING]

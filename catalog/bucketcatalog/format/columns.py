@@ -1,11 +1,8 @@
-"""The columns of a block between rows and bytes: an Arrow IPC stream that leaves out what need not be said.
+"""The columns of a block between rows and bytes: an Arrow IPC stream that leaves out what need not be said, in the cheapest types.
 
-Row columns keep their field numbers as names; columns that say nothing are left out, and so is a column that equals another one,
-bit for bit, throughout (an object's ``modified``, as a rule, equals its ``created``).
-
-Columns in fewer bytes than their own types need: the same values, which a cast to the column's type brings back.
-
-Few distinct values become a dictionary; text and bytes of one width lose their offsets. Both also below lists, maps and structs.
+Row columns keep their field numbers as names. Left out are columns that say nothing, and one that equals another bit for bit throughout
+(an object's ``modified``, as a rule, equals its ``created``). Few distinct values become a dictionary; text and bytes of one width lose
+their offsets, also below lists, maps and structs: a cast to the column's type brings the values back.
 """
 
 from __future__ import annotations

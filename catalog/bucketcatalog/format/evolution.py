@@ -1,13 +1,8 @@
-"""One table from several definitions: rows of older and newer schemas are read together.
+"""One table from several definitions, by which rows of older and newer schemas are read together.
 
-Columns are matched by field number. The definition with the latest stamp decides names and options; columns that only others have are
-kept. What cannot be read together is an error that names the table, never a silent cast.
-
-One table definition from two: every field that either declares, so that one message class reads and writes the rows of both.
-
-Fields are matched by number. Where both declare one, the newer names it and the wider type carries it; what only the older declares is
-added to the newer's message, with the types that it needs. A field that either says to mark somebody else's data does so. Whether the
-two can be read together at all is for ``merge`` to say.
+Fields are matched by number. The definition with the latest stamp decides names and options; what only others declare is kept, with the
+types that it needs, and the wider type carries what several declare. What cannot be read together is an error that names the table, never
+a silent cast: that is for ``merge`` to say, before ``union`` makes one message of two.
 """
 
 from __future__ import annotations
@@ -34,7 +29,10 @@ WIDER: dict[int, int] = {
 
 
 def union(older: bytes, newer: bytes) -> bytes:
-    """The serialised definition that holds what both of these hold."""
+    """The serialised definition that holds what both of these hold: one message class reads and writes the rows of either.
+
+    A field that one of the two says to mark somebody else's data does so.
+    """
     definition = log_pb2.TableDefinition.FromString(newer)
     known = log_pb2.TableDefinition.FromString(older)
     merging = _Union(known, definition)

@@ -2,13 +2,7 @@
 
 Both states are read side by side, by ranges of keys. What was live then and is not now is put again, what is live now and was not then is
 deleted, what has another row gets the old one back. Each event says what it found, so what others commit meanwhile stays, or shows in
-``conflicts``.
-
-Holding: what a tag keeps of a past cut is kept on while it is put again.
-
-A tag that was given before a version ended keeps the version's data from every collection that has looked since. It can be dropped at any
-moment, and what it kept be deleted at once. So a restore gives its cut a tag of its own and looks again: whoever looked before that saw the
-first tag, and whoever looks afterwards sees the second one, or what was put.
+``conflicts``; what only a tag keeps of the past cut is held (``Hold``) while it is put again.
 """
 
 from __future__ import annotations
@@ -67,6 +61,10 @@ def kept_by(tag: TagEntry, known: Facts, at: pa.Array) -> Mask:
 @dataclass
 class Hold:
     """The restore's own tag of a cut that another ``tag`` names: given when it is first needed, and dropped at the end of a ``with``.
+
+    A tag that was given before a version ended keeps the version's data from every collection that has looked since. It can be dropped at
+    any moment, and what it kept be deleted at once. So a restore gives its cut a tag of its own and looks again: whoever looked before that
+    saw the first tag, and whoever looks afterwards sees the second one, or what was put.
 
     It stays where the outcome of the commit is not known, or where the process dies; ``is_there`` where one has left it.
     """

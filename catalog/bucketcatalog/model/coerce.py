@@ -1,13 +1,9 @@
-"""Values between how blocks hold them (storage) and how people see them (surface).
+"""Values and columns of users in the form in which blocks hold them (storage), checked.
 
-Storage columns are named by field number and hold uuids as 16 bytes and enumerations as numbers; surface columns have the names of the
-``.proto`` and hold both as text. An empty map or list is null on both sides, as protobuf cannot tell the two apart.
-
-Arrow columns as users give them, in the form that blocks hold, a whole column at a time.
-
-A column is taken in any Arrow type that holds the same values and refused in any other: nothing is turned into text or numbers that was
-none. What Arrow can hold and protobuf cannot (nulls in lists, a key twice in a map, text that is not UTF-8) is refused, and an empty list
-or map is null, so that rows mean the same however they are given.
+Nothing is turned into text or numbers that was none. Storage columns are named by field number and hold uuids as 16 bytes and enumerations
+as numbers; what people see (surface) has the names of the ``.proto`` and both as text. What Arrow can hold and protobuf cannot (nulls in
+lists, a key twice in a map, text that is not UTF-8) is refused, and an empty map or list is null, so that rows mean the same however they
+are given.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ Source: docs/spec/facts.md.
 
 A *stamp* is ``(commit_time, writer, revision, uuid, sequence)``. Rows hold it as a position in ``transactions``, which is sorted by the
 first four, and the sequence number; as one int64 (position << 32 | sequence) stamps of one ``Facts`` compare as numbers.
-
-Facts of one table in the order of their keys, with the keys beside them, so that those of a range are found by bisection.
 """
 
 from __future__ import annotations
@@ -277,7 +275,7 @@ def _remapped(part: Facts, uuids: pa.Array) -> pa.Table:
 
 @dataclass(frozen=True)
 class SortedFacts:
-    """Facts and their encoded keys, of one length and in the keys' order."""
+    """Facts and their encoded keys, of one length and in the keys' order: those of a range are found by bisection."""
 
     facts: Facts
     keys: pa.Array

@@ -8,9 +8,8 @@ The state of a key is a function of the set of its events (docs/spec/fold.md):
 3. It is live if it has not ended, a tombstone if it has and is not purged.
 
 Folding is idempotent, and folding folded parts again equals folding their events at once: ends only come earlier and rows only later, and
-a blind DELETE that an earlier end displaces becomes a stub again. All steps are array operations over the facts sorted by key.
-
-The outcome of a fold as facts: the rows of the state, each column taken once from where the fold says it comes from.
+a blind DELETE that an earlier end displaces becomes a stub again. All steps are array operations over the facts sorted by key, and each
+column of the outcome is taken once, from where the fold says it comes from.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 It is a DataFrame's ``mapInArrow``, since RDDs are not there on Spark Connect, and of ``spark.range``, since that alone has exactly one
 row in each partition without a shuffle. Spark may do a thing again after a failure, or twice at once where it speculates: then one of
-the outcomes comes back.
-
-Reading the state of tables on executors: a task reads slices next to each other, from the places of their blocks.
+the outcomes comes back. Where a thing reads the state of a table, it is a share of it: slices next to each other.
 """
 
 from __future__ import annotations

@@ -3,11 +3,6 @@
 One run does one step of that: it collects by the boundary that an earlier run has published long enough ago, and publishes the next one
 for the run after it. Only what a deleter reports as gone is purged, so a run that dies anywhere is finished by the next, and runs at the
 same time do the same work twice. At most ``HELD`` candidates are in memory; each so many read the table's references once.
-
-Data boundaries: from when on a run may collect by one, and which one it publishes next. Functions of times in microseconds.
-
-A boundary B says that data may be deleted of which every version ended at or before B. From the moment it can be seen no writer takes that
-data for a new version, and what was taken before has landed a maximum snapshot age later: then nothing that is not seen can name the data.
 """
 
 from __future__ import annotations
@@ -51,7 +46,12 @@ from .data import NOBODY, Deleter, Deleters, Pretending
 
 @dataclass(frozen=True, slots=True)
 class DataBoundary:
-    """The latest boundary that a look has shown: how far it reaches, and when it was published. Both 0 where there is none."""
+    """The latest boundary that a look has shown: how far it reaches, and when it was published. Both 0 where there is none.
+
+    A boundary B says that data may be deleted of which every version ended at or before B. From the moment it can be seen no writer takes
+    that data for a new version, and what was taken before has landed a maximum snapshot age later: then nothing that is not seen can name
+    that data.
+    """
 
     data: int = 0
     published: int = 0

@@ -1,12 +1,8 @@
-"""Orphans: data that no version names, such as what a writer left that died before it committed.
+"""What nobody will come back for: puts that were not finished, and data that no version names (orphans), such as a dead writer's.
 
-What lies at a place of data is listed first and looked up afterwards, so that whatever was committed before it was listed is seen. Data
-younger than the grace period is left alone: its row may be on its way. Only names that some reference could have are looked at.
-
-Puts that nobody will finish: found by their age, and thrown away by a maintainer.
-
-On S3 these are multipart uploads, which are paid for until somebody aborts them; in a directory, temporary files. Neither is part of the
-catalog: no listing shows them, and a put that is repeated begins anew. Only its age says whether one is under way or abandoned.
+Both are told by their age by the store's clock, as a row may be on its way and a put under way. What lies at a place of data is listed
+first and looked up afterwards, so that whatever was committed before it was listed is seen; only names that some reference could have are
+looked at.
 """
 
 from __future__ import annotations
@@ -41,6 +37,9 @@ from .parents import state_rows
 
 def abandoned(store: Store, older_than: int, *, below: str | None = None, force: bool = False) -> Iterator[UnfinishedPut]:
     """The unfinished puts of a catalog that began more than ``older_than`` microseconds ago by the store's clock.
+
+    On S3 these are multipart uploads, which are paid for until somebody aborts them; in a directory, temporary files. Neither is part of
+    the catalog: no listing shows them, and a put that is repeated begins anew.
 
     Who throws them away gives ``below``, a prefix that is its own, and goes by the store's time or gets a ``StoreError``; who only looks
     may go by the machine's. ``InvalidOption`` below ``limits.UNFINISHED_PUT_AGE``, unless forced: a put that is under way would fail, and

@@ -2,11 +2,6 @@
 
 What a checkpoint is compared with starts from the newest checkpoint within it that was found right, so that each transaction is replayed
 about once; the first is compared with a replay from the beginning. It goes by ranges of keys, so that memory does not grow with a table.
-
-Two states of the same keys compared bit for bit: by what they say, whatever order their lists of transactions have.
-
-Folded facts can be written in more ways than one, all of which every reader takes for the same: a VERSION may say whose its row is where
-that is its own, and rows may have columns that mean nothing there.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import CorruptionError, IncompatibleTable, InvalidVersion, UnsupportedFormat
+from ...errors import UNREADABLE, IncompatibleTable, InvalidVersion
 from ...format.checkpoints import Checkpoint
 from ...format.held import Held
 from ...log.ancestry import version_view
@@ -44,7 +39,11 @@ _DEFAULTS = {"_kind": 0, "_end_kind": 0, "_expects": 0, "_end_expects": 0, "_pur
 
 
 def differing_keys(one: Facts, other: Facts, table: Table) -> pa.Array:
-    """The keys, sorted and distinct, of which two folded states of one table say different things."""
+    """The keys, sorted and distinct, of which two folded states of one table say different things.
+
+    Bit for bit, whatever order their lists of transactions have. Facts can be written in more ways than one, all of which every reader
+    takes for the same: a VERSION may say whose its row is where that is its own, and rows may have columns that mean nothing there.
+    """
     left, right = _identified(_meant(one, table), table), _identified(_meant(other, table), table)
     missing = [
         a["key"].filter(pc.invert(pc.is_in(a["name"], value_set=one_chunk(b["name"])))) for a, b in ((left, right), (right, left))
@@ -128,7 +127,7 @@ def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Find
     for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
         try:
             found = list(_compared(trusting, checkpoint))
-        except (CorruptionError, UnsupportedFormat, InvalidVersion, IncompatibleTable):
+        except (*UNREADABLE, InvalidVersion, IncompatibleTable):
             continue  # something of it cannot be read, which is a finding of its own
         if not found:
             trusted.add(checkpoint.ref)
