@@ -1,6 +1,23 @@
 """bucketcatalog: the inventory, history and catalog of any object store, with nothing to run beside the store itself.
 
 ``Catalog`` opens a catalog; its ``writer`` commits transactions, its ``snapshot`` reads one cut of a database, now or at any past moment.
+
+A row's way, package by package (docs/architecture.md):
+
+::
+
+    model/ store/     values that everybody speaks of; disks and networks behind one seam
+    format/ log/      bytes of files, and which files make a cut
+    state/            what the rows are there
+    checkpoint/       that state written down
+    query/ write/     answers; rows in, one PUT out
+    maintain/         what only a maintainer does
+    registry          the systems that are there
+    catalog           the way in; ``compaction`` is one that goes on by itself
+    harvest/          inventories of something that exists
+    console/ cli/     how a command line runs, and this package's own
+
+``errors``, ``clock``, ``limits``, ``cache`` and ``parallel`` are used everywhere, ``v1`` is generated.
 """
 
 from .catalog import Catalog

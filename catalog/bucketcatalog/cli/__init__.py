@@ -1,4 +1,20 @@
-"""The command line of this package: the program ``bucketcatalog``. ``commands`` puts it together; each group of commands has a module.
+"""The command line of this package: the program ``bucketcatalog``, after all else and imported by nothing.
+
+::
+
+    changes       ``changes`` and ``diff``
+    checkpoint    ``checkpoint``
+    dump          ``dump`` and ``export``
+    gc            ``gc``
+    harvest       ``harvest``
+    info          ``info``
+    ls            ``ls`` and ``stat``
+    metadata      the tables about the catalog itself, a command each
+    prune         ``prune``
+    restore       ``restore`` and ``clone``
+    tag           ``tag``
+    verify        ``verify`` and ``repair``
+    commands      puts them together
 
 Exit codes: 0, 1 (the operation failed; one line on standard error with the error's code and the next step), 2 (wrong usage). With
 ``--json`` standard output has one JSON document or JSON lines and nothing else.

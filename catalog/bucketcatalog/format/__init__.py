@@ -9,7 +9,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     columns         columns in fewer bytes: packed, and those that stand for others
     blocks          facts as compressed Arrow, and back
     segment_refs    where a segment lies and which runs it holds
-    held            what a file or a part of one holds, for who loses it
+    held            what a file, or a part of one, holds: in errors, findings and losses alike
     definitions     tables from descriptors, and definitions for the log
     segments        files of blocks with filters and an index, read by range
     rows            single rows as messages

@@ -13,7 +13,7 @@ It moves bytes and knows nothing of what they mean: before it comes the model, w
     local              a directory, with real durability
     memory             a store in this process
     remote_failures    errors of fsspec's stores as ours, and what to say of a missing package
-    remote_files       files that fsspec reaches, with all that is known of them
+    remote_files       files that fsspec reaches, with all that is told of them
     remote             any other store of fsspec; writes where puts are atomic
     wrappers           stores that pass calls on, and count them
     faults             stores that misbehave, for tests

@@ -5,7 +5,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
 ::
 
     given          the rows of a call in storage form, with the versions that they name: as rows, or as columns
-    intake         what users give, checked against its table, as that
+    intake         what users give, dicts or Arrow data, checked against its table, as that
     staging        a transaction's events, held as facts or written as segments, and what they leave of a key
     derived_ids    ids that are derived
     targets        which version an update, delete or purge is about

@@ -2,6 +2,15 @@
 
 Each is a function of a SparkSession and a catalog's path or url. ``python -m pyspark_bucketcatalog.jobs`` runs them from a command line,
 and ``spark-submit`` runs ``jobs/__main__.py``. Nothing is imported before it is asked for.
+
+::
+
+    place            where a catalog is, for tasks that open it elsewhere
+    executors        things done on executors, one task each, and the state of tables read there
+    checkpointing    ``checkpoint``: planned and published by the driver, merged by executors
+    collecting       ``gc``: judged, joined and deleted on executors, purged by the driver
+    reaping          ``reap``: found on executors, ended by the driver
+    running          ``run``: a system's job, its tasks done on executors
 """
 
 from __future__ import annotations

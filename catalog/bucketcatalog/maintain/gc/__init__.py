@@ -1,7 +1,7 @@
 """Collection: what has ended is forgotten, with its data, once nobody can need it; what a writer has left over is found.
 
-``judge`` says which versions are candidates and which data is needed, ``collect`` does it in one process; the jobs on Spark do the same
-with the same functions.
+Before it come queries and writers, as for all of ``maintain``; after it the catalog, the command line, and the jobs on Spark, which do what
+``collect`` does in one process on many, with the same functions.
 
 ::
 
