@@ -68,7 +68,7 @@ class Incarnations:
                 self._ended.add(name)
 
     def _ids(self, keys: pa.Array) -> list[bytes]:
-        """The ids of the current or next incarnations under these keys."""
+        """The ids of the live or next incarnations under these keys."""
         assert self._column is not None
         state = self._look().find(self._table.name, keys, Part.EVERYTHING)
         known = _by_key(state, self._table, self._column, self._ended)

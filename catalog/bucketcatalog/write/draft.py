@@ -118,5 +118,5 @@ class Draft:
 def _expecting_twice(table: Table) -> InvalidRows:
     return InvalidRows(
         f"A delete from table {table.name!r} names a version and expects one too.",
-        next_step="Name the version to end only that one, or expect it to end whatever is current and see a conflict.",
+        next_step="Name the version to end only that one, or expect it to end whatever is live and see a conflict.",
     )

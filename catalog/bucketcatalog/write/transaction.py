@@ -74,7 +74,7 @@ class WriteTransaction:
         self._change(EventKind.UPDATE, table, rows)
 
     def delete(self, table: str, keys: Rows, *, expect: str | None = None, moved: bool = False) -> None:
-        """End the current version of each key, or the one named by ``_version`` or by the live one's id.
+        """End the live version of each key, or the one named by ``_version`` or by the live one's id.
 
         ``moved`` marks the naming delete as one half of a move.
         """

@@ -30,8 +30,8 @@ from bucketcatalog.maintain.gc.candidates import (
     count_waiting,
     needed_in,
     needing_columns,
-    owned_in,
-    owner_column,
+    parent_column,
+    parents_in,
     read_columns,
 )
 from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
@@ -182,7 +182,7 @@ class _Space:
 
     def _candidates(self, table: Table) -> DataFrame:
         place, rules = self.workers.place, self.rules
-        live = rules.owners[table.name].live if table.name in rules.children else pa.array([], pa.binary())
+        live = rules.parents[table.name].live if table.name in rules.children else pa.array([], pa.binary())
 
         def find(task: Share) -> Iterator[pa.Table]:
             for facts in read_states(task, place.open().store, read_columns(task.table)):
@@ -209,8 +209,8 @@ class _Space:
         place = self.workers.place
 
         def find(task: Share) -> Iterator[pa.Table]:
-            for facts in read_states(task, place.open().store, [owner_column(task.table)]):
-                yield pa.table([owned_in(facts, task.table)], schema=_IDS)
+            for facts in read_states(task, place.open().store, [parent_column(task.table)]):
+                yield pa.table([parents_in(facts, task.table)], schema=_IDS)
 
         children = self.rules.children[table.name]
         tasks = [task for child in children for task in every_share(self.snapshot.state(child.name), Part.EVERYTHING)]

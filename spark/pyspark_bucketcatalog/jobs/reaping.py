@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from bucketcatalog import limits
-from bucketcatalog.maintain.gc.candidates import owner_column
+from bucketcatalog.maintain.gc.candidates import parent_column
 from bucketcatalog.maintain.gc.reap import BATCH, Reaped, orphan_schema, orphaned_in
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
@@ -37,7 +37,7 @@ class FindOnExecutors:
         place = self.place  # a session cannot travel
 
         def find(task: Share) -> Iterator[pa.Table]:
-            for facts in read_states(task, place.open().store, [owner_column(table), *table.key_columns]):
+            for facts in read_states(task, place.open().store, [parent_column(table), *table.key_columns]):
                 yield orphaned_in(facts, table, ended)
 
         schema = orphan_schema(table)

@@ -34,12 +34,12 @@ EXTERNAL = "_external"
 class Rules:
     """What rows are judged by, at one cut: up to when versions must have ended, by table, and what pins them. Picklable.
 
-    ``owners`` are the ids of each parent table's rows; ``children`` the tables whose rows each parent table owns.
+    ``parents`` are the ids of each parent table's rows; ``children`` the tables whose rows belong to rows of each parent table.
     """
 
     limits: Mapping[str, int]
     pins: Pins
-    owners: Mapping[str, ParentIds] = field(default_factory=dict)
+    parents: Mapping[str, ParentIds] = field(default_factory=dict)
     children: Mapping[str, list[Table]] = field(default_factory=dict)
 
     @classmethod
@@ -50,13 +50,13 @@ class Rules:
         for table in tables:
             if table.parent is not None and table.parent.table in contents.definitions:
                 children.setdefault(table.parent.table, []).append(table)
-        owners = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
-        return cls(limits, Pins.of(contents.view, earlier), owners, children)
+        parents = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
+        return cls(limits, Pins.of(contents.view, earlier), parents, children)
 
     def external(self, facts: Facts, table: Table) -> Mask:
         """Which rows have an external parent."""
-        owners = self.owners.get(table.parent.table) if table.parent is not None else None
-        return owners.owns(facts, table) if owners is not None else np.zeros(len(facts), dtype=bool)
+        parents = self.parents.get(table.parent.table) if table.parent is not None else None
+        return parents.of_external(facts, table) if parents is not None else np.zeros(len(facts), dtype=bool)
 
 
 def ended_rows(state: TableState, until: int, columns: Iterable[Column]) -> Iterator[Facts]:
@@ -122,24 +122,24 @@ def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: 
     return found
 
 
-def owning(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
-    """Those of the wanted ids of a parent table's rows that own rows which are not purged, while no live row carries the id."""
-    ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.owners[table.name].live)))
+def with_children(contents: Contents, rules: Rules, table: Table, wanted: pa.Array) -> pa.Array:
+    """Those of the wanted ids of a parent table's rows that rows belong to which are not purged, while no live row carries the id."""
+    ended = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rules.parents[table.name].live)))
     found = Distinct()
     for child in rules.children[table.name] if len(ended) else ():
-        for facts in state_rows(contents.state(child.name), Part.EVERYTHING, [owner_column(child)]):
-            values = owned_in(facts, child)
+        for facts in state_rows(contents.state(child.name), Part.EVERYTHING, [parent_column(child)]):
+            values = parents_in(facts, child)
             found.add(values.filter(pc.is_in(values, value_set=ended)))
     return found.values()
 
 
-def owned_in(facts: Facts, child: Table) -> pa.Array:
+def parents_in(facts: Facts, child: Table) -> pa.Array:
     """The ids of the parents of a state's rows that are not purged, each once."""
     there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_purged") == 0)
-    return masked(ids(facts, owner_column(child)), there)
+    return masked(ids(facts, parent_column(child)), there)
 
 
-def owner_column(child: Table) -> Column:
+def parent_column(child: Table) -> Column:
     """The column that holds the id of a row's parent."""
     assert child.parent is not None
     return child.by_name[child.parent.column]

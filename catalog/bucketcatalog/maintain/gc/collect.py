@@ -38,8 +38,8 @@ from .candidates import (
     ended_rows,
     in_batches,
     needed,
-    owning,
     read_columns,
+    with_children,
 )
 from .data import NOBODY, Deleter, Deleters, Pretending
 
@@ -105,7 +105,7 @@ class Collected:
     ``boundary`` is up to when versions must have ended that this run collected; ``published`` the boundary that it published for a later
     one, which may collect from ``usable_from`` on. Counts of tombstones: ``waiting`` ended long enough ago, be the boundary waited out
     or not; ``purged`` were forgotten, of these ``shared`` while their data stays for another version, ``external`` while it is
-    somebody else's; ``tagged`` are kept by a tag, ``owners`` because they own rows. Counts of references: ``garbage`` is needed by
+    somebody else's; ``tagged`` are kept by a tag, ``owners`` because rows belong to them. Counts of references: ``garbage`` is needed by
     nothing, ``deleted`` of it is gone, ``failed`` is not, ``left`` had no deleter. ``problems`` are what deleters said, the first few.
     """
 
@@ -252,7 +252,7 @@ class _Run:
 
     def _collect(self, tables: Sequence[Table], held: HeldRows) -> None:
         """Purge what has no data that could be deleted, then batch by batch what has, as it goes."""
-        held = [(table, self._without_owners(table, rows)) for table, rows in _by_table(held)]
+        held = [(table, self._without_parents(table, rows)) for table, rows in _by_table(held)]
         wanted = _distinct(held)
         needs = needed(self.contents, self.rules, tables, wanted) if len(wanted) else np.zeros(0, dtype=bool)
         kept, garbage = wanted.filter(pa.array(needs)), wanted.filter(pa.array(~needs))
@@ -269,12 +269,12 @@ class _Run:
             for start in range(0, len(garbage), BATCH):
                 self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
 
-    def _without_owners(self, table: Table, rows: pa.Table) -> pa.Table:
-        """The candidates without those that still own rows: a parent is forgotten after its children."""
+    def _without_parents(self, table: Table, rows: pa.Table) -> pa.Table:
+        """The candidates without those that rows still belong to: a parent is forgotten after its children."""
         if table.name not in self.rules.children:
             return rows
-        owners = owning(self.contents, self.rules, table, one_chunk(rows[ID]).drop_null().unique())
-        kept = pc.is_in(rows[ID], value_set=owners)
+        parents = with_children(self.contents, self.rules, table, one_chunk(rows[ID]).drop_null().unique())
+        kept = pc.is_in(rows[ID], value_set=parents)
         self.done = self.done.plus(owners=_count(kept))
         return rows.filter(pc.invert(kept))
 

@@ -37,7 +37,7 @@ class ParentIds:
     ended: pa.Array = field(default_factory=lambda: _NO_IDS)
     external: pa.Array = field(default_factory=lambda: _NO_IDS)
 
-    def owns(self, facts: Facts, table: Table) -> Mask:
+    def of_external(self, facts: Facts, table: Table) -> Mask:
         """Which rows of a child table have an external parent."""
         if table.parent is None or not len(self.external):
             return np.zeros(len(facts), dtype=bool)
@@ -82,7 +82,7 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
     for facts in state_rows(contents.state(name), Part.EVERYTHING, columns):
         versions: Mask = facts.numbers("_kind") == Kind.VERSION
         has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
-        is_external = above.owns(facts, table) | says_external(facts, table)
+        is_external = above.of_external(facts, table) | says_external(facts, table)
         values = ids(facts, own)
         live.add(masked(values, versions & ~has_ended))
         ended.add(masked(values, versions & has_ended))

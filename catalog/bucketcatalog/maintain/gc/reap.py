@@ -25,7 +25,7 @@ from ...state.tail import every_event
 from ...write.commit import Commit
 from ...write.references import ids
 from ...write.writer import Writer
-from .candidates import VERSION, in_batches, owner_column
+from .candidates import VERSION, in_batches, parent_column
 from .collect import next_boundary
 from .parents import parent_ids, state_rows, without
 
@@ -121,13 +121,13 @@ def orphan_schema(table: Table) -> pa.Schema:
 def orphaned(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.Table]:
     """The table's live rows whose parent is one of these, as ``orphan_schema`` has them."""
     if len(ended):
-        for facts in state_rows(snapshot.state(table.name), Part.LIVE, [owner_column(table), *table.key_columns]):
+        for facts in state_rows(snapshot.state(table.name), Part.LIVE, [parent_column(table), *table.key_columns]):
             found = orphaned_in(facts, table, ended)
             yield from in_batches(found, BATCH)
 
 
 def orphaned_in(facts: Facts, table: Table, ended: pa.Array) -> pa.Table:
     """The live rows among these whose parent is one of these, as ``orphan_schema`` has them."""
-    found = facts.filter(pc.is_in(ids(facts, owner_column(table)), value_set=ended))
+    found = facts.filter(pc.is_in(ids(facts, parent_column(table)), value_set=ended))
     shown = render(found, table, output_schema(table, columns=[*table.key, VERSION]))
-    return pa.table([*shown.columns, ids(found, owner_column(table))], schema=orphan_schema(table))
+    return pa.table([*shown.columns, ids(found, parent_column(table))], schema=orphan_schema(table))
