@@ -222,10 +222,19 @@ def _check_key(older: Table, newer: Table) -> None:
 
 
 def _check_fixed(older: Table, newer: Table) -> None:
-    """What a fold has forgotten cannot be had back, so what UPDATEs leave alone, and what becomes of ended versions, cannot change."""
-    if older.fixed_columns != newer.fixed_columns:
+    """What a fold has forgotten cannot be had back, so what UPDATEs leave alone, and what becomes of ended versions, cannot change.
+
+    Nor can where data lies: what a row named by the older definition would be garbage by the newer.
+    """
+    if _identity(older) != _identity(newer):
         raise IncompatibleTable(
-            f"Table {newer.name!r} is defined with two sets of columns that no update changes: its id or its data reference differs.",
+            f"Table {newer.name!r} is defined with two ids: {older.id or 'none'} and {newer.id or 'none'}.",
+            next_step="Give the new definition a name of its own.",
+        )
+    if _reference(older) != _reference(newer):
+        said = [", ".join(table.data_reference) or "none" for table in (older, newer)]
+        raise IncompatibleTable(
+            f"Table {newer.name!r} is defined with two data references: {' and '.join(said)}.",
             next_step="Give the new definition a name of its own.",
         )
     if older.keeps_tombstones != newer.keeps_tombstones:
@@ -233,6 +242,16 @@ def _check_fixed(older: Table, newer: Table) -> None:
             f"Table {newer.name!r} is defined to keep tombstones, and to drop them.",
             next_step="Give the new definition a name of its own.",
         )
+
+
+def _identity(table: Table) -> int | None:
+    return table.by_name[table.id].number if table.id is not None else None
+
+
+def _reference(table: Table) -> list[tuple[int, str, DataType]]:
+    """Tables that have the same columns here, by name and type, in the same order, name each other's data."""
+    columns = [table.by_name[name] for name in table.data_reference]
+    return [(column.number, column.name, column.type) for column in columns]
 
 
 def _check_columns(table: str, older: Iterable[Column], newer: Iterable[Column]) -> None:

@@ -428,3 +428,49 @@ class TestWhatFoldsHaveReliedOn:
             world.clock.tick()
         if "two" in covered:
             two.checkpoint()
+
+
+PARTS = 'name: "lab.parts" key: "crate" key: "path"'
+TWO = f'{PARTS} data_reference: "crate" data_reference: "path"'
+SAYS_OTHERWISE = {
+    "none": (f'{PARTS} data_reference: "path"', PARTS, "data references: path and none"),
+    "one of the two": (TWO, f'{PARTS} data_reference: "crate"', "data references: crate, path and crate"),
+    "another column of the key": (f'{PARTS} data_reference: "path"', f'{PARTS} data_reference: "crate"', "data references"),
+    "another order": (TWO, f'{PARTS} data_reference: "path" data_reference: "crate"', "crate, path and path, crate"),
+    "another name": (
+        f'{PARTS} data_reference: "path"',
+        PARTS.replace("path", "file") + ' data_reference: "file"',
+        "path and file",
+    ),
+    "another type": (f'{PARTS} data_reference: "n"', f'{PARTS} data_reference: "n"', "data references: n and n"),
+    "another id in the key": (f'{PARTS} id: "path"', f'{PARTS} id: "crate"', "ids: path and crate"),
+    "the id as the reference": (f'{PARTS} id: "n"', f'{PARTS} data_reference: "n"', "ids: n and none"),
+    "no id": (f'{PARTS} id: "crate"', PARTS, "ids: crate and none"),
+}
+"""Definitions whose key, id and data reference are the same columns, taken together or at least by name, and which do not say the same."""
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["there", "back"])
+@pytest.mark.parametrize("what", SAYS_OTHERWISE)
+def test_what_is_a_rows_id_and_where_its_data_lies_cannot_be_declared_anew(what: str, back: bool) -> None:
+    older, newer, why = SAYS_OTHERWISE[what]
+    tables = []
+    for options, kind in ((older, "int32"), (newer, "int64" if what == "another type" else "int32")):
+        path = "file" if '"file"' in options else "path"
+        fields = f"string crate = 1; string {path} = 2; optional {kind} n = 3;"
+        tables.append(table_of(messages(proto(f"message R {{ option (table) = {{ {options} }}; {fields} }}"))["R"]))
+    if back:
+        tables.reverse()
+    with pytest.raises(IncompatibleTable, match=r"'lab\.parts' is defined with two (ids|data references): ") as caught:
+        merge(*tables)
+    assert caught.value.next_step and (back or why in caught.value.message)
+
+
+def test_the_column_of_an_id_may_be_called_otherwise() -> None:
+    older, newer = (
+        table_of(
+            messages(proto(f'message R {{ option (table) = {{ {KEPT} id: "{name}" }}; string k = 1; string {name} = 2; }}'))["R"]
+        )
+        for name in ("v", "w")
+    )
+    assert merge(older, newer).id == "w"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
 from bucketcatalog.maintain.gc.orphans import Orphan
 from bucketcatalog.store.memory import MemoryStore
 
@@ -101,3 +101,35 @@ def test_without_a_table_that_names_files_nothing_is_taken_for_an_orphan(world: 
         found(world.catalog())
     with pytest.raises(InvalidOption, match="may be in use"):
         found(files(world), older_than="1h")
+
+
+@pytest.mark.parametrize("later", ["", 'data_reference: "crate"', 'data_reference: "crate" data_reference: "path"'])
+@pytest.mark.parametrize("met", [True, False])
+def test_data_of_a_table_stays_where_a_later_definition_says_that_it_lies_elsewhere(world: World, later: str, met: bool) -> None:
+    def known(reference: str) -> Catalog:
+        options = f'{{ name: "c.parts" key: "crate" key: "path" {reference} }}'
+        source = proto(f"message Part {{ option (table) = {options}; string crate = 1; string path = 2; }}")
+        catalog = files(world)
+        catalog.register(messages(source)["Part"])
+        return catalog
+
+    world.store.put(path("live"), b"")
+    world.store.put(path("nobody's"), b"")
+    first = world.writer("w", catalog=known('data_reference: "path"'))
+    second = world.writer("v", catalog=known(later))
+    row = {"crate": "a", "path": path("live")}
+    if met:
+        world.commit(first, ("put", "c.parts", row), ("put", "iox.file", {"chunk": "x", "path": path("x")}))
+        with pytest.raises(IncompatibleTable, match=r"'c\.parts' is defined with two data references"):
+            world.commit(second, ("put", "c.parts", {"crate": "b", "path": "z"}))
+    else:
+        with second.transaction() as tx:  # begun, and its table looked up, before the other commits
+            tx.put("c.parts", {"crate": "b", "path": "z"})
+            world.commit(first, ("put", "c.parts", row), ("put", "iox.file", {"chunk": "x", "path": path("x")}))
+    world.clock.tick(30 * HOUR)
+    if met:
+        assert [orphan.name for orphan in found(world.catalog(), dry_run=False)] == [path("nobody's")]
+    else:
+        with pytest.raises(IncompatibleTable, match=r"'c\.parts' is defined with two data references"):
+            found(world.catalog(), dry_run=False)
+    assert path("live") in [info.name for info in world.store.list("w/default/data/")]
