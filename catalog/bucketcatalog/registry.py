@@ -264,7 +264,7 @@ class Registry:
             for name in [name for name in views if known.setdefault(name, each.name) != each.name]:
                 _warn(broken(each.name, f"its view {name!r} is one of the system {known[name]!r}", _ONE_OF_TWO))
                 del views[name]
-            found += [OfSystem(each.name, Views(views, tuple(each.tables.values()), partial(is_used, each)))] if views else []
+            found += [OfSystem(each.name, Views(views, each.tables, partial(is_used, each)))] if views else []
             try:
                 own: Reads | None = each.part("reads")
             except BrokenSystem as error:

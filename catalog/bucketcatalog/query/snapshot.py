@@ -94,10 +94,11 @@ class Snapshot(Contents):
     def _keeps_tombstones(self, name: str) -> bool:
         return self.definitions.contradiction(name) is not None or self.definitions[name].keeps_tombstones
 
-    def known_as(self, tables: Iterable[Table]) -> Snapshot:
-        """The same cut, its tables as those who declare some of them know these."""
-        other = [t for t in tables if t.name in self.definitions and t.definition != self.definitions[t.name].definition]
-        return self if not other else Snapshot(self.files, self.view, self.definitions.known_as(other), reads=self._reads)
+    def known_as(self, table: Table) -> Snapshot:
+        """The same cut, one of its tables as who declares it knows it; ``IncompatibleTable`` where the two contradict each other."""
+        known = self.definitions.known_as(table)
+        is_same = known[table.name].definition == self.table(table.name).definition
+        return self if is_same else Snapshot(self.files, self.view, known, reads=self._reads)
 
     def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Read | MetadataScan:
         """Read a table, its tombstones (``deleted_...``), one about the catalog, or what a system shows under that name.

@@ -20,7 +20,7 @@ from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..store.base import Store
 from .scan import Read, ReadTask, Scan, chosen
-from .snapshot import Snapshot
+from .snapshot import DELETED_PREFIX, Snapshot
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,13 @@ class View:
         column = self.columns.get(name, name)
         return column.of if isinstance(column, Computed) else (column,)
 
+    def table(self, tables: Mapping[str, Table]) -> Table | None:
+        """Of these tables the one that it shows, or whose tombstones."""
+        return tables.get(self.of) or tables.get(self.of.removeprefix(DELETED_PREFIX))
+
     def problem(self, tables: Mapping[str, Table]) -> str:
         """What is wrong with it for tables that are so declared; empty where nothing is."""
-        tombstones = self.of not in tables
-        table = tables.get(self.of.removeprefix("deleted_"))
+        tombstones, table = self.of not in tables, self.table(tables)
         if table is None or (tombstones and not table.keeps_tombstones):
             return f"shows {self.of!r}, which is no table that it can be of"
         every = output_schema(table, tombstones=tombstones).names
@@ -220,13 +223,14 @@ class ViewScan(Read):
 
 @dataclass(frozen=True)
 class Views:
-    """Views as what can be read. ``tables`` are as those who declare the views know them, which a database may know less of.
+    """Views as what can be read.
 
-    ``listed`` says of a snapshot whether they are shown among its tables.
+    ``tables``, by name, are as those who declare the views know them, whatever a database calls their columns. ``listed`` says of a snapshot
+    whether they are shown among its tables.
     """
 
     views: Mapping[str, View]
-    tables: tuple[Table, ...]
+    tables: Mapping[str, Table]
     listed: Callable[[Snapshot], bool]
 
     def names(self, snapshot: Snapshot) -> Iterable[str]:
@@ -236,7 +240,11 @@ class Views:
     def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
         """See ``Reads``."""
         view = self.views.get(name)
-        return None if view is None else ViewScan(view, snapshot.known_as(self.tables), columns, where)
+        if view is None:
+            return None
+        table = view.table(self.tables)
+        known = snapshot if table is None or view.of not in snapshot.rows else snapshot.known_as(table)
+        return ViewScan(view, known, columns, where)
 
 
 def _as_called(view: View, table: Table) -> Table:
