@@ -274,7 +274,7 @@ class Registry:
         return found
 
     def writes(self, name: str) -> Writes | None:
-        """Who takes rows for a name that is no table, if anybody does; decided by what stands before the dot."""
+        """Who takes rows for a name that is no table here, if anybody does; decided by what stands before the dot."""
         before, dot, _ = name.partition(".")
         if not dot or self.table(name) is not None:
             return None

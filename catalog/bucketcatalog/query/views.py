@@ -225,8 +225,8 @@ class ViewScan(Read):
 class Views:
     """Views as what can be read.
 
-    ``tables``, by name, are as those who declare the views know them, whatever a database calls their columns. ``listed`` says of a snapshot
-    whether they are shown among its tables.
+    ``tables``, by name, are as those who declare the views know them, whatever a database calls their columns. ``listed`` says of a
+    snapshot whether they are shown among its tables.
     """
 
     views: Mapping[str, View]

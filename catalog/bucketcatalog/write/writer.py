@@ -1,7 +1,7 @@
 """Writers and their transactions: the way into the catalog.
 
-One commit is one PUT. Nothing is listed or read for it, unless an event has to look something up (an id, a bucket's incarnation) or names
-a version that another process may have written.
+One commit is one PUT. Nothing is listed or read for it, unless an event has to look something up (an id, a bucket's incarnation), names
+a version that another process may have written, or rows are put under a name that a system takes.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Writer:
         self._read = Cut()
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
+        self._tables: frozenset[str] | None = None
         self._why_closed = f"The writer {writer!r} was closed."
         self._turn = threading.RLock()
         self._merging = threading.Lock()
@@ -85,14 +86,19 @@ class Writer:
         )
 
     def taken(self, name: str) -> Taken | None:
-        """Who takes rows for a name that is no table, if anybody does; nothing is asked of the store for it.
+        """Who takes rows for a name that is no table, if anybody does; tables of the database come first.
 
-        Names without a dot are the core's, and nobody is asked for them. ``ClosedWriter`` where no commit can name what would be written.
+        Names without a dot are the core's, and nobody is asked for them. The database is looked at once, before the writer hands rows to
+        anybody. ``ClosedWriter`` where no commit can name what would be written.
         """
         writes = self._takes(name) if isinstance(name, str) and "." in name else None
         if writes is None:
             return None
         self._open_timeline()
+        if self._tables is None:
+            self._tables = frozenset(self._database.look().definitions)
+        if name in self._tables:
+            return None
         files = self._database.files
         place = WritePlace(files.store, self.id, self.database, self._database.look)
         return Taken(name, writes, place, partial(files.time_for, self.id))

@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import ClosedWriter, InvalidRows, StaleRead, UnknownTable
+from bucketcatalog import Catalog, ClosedWriter, IncompatibleTable, InvalidRows, StaleRead, UnknownTable
 from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE, Limits
 from bucketcatalog.query.database import Database
+from bucketcatalog.store.wrappers import Counting
 from bucketcatalog.write.parts import Writes
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import HOUR, Intervening, World, bucket, names, rows, stored
+from ...kit.world import HOUR, Intervening, World, bucket, messages, names, proto, rows, stored
 
 pytestmark = pytest.mark.usefixtures("with_boxes")
 
@@ -140,6 +141,50 @@ def test_a_closed_writer_writes_no_part(world: World, writer: Writer) -> None:
     with pytest.raises(ClosedWriter):
         tx.put("packed.a", {"size": 1})
     assert stored(world) == []
+
+
+LUNCH = 'message Lunch { option (table) = { name: "packed.lunch" key: "k" }; string k = 1; optional int64 n = 2; }'
+
+
+def lunch(world: World, body: str = LUNCH) -> Catalog:
+    """A catalog that knows the table."""
+    catalog = world.catalog()
+    catalog.register(messages(proto(body))["Lunch"])
+    return catalog
+
+
+def test_rows_of_a_table_of_the_database_go_there_also_where_a_system_takes_such_names(world: World) -> None:
+    world.commit(world.writer("v", catalog=lunch(world)), ("put", "packed.lunch", {"k": "a", "n": 1}))
+    with world.writer() as writer:  # of a process that has not registered it: its definition is in the log
+        world.commit(writer, ("put", "packed.lunch", [{"k": "b"}, {"k": "c"}]), ("put", "packed.dinner", {"size": 1}))
+        world.commit(writer, ("delete", "packed.lunch", {"k": "c"}), ("update", "packed.lunch", {"k": "a", "n": 2}))
+    snapshot = world.snapshot()
+    assert rows(snapshot, "packed.lunch") == [{"k": "a", "n": 2}, {"k": "b", "n": None}]
+    assert [row["box"] for row in rows(snapshot, "boxes.parts")] == ["dinner"]
+
+
+def test_rows_of_a_table_that_cannot_be_read_go_nowhere_else(world: World) -> None:
+    one, two = lunch(world), lunch(world, LUNCH.replace("int64", "string"))
+    with world.writer("v", catalog=one).transaction() as tx:
+        tx.put("packed.lunch", {"k": "a", "n": 1})
+        world.commit(world.writer("u", catalog=two), ("put", "packed.lunch", {"k": "a", "n": "1"}))
+    with pytest.raises(IncompatibleTable, match=r"packed\.lunch"), world.writer().transaction() as tx:
+        tx.put("packed.lunch", {"k": "b"})
+    assert stored(world, ".parquet") == []
+
+
+def test_a_writer_looks_once_whether_what_a_system_takes_is_a_table(world: World) -> None:
+    counted = World(Counting(world.store))
+    writer = counted.writer()
+    assert isinstance(counted.store, Counting)
+    requests = counted.store.requests
+    world.commit(writer, ("put", "packed.a", {"size": 1}), ("put", "packed.b", {"size": 1}))
+    asked = []
+    for names_ in (["packed.a"], ["packed.c", "packed.d"]):
+        before = requests.copy()
+        world.commit(writer, *(("put", name, {"size": 2}) for name in names_))
+        asked.append(dict(requests - before))
+    assert asked == [{"put": 2}, {"put": 3}]
 
 
 def test_nobody_is_asked_for_names_of_the_core(world: World) -> None:
