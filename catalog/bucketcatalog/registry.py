@@ -134,6 +134,7 @@ class System:
 
     def check(self) -> None:
         """``BrokenSystem`` where something has a name that is not the system's to give, or names what is not there."""
+        self._check_names()
         try:
             tables = self.tables
         except IncompatibleTable as error:
@@ -155,6 +156,13 @@ class System:
             named = [tables[name].by_name[column] for column in tables[name].data_reference]
             if how == IN_CATALOG and [column.type for column in named] != [DataType.STRING]:
                 raise broken(self.name, f"the data reference of {name!r} is not one string, so it is not a path in the catalog")
+
+    def _check_names(self) -> None:
+        for name in (self.name, *self.names):
+            if not name.replace("-", "_").isidentifier() or name.startswith(DELETED_PREFIX):
+                raise broken(self.name, f"{name!r} cannot stand before the dot of a name")
+        for name in sorted({*self.names} & {*system_names()} - {self.name}):
+            raise broken(self.name, f"{name!r} is the name of another system", _ONE_OF_TWO)
 
     def part(self, name: str) -> Any:
         """One of the parts that are named as code, imported; None where the system has none of these."""

@@ -27,8 +27,8 @@ from .snapshot import DELETED_PREFIX, Snapshot
 class Computed:
     """A column that Arrow kernels make of others.
 
-    ``compute`` is given the columns ``of`` the view's table, as arrays of equal length, and returns an array of ``type`` as long. It
-    travels to other processes by its name, so it is a function of a module.
+    ``compute`` is given the columns ``of`` the view's table, at least one, as arrays of equal length, and returns an array of ``type`` as
+    long. It travels to other processes by its name, so it is a function of a module.
     """
 
     type: pa.DataType
@@ -73,6 +73,9 @@ class View:
                 if unknown
                 else f"calls a column {hidden[0]!r}, as every table has one"
             )
+        constant = [name for name, column in self.columns.items() if isinstance(column, Computed) and not column.of]
+        if constant:
+            return f"computes {constant[0]!r} of no column, and nothing says how many values that has"
         return "" if self.columns else "has no columns"
 
     def shown_as(self, column: str) -> str | None:

@@ -16,6 +16,7 @@ from ...kit.installing import boxes, installed
 from ...kit.world import OWNER, World, messages, proto
 
 OF = "from bucketcatalog.registry import System\nfrom bucketcatalog.query.views import SqlView, View\n"
+CONSTANT = f"{OF}import pyarrow as pa\nfrom bucketcatalog.query.views import Computed\nONE = Computed(pa.int64(), (), len)\n"
 BROKEN = [
     ("raises", "raise RuntimeError('no')", "RuntimeError: no"),
     ("lacks", "OTHER = 1", "AttributeError"),
@@ -34,6 +35,16 @@ BROKEN = [
     ("asks", f"{OF}SYSTEM = System('asks', views=(View('v', 'objects', {{'a': 'name'}}, {{'zzz': 1}}),))", "no column 'zzz'"),
     ("hides", f"{OF}SYSTEM = System('hides', views=(View('v', 'objects', {{'_writer': 'name'}}),))", "'_writer'"),
     ("bare", f"{OF}SYSTEM = System('bare', views=(View('v', 'objects', {{}}),))", "has no columns"),
+    ("nameless", f"{OF}SYSTEM = System('nameless', names=('',))", "'' cannot stand before the dot of a name"),
+    ("dotted", f"{OF}SYSTEM = System('dotted', names=('fine', 'a.b'))", "'a.b' cannot stand before the dot"),
+    ("ended", f"{OF}SYSTEM = System('ended', names=('deleted_s',))", "'deleted_s' cannot stand before the dot"),
+    ("deleted_it", f"{OF}SYSTEM = System('deleted_it')", "'deleted_it' cannot stand before the dot"),
+    ("taker", f"{OF}SYSTEM = System('taker', names=('core', 'taker'))", "'core' is the name of another system"),
+    (
+        "constant",
+        f"{CONSTANT}SYSTEM = System('constant', views=(View('v', 'objects', {{'a': ONE}}),))",
+        "computes 'a' of no column",
+    ),
     ("braces", f"{OF}SYSTEM = System('braces', views=(SqlView('v', 'select {{1}}'),))", "'1' in braces"),
 ]
 
@@ -56,6 +67,8 @@ def test_a_system_that_cannot_be_used_is_an_error_where_it_is_asked_for_and_a_wa
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.syspath_prepend(installed(tmp_path / "p", name, f"broken_{name}:SYSTEM", source))
+    if name == "taker":
+        monkeypatch.syspath_prepend(installed(tmp_path / "c", "core", "core_fine:SYSTEM", f"{OF}SYSTEM = System('core')"))
     with pytest.raises(BrokenSystem, match=f"The system '{name}' cannot be used") as caught:
         system(name)
     assert why in str(caught.value)
@@ -183,12 +196,27 @@ def test_one_view_of_two_systems_is_that_of_the_first_and_a_warning(
 def test_rows_of_a_table_go_to_the_table_whoever_takes_its_name(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = f"{OF}{TAKING}SYSTEM = System('hijack', names=('boxes', 'packed'), writes='broken_hijack:WRITES')"
+    source = f"{OF}{TAKING}SYSTEM = System('hijack', names=('packed',), writes='broken_hijack:WRITES')"
     monkeypatch.syspath_prepend(installed(tmp_path / "h", "hijack", "broken_hijack:SYSTEM", source))
     world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a"}))
     assert world.snapshot().scan("boxes.boxes").to_arrow().num_rows == 1
     with pytest.raises(BrokenSystem, match="so does the system 'boxes'"):
         Registry().writes("packed.a")
+
+
+def test_a_system_that_takes_the_name_of_another_is_the_one_that_cannot_be_used(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    source = f"{OF}{TAKING}SYSTEM = System('aaa', names=('boxes', 'packed'), writes='broken_aaa:WRITES')"
+    monkeypatch.syspath_prepend(installed(tmp_path / "a", "aaa", "broken_aaa:SYSTEM", source))
+    world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a"}))
+    assert world.snapshot().scan("boxes.boxes").to_arrow().num_rows == 1
+    registry = Registry()
+    with pytest.warns(CatalogWarning, match="'aaa' cannot be used: 'boxes' is the name of another system"):
+        assert type(registry.writes("packed.a")).__name__ == "PackedWrites"
+    assert registry.writes("boxes.nothing") is None
 
 
 @pytest.mark.parametrize("named", [["path", "off"], ["off"]])
