@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import BrokenSystem, UnknownTable
+from ..errors import BrokenSystem, InvalidOption, UnknownTable
 from ..model.arrays import one_chunk
 from ..model.render import REQUESTED, output_schema
 from ..model.tables import Table
@@ -76,6 +76,10 @@ class View:
         constant = [name for name, column in self.columns.items() if isinstance(column, Computed) and not column.of]
         if constant:
             return f"computes {constant[0]!r} of no column, and nothing says how many values that has"
+        try:
+            check(table, self.where, output_schema(table, tombstones=tombstones, columns=[*every, *REQUESTED]))
+        except InvalidOption as error:
+            return f"has a condition that cannot be met: {error.message}"
         return "" if self.columns else "has no columns"
 
     def shown_as(self, column: str) -> str | None:

@@ -33,6 +33,11 @@ BROKEN = [
     ("about", f"{OF}SYSTEM = System('about', views=(View('v', 'log', {{'a': 'writer'}}),))", "shows 'log'"),
     ("unknown", f"{OF}SYSTEM = System('unknown', views=(View('v', 'objects', {{'a': 'nope'}}),))", "no column 'nope'"),
     ("asks", f"{OF}SYSTEM = System('asks', views=(View('v', 'objects', {{'a': 'name'}}, {{'zzz': 1}}),))", "no column 'zzz'"),
+    (
+        "misfit",
+        f"{OF}SYSTEM = System('misfit', views=(View('v', 'objects', {{'a': 'name'}}, {{'content_length': 'x'}}),))",
+        "does not fit",
+    ),
     ("hides", f"{OF}SYSTEM = System('hides', views=(View('v', 'objects', {{'_writer': 'name'}}),))", "'_writer'"),
     ("bare", f"{OF}SYSTEM = System('bare', views=(View('v', 'objects', {{}}),))", "has no columns"),
     ("nameless", f"{OF}SYSTEM = System('nameless', names=('',))", "'' cannot stand before the dot of a name"),
