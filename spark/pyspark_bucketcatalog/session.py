@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog import CatalogWarning, InvalidOption
 from bucketcatalog.model.names import names_given
 from bucketcatalog.query.metadata import METADATA_TABLES
+from bucketcatalog.query.views import SqlView
 
 from .options import STORAGE
 from .read.relation import open_relation
@@ -65,16 +66,7 @@ def attach(
     fixed |= {"database": snapshot.database, "versionAsOf": snapshot.version}
     for table, view in views.items():
         _show(spark, fixed, table, view)
-    shown = list(views.values())
-    for written in registry.sql_views(snapshot, named):
-        view = f"{view_prefix}{written.name}"
-        try:
-            spark.sql(written.text({name: _quoted(views[name]) for name in written.of})).createOrReplaceTempView(_quoted(view))
-        except (AnalysisException, KeyError) as error:
-            warnings.warn(f"The view {view!r} is not shown: {str(error).splitlines()[0]}", CatalogWarning, stacklevel=2)
-        else:
-            shown.append(view)
-    return shown
+    return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 
 
 def _called(names: Iterable[str], held: Collection[str], prefix: str) -> dict[str, str]:
@@ -97,6 +89,39 @@ def _called(names: Iterable[str], held: Collection[str], prefix: str) -> dict[st
         else:
             warnings.warn(f"{name!r} is not shown: {other!r} is shown as {view!r}.", CatalogWarning, stacklevel=3)
     return views
+
+
+def _show_written(spark: SparkSession, written: Iterable[SqlView], views: Mapping[str, str], prefix: str) -> list[str]:
+    """Show what SQL says of ``views``, which are called so by what they show, each view that can be; a warning for each that cannot.
+
+    What is not shown keeps no other one from its name.
+    """
+    taken = {view.casefold(): f"{name!r} is shown as {view!r}" for name, view in views.items()}
+    shown: list[str] = []
+    for each in written:
+        view = f"{prefix}{each.name}"
+        hidden = next((name for name in each.of if name not in views), None)
+        if view.casefold() in taken:
+            why = f"{taken[view.casefold()]}."
+        elif hidden is not None:
+            why = f"it reads {hidden!r}, which is not shown."
+        else:
+            why = _show_query(spark, each.text({name: _quoted(views[name]) for name in each.of}), view)
+        if why:
+            warnings.warn(f"The SQL view {view!r} is not shown: {why}", CatalogWarning, stacklevel=3)
+        else:
+            taken[view.casefold()] = f"the SQL view {each.name!r} is shown as {view!r}"
+            shown.append(view)
+    return shown
+
+
+def _show_query(spark: SparkSession, sql: str, view: str) -> str:
+    """Show what a query gives; returns why not where Spark cannot run it, else nothing."""
+    try:
+        spark.sql(sql).createOrReplaceTempView(_quoted(view))
+    except AnalysisException as error:
+        return str(error).splitlines()[0]
+    return ""
 
 
 def _quoted(view: str) -> str:

@@ -138,3 +138,42 @@ SYSTEM = System("wrong", views=(SqlView("wrong_view", "SELECT nothing FROM {obje
     assert "w_objects" in views and "w_wrong_view" not in views
     with pytest.raises(InvalidOption, match="No system 'chests'"):
         bcs.attach(spark, tmp_path / "lake", systems=["chests"])
+
+
+def test_no_sql_view_is_shown_in_the_place_of_something_else(
+    own: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def declares(name: str, *views: str) -> None:
+        source = f"""
+from bucketcatalog.registry import System
+from bucketcatalog.query.views import SqlView, View
+SYSTEM = System("{name}", views=({", ".join(views)},))
+"""
+        monkeypatch.syspath_prepend(installed(tmp_path / name, name, f"spark_{name}:SYSTEM", source))
+
+    declares(
+        "first",
+        "View('shop_orders', 'objects', {'n': 'name'})",
+        "SqlView('both', 'SELECT 1 AS x')",
+        "SqlView('fails', 'SELECT nothing FROM {objects}')",
+        "SqlView('unfounded', 'SELECT n FROM {shop_orders}')",
+    )
+    declares("second", *(f"SqlView('{name}', 'SELECT 2 AS x')" for name in ("Shop_Orders", "Both", "fails")))
+    catalog = Catalog(tmp_path / "lake")
+    order = messages(proto('message Order { option (table) = { name: "shop.orders" key: "k" }; string k = 1; }'))
+    catalog.register(list(order.values()))
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("buckets", {"owner": "11111111-1111-4111-8111-111111111111", "name": "b"})
+        tx.put("shop.orders", {"k": "an order"})
+
+    with pytest.warns(CatalogWarning) as said:
+        shown = bcs.attach(own, tmp_path / "lake", systems=["first", "second"])
+
+    told = [str(each.message) for each in said]
+    assert "The SQL view 'Shop_Orders' is not shown: 'shop.orders' is shown as 'shop_orders'." in told
+    assert "The SQL view 'Both' is not shown: the SQL view 'both' is shown as 'both'." in told
+    assert "The SQL view 'unfounded' is not shown: it reads 'shop_orders', which is not shown." in told
+    assert [text for text in told if text.startswith("The SQL view 'fails' is not shown: [UNRESOLVED_COLUMN")]
+    assert len(shown) == len({view.casefold() for view in shown}) and "unfounded" not in shown
+    assert [row.k for row in own.table("shop_orders").collect()] == ["an order"]
+    assert [row.x for name in ("both", "fails") for row in own.table(name).collect()] == [1, 2]
