@@ -60,6 +60,10 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
         ({"table": "objects", "columns": []}, "No column is asked for"),
         ({"table": "log", "columns": ()}, "No column is asked for"),
         ({"table": "objects", "columns": [["name"]]}, "are not a list of names"),
+        ({"table": "objects", "columns": ["name", "x", "x"]}, "Table 'objects' has no column 'x'. Next: Its columns are .*name"),
+        ({"table": "log", "columns": ["writer", "x", "x"]}, "Table 'log' has no column 'x'. Next: Its columns are .*writer"),
+        ({"table": "objects", "columns": ["name", "owner", "name"]}, "The column 'name' is asked for twice. Next: Name each"),
+        ({"table": "log", "columns": ["writer", "uuid", "writer"]}, "The column 'writer' is asked for twice. Next: Name each"),
     ],
 )
 def test_a_scan_names_the_argument_that_does_not_fit(world: World, options: dict[str, Any], message: str) -> None:

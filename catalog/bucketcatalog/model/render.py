@@ -37,15 +37,19 @@ def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[s
         every[DELETED_AT] = pa.field(DELETED_AT, TIMESTAMP, False)
     names = list(every) if columns is None else list(columns)
     every |= {name: pa.field(name, kind, False) for name, kind in REQUESTED.items()}
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidOption(f"The column {twice!r} is asked for twice.", next_step="Name each column once.")
-    unknown = [name for name in names if name not in every]
-    if unknown:
-        raise InvalidOption(
-            f"Table {table.name!r} has no column {unknown[0]!r}.", next_step=f"Its columns are {', '.join(every)}."
-        )
-    return pa.schema([every[name] for name in names])
+    return chosen(table.name, pa.schema(list(every.values())), names)
+
+
+def chosen(table: str, available: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The columns that are asked for; ``InvalidOption`` for one that is not there, or that is asked for twice."""
+    for number, name in enumerate(columns):
+        if name not in available.names:
+            raise InvalidOption(
+                f"Table {table!r} has no column {name!r}.", next_step=f"Its columns are {', '.join(available.names)}."
+            )
+        if name in columns[:number]:
+            raise InvalidOption(f"The column {name!r} is asked for twice.", next_step="Name each column once.")
+    return pa.schema([available.field(name) for name in columns])
 
 
 def storage_columns(table: Table, names: Iterable[str]) -> set[str]:

@@ -19,6 +19,7 @@ from ..log.pruned import telling_of_prunes
 from ..log.segments import read_index
 from ..model import paths
 from ..model.names import role_of
+from ..model.render import chosen
 from ..model.tables import TIMESTAMP, Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..state.conflicts import CONFLICTS, conflicts
@@ -27,7 +28,6 @@ from ..state.plan import Part
 from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
 from .damage import DAMAGE, damage
-from .scan import chosen
 
 _MAP = pa.map_(pa.string(), pa.string())
 SCHEMAS = {

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..errors import InvalidOption
 from ..format.losses import STRICT, Losses
 from ..format.segments import BlockPlace
 from ..log.segments import Blocks
@@ -110,17 +109,6 @@ class Read(ABC):
     def to_pandas(self) -> Any:
         """All rows as a pandas DataFrame; needs pandas."""
         return self.to_arrow().to_pandas()
-
-
-def chosen(table: str, available: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The columns that are asked for; ``InvalidOption`` for one that is not there, or that is asked for twice."""
-    unknown = [name for name in columns if available.get_field_index(name) < 0 or list(columns).count(name) > 1]
-    if unknown:
-        raise InvalidOption(
-            f"Table {table!r} has no column {unknown[0]!r}, or it is asked for twice.",
-            next_step=f"Its columns are {', '.join(available.names)}.",
-        )
-    return pa.schema([available.field(name) for name in columns])
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from ..errors import BrokenSystem, InvalidOption, UnknownTable
 from ..model.arrays import one_chunk
-from ..model.render import REQUESTED, output_schema
+from ..model.render import REQUESTED, chosen, output_schema
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..store.base import Store
-from .scan import Read, ReadTask, Scan, chosen
+from .scan import Read, ReadTask, Scan
 from .snapshot import DELETED_PREFIX, Snapshot
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog import Catalog
 from bucketcatalog.model.cuts import Cut
+from bucketcatalog.model.render import chosen
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
 from bucketcatalog.query.database import MetadataTask
@@ -71,14 +72,7 @@ class Relation(ABC):
         """The columns that the options ask for, else those that are shown without being asked for."""
         if self.options.columns is None:
             return self.shown
-        available = self.available
-        for name in self.options.columns:
-            if available.get_field_index(name) < 0:
-                raise InvalidOption(
-                    f"Table {self.options.table!r} has no column {name!r}.",
-                    next_step=f"Its columns are {', '.join(available.names)}.",
-                )
-        return pa.schema([available.field(name) for name in self.options.columns])
+        return chosen(self.options.table, self.available, self.options.columns)
 
     @property
     @abstractmethod

@@ -209,11 +209,10 @@ def test_rows_of_a_table_go_to_the_table_whoever_takes_its_name(
         Registry().writes("packed.a")
 
 
+@pytest.mark.usefixtures("with_boxes")
 def test_a_system_that_takes_the_name_of_another_is_the_one_that_cannot_be_used(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in boxes(tmp_path):
-        monkeypatch.syspath_prepend(folder)
     source = f"{OF}{TAKING}SYSTEM = System('aaa', names=('boxes', 'packed'), writes='broken_aaa:WRITES')"
     monkeypatch.syspath_prepend(installed(tmp_path / "a", "aaa", "broken_aaa:SYSTEM", source))
     world.commit(world.writer("v"), ("put", "boxes.boxes", {"name": "a"}))

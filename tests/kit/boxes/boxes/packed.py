@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bucketcatalog import InvalidOption, clock
-from bucketcatalog.query.scan import BATCH_ROWS, Read, ReadTask, chosen
+from bucketcatalog.model.render import chosen
+from bucketcatalog.query.scan import BATCH_ROWS, Read, ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store.base import Store
 from bucketcatalog.write.parts import Parts, WritePlace
