@@ -64,10 +64,11 @@ def escaped(raw: bytes) -> str:
     return raw.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-def itself(url: str) -> InvalidOption:
-    """The source is the catalog, or lies in it: a harvest would record its own commits, each time more of them."""
+def own_source(url: str, *, whole: bool) -> InvalidOption:
+    """The source is the catalog, the ``whole`` of it or a part: a harvest would record its own commits, each time more of them."""
     return InvalidOption(
-        f"{url!r} is the catalog itself, or a part of it.", next_step="Harvest something else, or what it lies in."
+        f"The source {url!r} is {'the catalog itself' if whole else 'a part of the catalog'}.",
+        next_step="Harvest something else, or what the catalog lies in.",
     )
 
 

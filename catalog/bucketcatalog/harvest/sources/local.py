@@ -31,7 +31,7 @@ from ..source import (
     AnyPath,
     Report,
     Reporter,
-    itself,
+    own_source,
 )
 from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, steps_of
 from .stats import checked_names, entry_batch, is_link, links_and_directories
@@ -53,7 +53,7 @@ class LocalSource:
         self._root = os.path.abspath(os.path.expanduser(os.fsencode(path)))  # a link in the path may be meant to move
         real, left_out = os.path.realpath(self._root), [os.fsencode(os.path.realpath(one)) for one in leave_out]
         if any(_with_slash(real).startswith(_with_slash(one)) for one in left_out):
-            raise itself(self.url)
+            raise own_source(self.url, whole=real in left_out)
         self._leave_out = _below(real, left_out)
         self._batch_rows = batch_rows
 

@@ -19,7 +19,7 @@ from ...model.tables import TIMESTAMP
 from ...store import Store
 from ...store.remote_files import RemoteFiles, modified_us
 from ..scope import Scope
-from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, Reporter, itself
+from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, Reporter, own_source
 from .stats import checked_names
 
 Info = Mapping[str, Any]
@@ -40,7 +40,7 @@ class RemoteSource:
         above = files.url.rstrip("/") + "/"
         own = "" if beside is None else beside.url.rstrip("/") + "/"
         if own and above.startswith(own):
-            raise itself(files.url)
+            raise own_source(files.url, whole=above == own)
         self._own = own[len(above) :] if own.startswith(above) else ""
 
     @property

@@ -20,7 +20,7 @@ from ...store import Store
 from ...store.inventory import Inventory, ListedPage, Span
 from ..mapping import OBJECT_VERSIONS, names_of
 from ..scope import Scope
-from ..source import BATCH_ROWS, Report, Reporter, itself
+from ..source import BATCH_ROWS, Report, Reporter, own_source
 from .details import Details
 from .s3_pages import ONLY_VERSIONS, checked_order, combined, page_batch, spans, whole, whole_names, with_ordinals
 from .stats import checked_names
@@ -62,7 +62,7 @@ class S3Source:
                 next_step="Harvest a general purpose bucket.",
             )
         if self._own is not None and inventory.folder.startswith(self._own):
-            raise itself(self.url)
+            raise own_source(self.url, whole=inventory.folder == self._own)
 
     @property
     def authority(self) -> str:

@@ -138,7 +138,8 @@ def split_url(url: str) -> tuple[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise InvalidOption(f"The option {name} is not a text, or is empty.", next_step="Give a text, or leave it out.")
+        what = "is not a text" if not isinstance(value, str) else "holds a NUL character" if value else "is empty"
+        raise InvalidOption(f"The option {name} {what}.", next_step="Give a text, or leave it out.")
     return value
 
 
