@@ -35,7 +35,7 @@ def checked(table: Table, kind: EventKind, rows: Rows) -> Given:
     A row means the version that its ``_version`` names, else the live one with its id, if it has one; what is null is not given.
     """
     columns = _as_table(rows)
-    return _rows(table, kind, _as_list(table.name, rows)) if columns is None else _columns(table, kind, columns)
+    return _rows(table, kind, _as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
 
 
 def naming_versions(table: Table, rows: Rows) -> Given:
@@ -46,7 +46,7 @@ def naming_versions(table: Table, rows: Rows) -> Given:
         known = [at for at, name in enumerate(columns.column_names) if name in kept]
         given: Given = _columns(table, EventKind.PURGE, columns.select(known))
     else:
-        each = [_mapping(table.name, row, number) for number, row in enumerate(_as_list(table.name, rows))]
+        each = [_mapping(_named(table), row, number) for number, row in enumerate(_as_list(_named(table), rows))]
         given = _rows(table, EventKind.PURGE, [{name: row[name] for name in kept if name in row} for row in each])
     says = given.by_version
     if not says.all():
@@ -56,32 +56,30 @@ def naming_versions(table: Table, rows: Rows) -> Given:
 
 def as_arrow(name: str, rows: Rows) -> pa.Table:
     """Rows under a name that is no table as Arrow data, with the columns that any of them has; ``InvalidRows`` where they make none."""
-    columns = _as_table(rows)
+    target, columns = repr(name), _as_table(rows)
     if columns is None:
-        given = [_mapping(name, row, number) for number, row in enumerate(_as_list(name, rows))]
+        given = [_mapping(target, row, number) for number, row in enumerate(_as_list(target, rows))]
         names = list(dict.fromkeys(column for row in given for column in row))
-        columns = pa.table([_inferred(name, column, given) for column in names], names=names)
+        columns = pa.table([_inferred(target, column, given) for column in names], names=names)
         count = len(given)
     else:
-        _refuse_twice(name, columns)
+        _refuse_twice(target, columns)
         count = len(columns)
     if count and not columns.column_names:
-        raise InvalidRows(f"{count} rows for table {name!r} have no columns.", next_step="Give each row what it holds.")
+        raise InvalidRows(f"{count} rows for {target} have no columns.", next_step="Give each row what it holds.")
     return columns
 
 
-def _inferred(name: str, column: Any, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
+def _inferred(target: str, column: Any, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
     """A column of rows, of whatever type its values have."""
     if not isinstance(column, str):
-        raise InvalidRows(
-            f"Rows for table {name!r} have the column {column!r}, which is no name.", next_step="Name it with text."
-        )
+        raise InvalidRows(f"Rows for {target} have the column {column!r}, which is no name.", next_step="Name it with text.")
     try:
         column.encode()
         return pa.array([row.get(column) for row in rows])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidRows(
-            f"Column {column!r} for table {name!r}: {str(error).splitlines()[0]}.",
+            f"Column {column!r} for {target}: {str(error).splitlines()[0]}.",
             next_step="Give values of one type, or Arrow data.",
         ) from None
 
@@ -99,21 +97,24 @@ def _as_table(rows: Any) -> pa.Table | None:
     return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows if isinstance(rows, pa.Table) else None
 
 
-def _as_list(name: str, rows: Any) -> list[Any]:
+def _named(table: Table) -> str:
+    """What rows are for, in messages."""
+    return f"table {table.name!r}"
+
+
+def _as_list(target: str, rows: Any) -> list[Any]:
     if isinstance(rows, Mapping):
         return [rows]
     if isinstance(rows, pa.RecordBatchReader):
-        raise InvalidRows(
-            f"The rows for table {name!r} are a stream.", next_step="Give its read_all(), or one batch after the other."
-        )
+        raise InvalidRows(f"The rows for {target} are a stream.", next_step="Give its read_all(), or one batch after the other.")
     if not isinstance(rows, Iterable):
-        raise InvalidRows(f"{rows!r} is no row for table {name!r}.", next_step="Give a dict, a list of dicts, or Arrow data.")
+        raise InvalidRows(f"{rows!r} is no row for {target}.", next_step="Give a dict, a list of dicts, or Arrow data.")
     return list(rows)
 
 
-def _mapping(name: str, row: Any, number: int) -> Mapping[str, Any]:
+def _mapping(target: str, row: Any, number: int) -> Mapping[str, Any]:
     if not isinstance(row, Mapping):
-        raise InvalidRows(f"Row {number} for table {name!r} is no mapping.", next_step="Give dicts, or Arrow data.")
+        raise InvalidRows(f"Row {number} for {target} is no mapping.", next_step="Give dicts, or Arrow data.")
     return row
 
 
@@ -134,7 +135,7 @@ def _rows(table: Table, kind: EventKind, rows: Sequence[Any]) -> GivenRows:
     named: list[VersionName | None] = []
     ids: list[Any] = []
     for number, row in enumerate(rows):
-        rest = _mapping(table.name, row, number)
+        rest = _mapping(_named(table), row, number)
         version = id_ = None
         if kind is not EventKind.PUT:
             rest = dict(rest)
@@ -162,7 +163,7 @@ def _stored_id(table: Table, column: Column, value: Any, number: int) -> Any:
 
 
 def _columns(table: Table, kind: EventKind, rows: pa.Table) -> GivenColumns:
-    _refuse_twice(table.name, rows)
+    _refuse_twice(_named(table), rows)
     apart, within = _id_apart(table, kind), _id_within(table, kind)
     named = rows.column(VERSION_COLUMN) if kind is not EventKind.PUT and VERSION_COLUMN in rows.column_names else None
     beside = set() if named is None else {VERSION_COLUMN}
@@ -180,10 +181,10 @@ def _columns(table: Table, kind: EventKind, rows: pa.Table) -> GivenColumns:
     return GivenColumns(table, stored, keys, versions, None if ids is None or ids.null_count == len(ids) else ids)
 
 
-def _refuse_twice(name: str, rows: pa.Table) -> None:
+def _refuse_twice(target: str, rows: pa.Table) -> None:
     for column in rows.column_names:
         if rows.column_names.count(column) > 1:
-            raise InvalidRows(f"Rows for table {name!r} have the column {column!r} twice.", next_step="Give it once.")
+            raise InvalidRows(f"Rows for {target} have the column {column!r} twice.", next_step="Give it once.")
 
 
 def _or_none(versions: EventNames) -> EventNames | None:
