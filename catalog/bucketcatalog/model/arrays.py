@@ -16,6 +16,7 @@ Positions = npt.NDArray[np.int64]
 Convert = Callable[[pa.Array], pa.Array]
 EXACT = pa.decimal128(38, 0)
 """What sums of integers are: no number of rows that there can be makes it overflow."""
+_SHOWN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _BITS = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
 
 
@@ -29,6 +30,13 @@ def one_chunk(values: Any) -> pa.Array:
     if not isinstance(values, pa.ChunkedArray):
         return values
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def plain(values: pa.Array) -> pa.Array:
+    """The values as what Arrow joins and takes rows of: what dictionaries and views of text or bytes show, the rest as it is."""
+    if pa.types.is_dictionary(values.type):
+        return plain(values.dictionary).take(values.indices)
+    return values.cast(_SHOWN[values.type]) if values.type in _SHOWN else values
 
 
 def hexadecimal(values: pa.Array) -> pa.Array:

@@ -192,8 +192,7 @@ def storage_array(table: Table, column: Column, values: pa.Array) -> pa.Array:
 
 
 def _to_storage(column: Column, values: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = arrays.plain(values)
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if pa.types.is_null(values.type):
@@ -214,8 +213,8 @@ def _is_list(kind: pa.DataType) -> bool:
     return any(fits(kind) for fits in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
-_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+_TEXT = (pa.types.is_string, pa.types.is_large_string)
+_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _FAMILIES: dict[DataType, tuple[Callable[[pa.DataType], bool], ...]] = {
     **dict.fromkeys((DataType.STRING, DataType.JSON, DataType.CUT), _TEXT),
     DataType.BYTES: _BINARY,
@@ -269,9 +268,9 @@ def _offsets(row: arrays.Positions, count: int) -> pa.Array:
 
 
 def _lists(column: Column, values: pa.Array) -> pa.Array:
-    plain = values.cast(pa.list_(values.type.value_type))
-    row, place = _entries(plain)
-    items = _to_storage(replace(column, shape=Shape.ONE), plain.values.take(pa.array(place)))
+    lists = values.cast(pa.list_(values.type.value_type))
+    row, place = _entries(lists)
+    items = _to_storage(replace(column, shape=Shape.ONE), arrays.plain(lists.values).take(pa.array(place)))
     if items.null_count:
         raise ValueError("a list holds a null")
     return pa.ListArray.from_arrays(_offsets(row, len(values)), items).cast(column.storage_type)
@@ -280,8 +279,8 @@ def _lists(column: Column, values: pa.Array) -> pa.Array:
 def _maps(column: Column, values: pa.Array) -> pa.Array:
     key, item = column.children
     row, place = _entries(values)
-    keys = _to_storage(key, values.keys.take(pa.array(place)))
-    items = _to_storage(item, values.items.take(pa.array(place)))
+    keys = _to_storage(key, arrays.plain(values.keys).take(pa.array(place)))
+    items = _to_storage(item, arrays.plain(values.items).take(pa.array(place)))
     if keys.null_count or items.null_count:
         raise ValueError("a map holds a null")
     names = ("row", "key")

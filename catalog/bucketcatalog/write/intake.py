@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows, InvalidVersion
 from ..model import arrays
-from ..model.arrays import one_chunk
+from ..model.arrays import one_chunk, plain
 from ..model.coerce import storage_array, storage_row, storage_value
 from ..model.events import EventKind, VersionName
 from ..model.facts import EventNames
@@ -171,13 +171,13 @@ def _columns(table: Table, kind: EventKind, rows: pa.Table) -> GivenColumns:
         beside.add(apart.name)
     stored = _stored_columns(table, rows.drop_columns(list(beside)), key_only=kind in _KEY_ONLY)
     keys = one_chunk(encode_keys(table, stored))
-    versions = None if named is None else _or_none(parse_versions(one_chunk(named)))
+    versions = None if named is None else _or_none(parse_versions(_whole(table, VERSION_COLUMN, named)))
     ids = None
     if kind is not EventKind.PURGE and (versions is None or versions.uuids.null_count):
         if within is not None and within.field_name in stored.column_names:
             ids = _unless_named(one_chunk(stored.column(within.field_name)), versions)
         elif apart is not None and apart.name in beside:
-            ids = storage_array(table, apart, _unless_named(one_chunk(rows.column(apart.name)), versions))
+            ids = storage_array(table, apart, _unless_named(_whole(table, apart.name, rows.column(apart.name)), versions))
     return GivenColumns(table, stored, keys, versions, None if ids is None or ids.null_count == len(ids) else ids)
 
 
@@ -214,10 +214,38 @@ def _stored_columns(table: Table, rows: pa.Table, *, key_only: bool) -> pa.Table
     stored = {}
     for name in rows.column_names:
         column = table.by_name[name]
-        stored[column.field_name] = storage_array(table, column, one_chunk(rows.column(name)))
+        stored[column.field_name] = _stored_column(table, column, rows.column(name))
         if not key_only:
             refuse_column(table, column, stored[column.field_name])
     return pa.table(stored)
+
+
+def _stored_column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Array:
+    """A column in storage form. Lists, maps and structs have it before they are one array: they may have dictionaries within."""
+    if pa.types.is_nested(values.type):
+        return _joined(table, column.name, [storage_array(table, column, chunk) for chunk in _chunks(values)])
+    return storage_array(table, column, _whole(table, column.name, values))
+
+
+def _whole(table: Table, name: str, values: pa.ChunkedArray) -> pa.Array:
+    """A column as one array, without dictionaries: Arrow joins none that hold nulls, or that are too long for their indices together."""
+    return _joined(table, name, [plain(chunk) for chunk in _chunks(values)])
+
+
+def _chunks(values: pa.ChunkedArray) -> list[pa.Array]:
+    """At least one."""
+    return values.chunks or [pa.nulls(0, values.type)]
+
+
+def _joined(table: Table, name: str, parts: list[pa.Array]) -> pa.Array:
+    """``InvalidRows`` where a column holds more than one array can."""
+    try:
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    except pa.ArrowInvalid as error:
+        raise InvalidRows(
+            f"Column {name!r} for table {table.name!r}: {str(error).splitlines()[0].removesuffix('.')}.",
+            next_step="Give fewer rows at once.",
+        ) from None
 
 
 def parse_versions(values: pa.Array) -> EventNames:
@@ -236,16 +264,11 @@ def parse_versions(values: pa.Array) -> EventNames:
 
 
 def _text(values: pa.Array) -> pa.Array:
-    """Text as Arrow's functions take it, however it is held."""
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        values = values.dictionary_decode()
+    """Text as Arrow's functions take it."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if pa.types.is_null(values.type):
         return values.cast(pa.string())
-    if pa.types.is_string_view(values.type):
-        return values.cast(pa.large_string())
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        raise TypeError(f"text is expected, not {kind}")
+        raise TypeError(f"text is expected, not {values.type}")
     return values

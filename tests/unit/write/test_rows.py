@@ -32,6 +32,25 @@ FULL = {
 }
 
 
+Chunks = list[tuple[list[int | None], list[int | None]]]
+DICTIONARIES: dict[str, Chunks] = {
+    "one": [([0, 1, 0], [1, 2])],
+    "equal": [([0, 1], [1, 2]), ([1], [1, 2])],
+    "different": [([0, 1], [1, 2]), ([0], [3])],
+    "entry twice": [([0, 1], [1, 1]), ([0], [3])],
+    "no entry": [([], []), ([0], [3])],
+    "null": [([0, 1], [1, None])],
+    "null beside another": [([0, 1], [1, None]), ([0], [3])],
+    "unused null beside another": [([0, 0], [1, None]), ([0], [3])],
+    "null place": [([0, None], [1, 2]), ([0], [3])],
+    "too many together": [(list(range(100)), list(range(100))), (list(range(100)), list(range(100, 200)))],
+}
+
+
+def dictionary(places: list[int | None], entries: list[str | None], kind: pa.DataType | None = None) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), pa.array(entries, kind or pa.string()))
+
+
 class TestInputs:
     """The same rows give the same state, however they are given and however many they are."""
 
@@ -291,8 +310,77 @@ class TestInputs:
     @pytest.mark.parametrize("held", [pa.binary(), pa.dictionary(pa.int8(), pa.binary()), pa.list_(pa.string())], ids=str)
     def test_what_is_no_text_names_no_version(self, world: World, writer: Writer, held: pa.DataType) -> None:
         table = as_arrow([obj("a")]).append_column("_version", pa.array([None], held))
-        with pytest.raises(InvalidVersion, match=f"text is expected, not {re.escape(str(held))}"), writer.transaction() as tx:
+        kind = str(held.value_type if pa.types.is_dictionary(held) else held)
+        with pytest.raises(InvalidVersion, match=f"text is expected, not {re.escape(kind)}"), writer.transaction() as tx:
             tx.delete("objects", table)
+
+    @pytest.mark.parametrize("name", ["owner", "content_type"])
+    @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+    @pytest.mark.parametrize("case", DICTIONARIES.values(), ids=DICTIONARIES)
+    def test_dictionaries_of_chunks_may_be_any(
+        self, world: World, writer: Writer, name: str, kind: pa.DataType, case: Chunks
+    ) -> None:
+        """Arrow joins neither such as hold nulls nor such as together are too long for the numbers of their entries."""
+        chunks = [(places, [None if v is None else str(uuid.UUID(int=v)) for v in entries]) for places, entries in case]
+        values = pa.chunked_array([dictionary(places, entries, kind) for places, entries in chunks])
+        given = as_arrow([obj(f"{n:03}", content_type="") for n in range(len(values))])
+        given = given.set_column(given.schema.get_field_index(name), name, values)
+        if name != "content_type" and None in values.to_pylist():
+            with pytest.raises(InvalidRows, match=f"The key column '{name}' of table 'objects' is empty"):
+                world.commit(writer, ("put", "objects", given))
+            return
+        world.commit(writer, ("put", "objects", given))
+        shown = world.snapshot().scan("objects", columns=["owner", "name", "content_type"]).to_arrow()
+        wanted = pa.table([given[column].to_pylist() for column in shown.column_names], shown.schema)
+        order = [("owner", "ascending"), ("name", "ascending")]
+        assert shown.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
+
+    def test_dictionaries_within_lists_and_maps_may_be_any(self, world: World, writer: Writer) -> None:
+        first, second = dictionary([0, 1], ["a", None]), dictionary([0, 1], ["b", "c"])
+        lists = [pa.ListArray.from_arrays([0, 1], first), pa.ListArray.from_arrays([0, 2, 2, 2], second)[:2]]
+        maps = [pa.MapArray.from_arrays([0, 1], first, second), pa.MapArray.from_arrays([1, 2, 2], second, second)]
+        given = as_arrow([obj(name) for name in "xyz"])
+        given = given.append_column("sharks", pa.chunked_array(lists)).append_column("headers", pa.chunked_array(maps))
+        world.commit(writer, ("put", "objects", given))
+        assert rows(world.snapshot(), "objects", ["sharks", "headers"]) == [
+            {"sharks": ["a"], "headers": [("a", "b")]},
+            {"sharks": ["b", "c"], "headers": [("c", "c")]},
+            {"sharks": None, "headers": None},
+        ]
+
+    def test_no_map_has_a_key_that_a_dictionary_says_is_null(self, world: World, writer: Writer) -> None:
+        maps = pa.MapArray.from_arrays([0, 2], dictionary([0, 1], ["a", None]), pa.array(["b", "c"]))
+        with pytest.raises(InvalidRows, match="a map holds a null"), writer.transaction() as tx:
+            tx.put("objects", as_arrow([obj("x")]).append_column("headers", maps))
+
+    @pytest.mark.parametrize("held", [pa.string_view(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+    def test_some_rows_name_their_version_and_others_the_live_one_by_its_id(
+        self, world: World, writer: Writer, held: pa.DataType
+    ) -> None:
+        world.commit(writer, ("put", "objects", [obj("a", id=ID_1), obj("b", id=ID_2), obj("c")]))
+        found = world.snapshot().scan("objects", columns=["owner", "bucket_id", "name", "id", "_version"]).to_arrow().slice(0, 2)
+        given = found.set_column(3, "id", found["id"].cast(held))
+        given = given.set_column(4, "_version", pa.array([found["_version"][0].as_py(), None]))
+        world.commit(writer, ("delete", "objects", given))
+        assert names(world.snapshot()) == ["c"]
+
+    def test_views_are_taken_within_lists_maps_and_dictionaries(self, world: World, writer: Writer) -> None:
+        kind = pa.string_view()
+        given = as_arrow([obj("x")]).append_column("sharks", pa.array([["a"]], pa.list_(kind)))
+        given = given.append_column("headers", pa.array([[("k", "v")]], pa.map_(kind, kind)))
+        given = given.append_column("content_type", dictionary([0], ["t"], kind))
+        world.commit(writer, ("put", "objects", given))
+        found = rows(world.snapshot(), "objects", ["sharks", "headers", "content_type"])
+        assert found == [{"sharks": ["a"], "headers": [("k", "v")], "content_type": "t"}]
+
+    def test_a_column_too_long_for_arrow_is_refused(self, world: World, writer: Writer) -> None:
+        part = pa.array(["x" * (1 << 20)] * 8)
+        values = pa.chunked_array([part] * 257)
+        count = len(values)
+        given = pa.table({"owner": [OWNER] * count, "bucket_id": [BUCKET] * count, "name": [str(n) for n in range(count)]})
+        why = "Column 'content_type' for table 'objects': offset overflow.* Next: Give fewer rows at once"
+        with pytest.raises(InvalidRows, match=why), writer.transaction() as tx:
+            tx.put("objects", given.append_column("content_type", values))
 
     def test_arrow_columns_of_one_name_are_refused(self, world: World, writer: Writer) -> None:
         table = as_arrow([obj("x")])
