@@ -235,7 +235,7 @@ class ForeignBranch(CommitError):
 
 
 class StaleRead(CommitError):
-    """What the transaction had looked up is too old: what has happened since may contradict it."""
+    """What the transaction had read, or had begun to write, is too old: it may be gone, or what has happened since contradict it."""
 
     code = "STALE_READ"
 

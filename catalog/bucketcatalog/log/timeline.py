@@ -210,14 +210,17 @@ class Timeline:
         return time
 
     def refuse_stale(self, commit_time: int, read_at: int | None) -> None:
-        """``StaleRead`` where a transaction might land more than the maximum snapshot age after it looked at the catalog.
+        """``StaleRead`` where a transaction might land more than the maximum snapshot age after ``read_at``.
 
-        What it found there may have been collected since: data that it names, or an id that it goes on using.
+        From then on it read what it rests on, or wrote data that it names. That may have been collected since, as may an id that it goes
+        on using.
         """
-        if read_at is not None and commit_time + self.limits.lateness_bound > read_at + limits.MAX_SNAPSHOT_AGE:
+        longest = limits.MAX_SNAPSHOT_AGE - self.limits.lateness_bound
+        if read_at is not None and commit_time - read_at > longest:
+            age = shown_age(commit_time - read_at)
             raise StaleRead(
-                f"The transaction looked at the catalog {shown_age(commit_time - read_at)} ago, and what it found may be gone.",
-                next_step=f"Begin it again, and commit it within {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
+                f"What the transaction rests on was read, or began to be written, {age} ago, and may be gone.",
+                next_step=f"Begin again from the start, and be done within {shown_age(longest)}.",
             )
 
     def publish(self, transaction: Transaction, data: bytes) -> Transaction:

@@ -37,7 +37,8 @@ def test_parts_that_may_be_deleted_as_orphans_are_not_committed(world: World, wr
     world.clock.tick(48 * HOUR)
     (orphan,) = world.catalog().orphans(dry_run=False, writer="maintainer-m")
     assert orphan.deleted
-    with pytest.raises(StaleRead):
+    why = "What the transaction rests on was read, or began to be written, 2d ago, and may be gone. Next: Begin again from the start"
+    with pytest.raises(StaleRead, match=why):
         transaction.__exit__(None, None, None)
     assert "packed.a" not in world.snapshot().tables
 
