@@ -21,7 +21,7 @@ from bucketcatalog.checkpoint import merge
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.format.sealing import RUNS
 from minio.process import Server
-from pyspark_bucketcatalog.jobs.checkpointing import Executors
+from pyspark_bucketcatalog.jobs.checkpointing import MergeOnExecutors
 from pyspark_bucketcatalog.jobs.executors import on_executors
 from pyspark_bucketcatalog.jobs.place import CatalogPlace
 
@@ -125,7 +125,7 @@ def test_a_task_that_runs_twice_counts_once(spark: SparkSession, copied: Sample,
     before, old = answers(copied.path), segments(copied.path)
     path = copied.path
 
-    class Twice(Executors):
+    class Twice(MergeOnExecutors):
         def run(self, tasks: Sequence[MergeTask]) -> list[Merged]:
             def do(task: MergeTask) -> Merged:
                 run_task(Catalog(path).store, task)
@@ -147,7 +147,7 @@ def test_a_task_that_dies_for_good_publishes_nothing(spark: SparkSession, copied
     def die(task: MergeTask) -> Merged:
         raise RuntimeError("the disk is full")
 
-    class Dying(Executors):
+    class Dying(MergeOnExecutors):
         def run(self, tasks: Sequence[MergeTask]) -> list[Merged]:
             return on_executors(self.spark, die, tasks)
 
@@ -226,6 +226,7 @@ def test_credentials_reach_the_tasks_and_are_shown_nowhere(
     wrong = {**compactor, "secret": "not-the-secret"}
     with pytest.raises(Exception, match="ACCESS_DENIED") as refused:
         on_executors(spark, lambda place: place.open().databases(), [CatalogPlace(url, wrong)])
-    shown = f"{CatalogPlace(url, compactor)!r} {Executors(spark, CatalogPlace(url, compactor))!r} {refused.value} {capfd.readouterr()}"
+    place = CatalogPlace(url, compactor)
+    shown = f"{place!r} {MergeOnExecutors(spark, place)!r} {refused.value} {capfd.readouterr()}"
     assert "not-the-secret" not in shown
     assert str(compactor["secret"]) not in shown

@@ -27,7 +27,7 @@ MOST_TASKS = 256
 
 
 @dataclass(frozen=True)
-class Executors:
+class MergeOnExecutors:
     """Does the tasks of a merge on Spark's executors; see ``bucketcatalog.checkpoint.merge.MergeWorkers``."""
 
     spark: SparkSession
@@ -68,4 +68,4 @@ def checkpoint(
         host_turn(opened.store, name, named=writer, default=host_writer(COMPACTOR_PREFIX)) as chosen,
         opened.writer(chosen, database=name) as held,
     ):
-        return held.checkpoint(scope=scope, full=full, workers=Executors(spark, place, max_tasks))
+        return held.checkpoint(scope=scope, full=full, workers=MergeOnExecutors(spark, place, max_tasks))

@@ -57,7 +57,7 @@ _MOST_TASKS = 4_096
 
 
 @dataclass(frozen=True)
-class OnExecutors:
+class CollectOnExecutors:
     """Does the work of a collection on Spark's executors; see ``bucketcatalog.maintain.gc.collect.GcWorkers``."""
 
     spark: SparkSession
@@ -108,7 +108,7 @@ class OnExecutors:
 class _Space:
     """The tables whose references are compared with each other, at one cut, and those of them that have candidates."""
 
-    workers: OnExecutors
+    workers: CollectOnExecutors
     snapshot: Snapshot
     rules: Rules
     tables: Sequence[Table]
@@ -284,5 +284,5 @@ def gc(
         dry_run=dry_run,
         force=force,
         writer=writer,
-        workers=lambda deleters: OnExecutors(spark, place, deleters),
+        workers=lambda deleters: CollectOnExecutors(spark, place, deleters),
     )

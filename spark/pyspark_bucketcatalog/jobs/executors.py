@@ -13,15 +13,15 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from bucketcatalog.log.segments import Blocks
-from bucketcatalog.maintain.gc.judge import FACT_NAMES
+from bucketcatalog.maintain.gc.parents import slice_states
 from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.tables import Column
 from bucketcatalog.state.contents import TableState
 from bucketcatalog.state.orders import plan_ended
 from bucketcatalog.state.plan import Part
-from bucketcatalog.state.read import read_batches
 from bucketcatalog.state.shares import Share, shares
 from bucketcatalog.store import Store
 
@@ -35,16 +35,11 @@ def on_executors(spark: SparkSession, do: Callable[[Item], Outcome], items: Sequ
     """What ``do`` makes of each item, in no particular order. ``do``, the items and what comes back are pickled."""
     if not items:
         return []
-    packed = [pickle.dumps(item) for item in items]  # a task takes its own apart, and no other
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                outcome = pickle.dumps(do(pickle.loads(packed[number])))
-                yield pa.record_batch({"outcome": pa.array([outcome], pa.binary())})
+    def work(item: Item) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"outcome": pa.array([pickle.dumps(do(item))], pa.binary())})
 
-    each = spark.range(0, len(packed), 1, len(packed))
-    return [pickle.loads(row.outcome) for row in each.mapInArrow(work, "outcome binary").collect()]
+    return [pickle.loads(row.outcome) for row in _each(spark, work, items, "outcome binary").collect()]
 
 
 MOST_ROWS = 1 << 20
@@ -53,11 +48,9 @@ MOST_ROWS = 1 << 20
 
 def read_states(share: Share, store: Store, columns: Iterable[Column]) -> Iterator[Facts]:
     """The state of a share, with these row columns, a few thousand rows at a time."""
-    blocks, wanted = Blocks(store), {*FACT_NAMES, *(column.field_name for column in columns)}
-    for slice_ in share.unpacked():
-        for facts in read_batches(blocks, share.table, slice_, share.part, wanted):
-            if len(facts):
-                yield facts
+    blocks, wanted = Blocks(store), list(columns)
+    for slice_ in share.unpacked():  # one after the other: Spark gives each processor a task of its own
+        yield from slice_states(blocks, share.table, share.part, slice_, wanted)
 
 
 def every_share(state: TableState, part: Part) -> list[Share]:
@@ -75,14 +68,25 @@ def frame(spark: SparkSession, do: Callable[[Item], Iterable[pa.Table]], items: 
     columns = spark_schema(schema)
     if not items:
         return spark.createDataFrame([], columns)
-    packed = [pickle.dumps(item) for item in items]
     wanted = arrow_schema(columns)
+
+    def work(item: Item) -> Iterator[pa.RecordBatch]:
+        for rows in do(item):
+            yield from conformed(rows, wanted).to_batches()
+
+    return _each(spark, work, items, columns)
+
+
+def _each(
+    spark: SparkSession, do: Callable[[Item], Iterator[pa.RecordBatch]], items: Sequence[Item], columns: StructType | str
+) -> DataFrame:
+    """The batches that ``do`` makes of the items, of which there are some, one item a partition."""
+    packed = [pickle.dumps(item) for item in items]  # a task takes its own apart, and no other
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for rows in do(pickle.loads(packed[number])):
-                    yield from conformed(rows, wanted).to_batches()
+                yield from do(pickle.loads(packed[number]))
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(work, columns)
 

@@ -17,7 +17,7 @@ from .place import CatalogPlace
 
 
 @dataclass(frozen=True)
-class OnExecutors:
+class RunTasksOnExecutors:
     """Has the tasks of a job done, one Spark task each; see ``bucketcatalog.registry.RunTasks``."""
 
     spark: SparkSession
@@ -44,4 +44,4 @@ def run(
     The system's package has to be installed where executors run, too.
     """
     place = CatalogPlace.of(catalog, storage_options)
-    return place.open().run_job(job, database=database, writer=writer, run=OnExecutors(spark, place), **options)
+    return place.open().run_job(job, database=database, writer=writer, run=RunTasksOnExecutors(spark, place), **options)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...log.segments import Blocks
 from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.tables import Column, Table
@@ -57,13 +58,19 @@ def state_rows(state: TableState, part: Part, columns: Iterable[Column], plan: S
 
     With a ``plan`` it is that of its slices alone.
     """
-    wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
+    wanted = list(columns)
 
     def read(slice_: Slice) -> list[Facts]:
-        return list(read_batches(state.blocks, state.table, slice_, part, wanted))
+        return list(slice_states(state.blocks, state.table, part, slice_, wanted))
 
     for found in in_order(read, state.plan(only_live=part is Part.LIVE) if plan is None else plan):
-        yield from (facts for facts in found if len(facts))
+        yield from found
+
+
+def slice_states(blocks: Blocks, table: Table, part: Part, slice_: Slice, columns: Iterable[Column]) -> Iterator[Facts]:
+    """The state of a slice, with these row columns, a few thousand rows at a time; none is empty."""
+    wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
+    return (facts for facts in read_batches(blocks, table, slice_, part, wanted) if len(facts))
 
 
 def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str] = ()) -> ParentIds:
