@@ -120,12 +120,13 @@ def version_view(
     *,
     closed_reads: bool = True,
     observed: int | None = None,
+    had_tag: bool = True,
 ) -> LogView:
     """The view of this cut, completed until it is closed; ``InvalidVersion`` where it names what is not there.
 
-    ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag. ``writers`` are
-    those that were listed after ``observed``. Without ``closed_reads`` the view is of exactly this cut, which may be closed under parents
-    only, as of one writer's checkpoint.
+    ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag; ``had_tag``
+    says whether one names it, or named it. ``writers`` are those that were listed after ``observed``. Without ``closed_reads`` the view
+    is of exactly this cut, which may be closed under parents only, as of one writer's checkpoint.
     """
     observed = files.store.now_us() if observed is None else observed
     listed = files.writers() if writers is None else writers
@@ -137,7 +138,7 @@ def version_view(
             break
         whole = _with_what_was_read(gathering, whole, missing)
     if not contains_horizon and horizon is not None:
-        return _kept_view(files, cut, horizon, observed)
+        return _kept_view(files, cut, horizon, observed, had_tag=had_tag)
     return view_of(files, gathering, observed, cut if whole == cut else without_ancestors(files, whole))
 
 
@@ -196,9 +197,9 @@ def _reads_of(files: LogFiles, ref: Ref) -> Cut:
         return Cut()
 
 
-def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int) -> LogView:
+def _kept_view(files: LogFiles, cut: Cut, horizon: Horizon, observed: int, *, had_tag: bool) -> LogView:
     """The view of a cut behind the horizon, of which a checkpoint was kept."""
-    kept = KeptCheckpoints.listed(files).of(cut)
+    kept = KeptCheckpoints.listed(files).of(cut, had_tag=had_tag)
     if kept is None:
         raise horizon.refusal(f"The version {cut}")
     return view_of(files, Gathering(files, Covered(files, [kept], horizon)), observed, cut)

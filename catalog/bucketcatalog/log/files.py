@@ -79,8 +79,15 @@ class LogFiles:
 
     def is_there(self, writer: str, head: Head) -> bool:
         """Whether the transaction lies in the store now."""
+        return self._is_stored(paths.transaction(writer, self.database, head))
+
+    def is_marked(self, writer: str, head: Head) -> bool:
+        """Whether a marker leads to the checkpoint now: ``repair`` takes it from those that are damaged."""
+        return self._is_stored(paths.newest_marker(writer, self.database, head))
+
+    def _is_stored(self, name: str) -> bool:
         try:
-            self.store.head(paths.transaction(writer, self.database, head))
+            self.store.head(name)
         except ObjectNotFound:
             return False
         return True

@@ -78,16 +78,18 @@ class KeptCheckpoints:
         maintainers = filter(is_maintainer, files.writers())
         return cls(files, tuple(Ref(writer, head) for writer in maintainers for head in files.checkpoints_at(writer, 0)))
 
-    def of(self, cut: Cut) -> Checkpoint | None:
+    def of(self, cut: Cut, *, had_tag: bool = True) -> Checkpoint | None:
         """The checkpoint of exactly this cut, if there is one that can be read; of several the one that was made last.
 
         ``repair`` may have dropped one whose segments are lost: these are looked at where something else can be read instead, another
         checkpoint or the transactions. Else who reads a lost one is told then. Where only blocks are lost, one that replaces it was
-        made after it.
+        made after it. Of a cut that never ``had_tag`` nobody has kept one: what ``repair`` may have dropped is passed over.
         """
         read = (found for found in self._read_for(cut) if isinstance(found, Checkpoint))
         for _, of_one_time in groupby(read, key=lambda checkpoint: checkpoint.head.commit_time):
-            found = [checkpoint for checkpoint in of_one_time if checkpoint.cut == cut]
+            found = [
+                c for c in of_one_time if c.cut == cut and (had_tag or self.files.is_marked(*c.ref) or not may_be_dropped(c))
+            ]
             if found:
                 return max(found, key=lambda checkpoint: checkpoint.created)
         return None

@@ -54,8 +54,9 @@ def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | N
             raise horizon.refusal(f"The time {shown_time(time)}")
         return view_at(files, time, observed, horizon=horizon, writers=writers)
     cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
+    had_tag = now is not None and any(cut == entry.cut for tag in tags_of(now).values() for entry in tag.entries)
     try:
-        return version_view(files, cut, horizon, writers, observed=observed)
+        return version_view(files, cut, horizon, writers, observed=observed, had_tag=had_tag)
     except (HistoryPruned, CorruptionError) as error:
         tags = [] if now is None else [tag for tag in _given(now) if tag.cut == cut]
         if now is None or not tags:

@@ -74,6 +74,12 @@ def prune(world: World, *, grace: str) -> None:
     world.catalog().prune("0s", grace=grace, writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
 
 
+def damage_segments(world: World, writer: str, damage: str) -> None:
+    """Damage every segment of a writer."""
+    for name in [name for name in listed(world.store) if name.startswith(f"{writer}/") and name.endswith(".seg")]:
+        DAMAGES[damage](Specimen(world, {}), name)
+
+
 def lose(world: World, *endings: str) -> None:
     """Delete all files whose names end so."""
     for name in [name for name in listed(world.store) if name.endswith(endings)]:
@@ -252,6 +258,47 @@ class TestCheckpoints:
             world.catalog().prune("1h", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
         assert names(world.snapshot(version="x")) == ["a", "b"] and errors(world) == []
         assert not [name for name in listed(world.store) if name.startswith("w/default/transactions/" + "0" * 20)]
+
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
+    def test_a_version_behind_the_horizon_of_which_one_that_was_dropped_is_all_that_is_left_is_pruned(self, damage: str) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]))
+        with world.writer("maintainer-1") as maintainer:
+            maintainer.checkpoint(scope="all")
+        version = str(world.snapshot().version)
+        damage_segments(world, "maintainer-1", damage)
+        assert [action.what for action in repair(world, dry_run=False).actions] == ["drop", "checkpoint"]
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        world.clock.tick(2 * HOUR)
+        prune(world, grace="0s")
+        for behind in (version, "maintainer-1@0"):
+            with pytest.raises(HistoryPruned):
+                world.snapshot(version=behind)
+        with world.writer("maintainer-2") as tagger, pytest.raises(HistoryPruned):
+            tagger.tag("x", version=version)
+        assert names(world.snapshot()) == ["a", "b", "c"] and errors(world) == []
+
+    def test_a_version_behind_the_horizon_is_read_while_a_checkpoint_of_it_has_its_marker_or_a_tag_had_it(self) -> None:
+        world = tagged_at_its_first_checkpoint()
+        with world.writer("maintainer-3") as maintainer:
+            maintainer.checkpoint(scope="all")
+        tagged = str(world.snapshot(version="x").version)
+        version = str(world.snapshot().version)
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        world.clock.tick(HOUR // 2)
+        prune(world, grace="0s")
+        assert names(world.snapshot(version=version)) == ["a", "b"]
+        for _ in range(2):
+            world.commit(world.writer("w"), ("put", "objects", obj("c")))
+            world.clock.tick(8 * 24 * HOUR)
+            prune(world, grace="1h")
+        assert not any("newest/" + "9" * 20 in name for name in listed(world.store))
+        with world.writer("maintainer-2") as tagger:
+            tagger.drop_tag("x")
+            assert names(world.snapshot(version=tagged)) == ["a", "b"]
+            tagger.tag("x", version=tagged)
+        with pytest.raises(HistoryPruned):
+            world.snapshot(version=version)
 
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
