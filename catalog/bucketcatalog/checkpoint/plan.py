@@ -222,11 +222,13 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
     others = newest_own(files, writer, limit, alone=False)
     if others is not None and reaching.reaches(others) and not may_be_deleted(others, horizon):
         return others
-    try:
-        return horizon.checkpoint
-    except CorruptionError:
-        reached = newest_view(files, ahead_of=limit, horizon=horizon)
-        return reached.checkpoints[0]  # another writer's that reaches it, or nothing can
+    if horizon.is_marked:
+        try:
+            return horizon.checkpoint
+        except CorruptionError:
+            pass
+    reached = newest_view(files, ahead_of=limit, horizon=horizon)
+    return reached.checkpoints[0]  # another writer's that reaches it; where nothing does its own, which may yet be read
 
 
 @dataclass(frozen=True, slots=True)

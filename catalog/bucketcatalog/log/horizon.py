@@ -70,6 +70,12 @@ class Horizon:
             )
         return found
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether a marker leads to its own checkpoint: where none does ``repair`` has dropped it, and another one reaches it."""
+        link = self.boundary.checkpoint
+        return link is not None and self.files.is_marked(*link.ref)
+
     def is_own(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is the horizon's own, which need not be there any more to be known."""
         link = self.boundary.checkpoint

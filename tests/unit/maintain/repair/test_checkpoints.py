@@ -300,6 +300,17 @@ class TestCheckpoints:
         with pytest.raises(HistoryPruned):
             world.snapshot(version=version)
 
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
+    @pytest.mark.parametrize("by", ["compactor-3", "w"])
+    def test_that_of_the_horizon_that_was_dropped_is_not_what_the_next_ones_start_from(self, by: str, damage: str) -> None:
+        world = reached_by_another(full=True)
+        damage_segments(world, "compactor-1", damage)
+        repair(world, dry_run=False)
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        with world.writer(by) as writer:
+            assert writer.checkpoint(scope="own" if by == "w" else "all") is not None
+        assert names(world.snapshot()) == ["a", "b", "c"] and errors(world) == []
+
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
         world = tagged_at_its_first_checkpoint()
