@@ -7,7 +7,7 @@ It can die at any moment: whoever prunes next finds what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -128,7 +128,7 @@ class Pruning:
             published=horizon.boundary.stamp.commit_time,
             due=horizon.boundary.stamp.commit_time + self._policy.grace,
         )
-        if not horizon.is_readable:
+        if not horizon.is_readable or self._is_damaged(horizon):
             return result  # by this one nothing goes any more, and the next one needs it for nothing
         is_due = self._is_due(horizon)  # asked first: what others have published until then, made of what goes, is listed
         kept = self._keep_tags(view, horizon.checkpoint) if is_due else ()
@@ -203,14 +203,31 @@ class Pruning:
             return ()
         kept = KeptCheckpoints.listed(self._files)
         lacking = [cut for cut in behind if not self._is_kept(kept, cut, view)]
-        self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(cut, view)}
+        files, sound = self._without(self._damaged, view.horizon)
+        self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(files, cut, sound)}
         lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:
-            without = FilesWithout(self._files.store, self._files.database, self._damaged)
             for cut in lacking:
-                prepared = prepare_kept(without if self._damaged else self._files, self._writer.id, cut, view.horizon)
+                prepared = prepare_kept(files, self._writer.id, cut, sound)
                 publish(self._files, prepared, [run_task(self._files.store, task) for task in prepared.tasks])
         return tuple(map(str, lacking))
+
+    def _is_damaged(self, horizon: Horizon) -> bool:
+        """Whether ``repair`` has dropped the horizon's own checkpoint, which is looked at whole then, and it can be read but in part."""
+        if (
+            horizon.checkpoint.uuid not in self._damaged
+            and not horizon.is_marked
+            and any(check_blocks(self._files, horizon.checkpoint))
+        ):
+            self._damaged.add(horizon.checkpoint.uuid)
+        return horizon.checkpoint.uuid in self._damaged
+
+    def _without(self, damaged: Collection[bytes], horizon: Horizon | None) -> tuple[LogFiles, Horizon | None]:
+        """The log without these checkpoints, and the horizon, which has none of them for its own."""
+        if not damaged:
+            return self._files, horizon
+        files = FilesWithout(self._files.store, self._files.database, damaged)
+        return files, None if horizon is None else Horizon(horizon.boundary, files)
 
     def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: LogView) -> bool:
         """Whether there is a checkpoint of exactly this cut; the error of one that may be it, and without which the cut cannot be read.
@@ -220,27 +237,25 @@ class Pruning:
         found = kept.of(cut)
         if found is not None and not (may_be_dropped(found) and any(check_blocks(self._files, found))):
             return True
-        files, damaged = self._files, kept.unread_of(cut)
-        if found is not None:
-            files = FilesWithout(files.store, files.database, {found.uuid})
-            damaged = KeptCheckpoints(files, kept.refs).unread_of(cut)
+        files, horizon = self._without(self._damaged | ({found.uuid} if found is not None else set()), view.horizon)
+        damaged = (kept if found is None else KeptCheckpoints(files, kept.refs)).unread_of(cut)
         if damaged is not None:
             try:
-                view_to_keep(files, cut, view.horizon)
+                view_to_keep(files, cut, horizon)
             except BucketCatalogError:
                 raise damaged from None
         if found is not None:
             self._damaged.add(found.uuid)
         return False
 
-    def _is_lost(self, cut: Cut, view: LogView) -> bool:
+    def _is_lost(self, files: LogFiles, cut: Cut, horizon: Horizon | None) -> bool:
         """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""
-        if view.horizon is None:
+        if horizon is None:
             return False
         try:
-            view_to_keep(self._files, cut, view.horizon)
+            view_to_keep(files, cut, horizon)
         except (InvalidVersion, MissingObject):
-            return rests_on_what_is_gone(self._files, cut, view.horizon)
+            return rests_on_what_is_gone(files, cut, horizon)
         return False
 
     def _delete(self, going: tuple[Prunable, ...]) -> None:

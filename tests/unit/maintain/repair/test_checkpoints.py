@@ -311,6 +311,28 @@ class TestCheckpoints:
             assert writer.checkpoint(scope="own" if by == "w" else "all") is not None
         assert names(world.snapshot()) == ["a", "b", "c"] and errors(world) == []
 
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
+    @pytest.mark.parametrize("rows", [2, 3_000])
+    def test_that_of_the_horizon_that_was_dropped_is_not_what_is_kept_for_tags(self, rows: int, damage: str) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj(f"a{number:05}") for number in range(rows)]))
+        world.commit(world.writer("w"), ("put", "objects", obj("b")))
+        world.clock.tick(HOUR)
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        prune(world, grace="1h")
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("x")
+        world.commit(world.writer("w"), ("put", "objects", obj("d")))
+        with world.writer("compactor-2") as compactor:
+            compactor.checkpoint(scope="all", full=True)
+        damage_segments(world, "compactor-1", damage)
+        repair(world, dry_run=False)
+        world.clock.tick(HOUR // 2)
+        prune(world, grace="0s")
+        assert len(names(world.snapshot(version="x"))) == rows + 2 and errors(world) == []
+
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
         world = tagged_at_its_first_checkpoint()
