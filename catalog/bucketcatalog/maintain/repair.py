@@ -33,6 +33,7 @@ from ..write.writer import Writer
 from .rebuild import Rebuilt, rebuilt
 from .verify.checkpoints import References
 from .verify.deep import differences
+from .verify.files import may_be_of_tag
 from .verify.findings import Finding, Severity
 from .verify.walk import Tell, Walk
 from .without import Remains, remains
@@ -118,6 +119,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
         lost=(
             *_lost_entries(findings, again),
             *_lost_history(without, walk, {ref: broken[ref] for ref in dropped}),
+            *_lost_tags(without, walk, findings, {ref: broken[ref] for ref in dropped}),
             *_lost(walk, findings, left.view, {_name(walk, ref) for ref in dropped}),
         ),
     )
@@ -246,6 +248,20 @@ def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -
     except UNREADABLE:
         text = f"{dropped[link.ref]} Versions between the horizon and a later checkpoint are lost with it."
         yield Finding("UNREADABLE_HISTORY", _name(walk, link.ref), text)
+
+
+def _lost_tags(files: FilesWithout, walk: Walk, findings: Sequence[Finding], dropped: Mapping[Ref, str]) -> Iterator[Finding]:
+    """What is lost with the checkpoints that tags alone need, for there is no other of their cuts and their transactions are gone.
+
+    Markers lead to them since they are also the first of their maintainers; who reads a tag meets them without.
+    """
+    cuts = {checkpoint.ref: checkpoint.cut for checkpoint in walk.checkpoints}
+    for tag, _ in walk.gone_of_tags(files, walk.tagged.values() if dropped else ()):
+        for ref, why in dropped.items():
+            if may_be_of_tag(ref, [tag.cut]) and cuts.get(ref, tag.cut) == tag.cut:
+                name = _name(walk, ref)
+                of = next((f for f in findings if f.file == name), Finding("DAMAGED_CHECKPOINT", name, why))
+                yield replace(of, message=f"{why} What the tag {tag.name!r} names is lost with it.")
 
 
 def _lost(walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str]) -> Iterator[Finding]:

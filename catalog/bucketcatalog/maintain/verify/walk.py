@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from ...errors import UNREADABLE, BucketCatalogError
+from ...errors import UNREADABLE, BucketCatalogError, MissingObject
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
@@ -59,6 +59,7 @@ class Walk:
         self.segments: dict[bytes, References] = {}
         self.voided: frozenset[Ref] = frozenset()
         self.horizon: Horizon | None = None
+        self.tagged: dict[Cut, TagEntry] = {}
         self._tell = tell
 
     def findings(self) -> Iterator[Finding]:
@@ -122,25 +123,28 @@ class Walk:
             unmarked = {ref: info for ref, info in unmarked.items() if info.name != finding.file}
             yield finding
         entries = [entry for t in self.log.values() for entry in t.tags]
-        tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
+        self.tagged = tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
         unread: dict[Ref, Finding] = {}
+        cuts: dict[Ref, Cut] = {}  # of those whose segments alone are damaged
         for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
             (read,) = read_checkpoints(self.files, [ref])
             if isinstance(read, Finding):
                 unread[ref] = replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
             elif read.cut in tagged and (error := self.files.unreadable_segment(read)) is not None:
-                unread[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name)
+                unread[ref], cuts[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name), read.cut
             elif read.cut in tagged and not self._is_dropped(read):
                 yield from self._take(read, kept=True)
                 del unmarked[ref]
         there = {checkpoint.cut for checkpoint in self.checkpoints}
         needed: set[Ref] = set()
-        for tag, gone in self._find_gone(tag for cut, tag in tagged.items() if cut not in there):
-            candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut])}
+        files = FilesWithout(self.files.store, self.files.database, {ref.head.uuid for ref in unread}) if unread else self.files
+        for tag, error in self.gone_of_tags(files, [tag for cut, tag in tagged.items() if cut not in there]):
+            candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut]) and cuts.get(ref, tag.cut) == tag.cut}
             yield from (unread[ref] for ref in sorted(candidates - needed))
             needed |= candidates
-            if not candidates:
-                yield gone
+            if not candidates and self.horizon is not None:
+                place = paths.revision_start(self.horizon.boundary.stamp[1], self.files.database, 0)
+                yield unreadable(error, "CHECKPOINT", place)
         for ref, info in unmarked.items():
             if ref not in needed:
                 yield Finding("UNMARKED_CHECKPOINT", info.name, "No marker below newest/ leads to it.")
@@ -155,15 +159,15 @@ class Walk:
             return False
         return True
 
-    def _find_gone(self, tags: Iterable[TagEntry]) -> Iterator[tuple[TagEntry, Finding]]:
-        """Those of these tags that have lost the checkpoint that was kept for them, and what is said of one that is gone."""
+    def gone_of_tags(self, files: LogFiles, tags: Iterable[TagEntry]) -> Iterator[tuple[TagEntry, MissingObject]]:
+        """Those of these tags that these files have no checkpoint of and no transactions either, and what who reads one is told."""
         if self.horizon is None:
             return
         newest = Cut.of((writer, max(below.transactions)) for writer, below in self.found.items() if below.transactions)
+        horizon = Horizon(self.horizon.boundary, files)
         for tag in tags:
-            if (error := gone_of_tag(self.files, tag, self.horizon, newest)) is not None:
-                place = paths.revision_start(self.horizon.boundary.stamp[1], self.files.database, 0)
-                yield tag, unreadable(error, "CHECKPOINT", place)
+            if (error := gone_of_tag(files, tag, horizon, newest)) is not None:
+                yield tag, error
 
     def _read_horizons_own(self) -> Iterator[Finding]:
         """What is wrong with the checkpoint that the horizon names, which others may not need, and nobody has to find by a marker."""

@@ -333,6 +333,20 @@ class TestCheckpoints:
         prune(world, grace="0s")
         assert len(names(world.snapshot(version="x"))) == rows + 2 and errors(world) == []
 
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
+    @pytest.mark.parametrize("ending", [".ckpt", ".seg"])
+    def test_what_a_tag_alone_needs_of_one_that_is_dropped_is_lost_and_said_to_be(self, ending: str, damage: str) -> None:
+        world = tagged_at_its_first_checkpoint()
+        world.commit(world.writer("w"), ("put", "objects", obj("c")))
+        world.clock.tick(HOUR // 2)
+        world.catalog().prune("0s", grace="0s", writer="maintainer-2", dry_run=False, force=True, clock=world.clock)
+        for name in [name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(ending)]:
+            DAMAGES[damage](Specimen(world, {}), name)
+        made = repair(world, dry_run=False)
+        assert "drop" in {action.what for action in made.actions if action.done}
+        assert [finding.severity for finding in made.lost] == [Severity.ERROR] and "tag 'x'" in made.lost[0].message
+        assert len(errors(world)) == 1 and names(world.snapshot()) == ["a", "b", "c"]
+
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
         world = tagged_at_its_first_checkpoint()
