@@ -34,19 +34,34 @@ def if_pruned(store: Store, name: str) -> HistoryPruned | None:
     found = paths.parse(name)
     if found is None:
         return None
+    files = LogFiles(store, found.database)
     try:
-        horizon = horizon_of(LogFiles(store, found.database))
-        explains = horizon is not None and _may_be_deleted(horizon, found)
+        horizon = horizon_of(files)
+        explains = horizon is not None and _may_be_deleted(files, horizon, found)
     except BucketCatalogError:
         return None  # a reader is told what it misses, not what else is wrong
     return horizon.refusal(f"{name}, which is gone,") if horizon is not None and explains else None
 
 
-def _may_be_deleted(horizon: Horizon, found: paths.Parsed) -> bool:
+def _may_be_deleted(files: LogFiles, horizon: Horizon, found: paths.Parsed) -> bool:
     segment, file = found.segment, found.log_file
     if segment is not None:
-        return uuid7_time(segment) <= horizon.time and segment not in {kept.uuid for kept in horizon.checkpoint.segments}
+        return uuid7_time(segment) <= horizon.time and not _is_named(files, horizon, found.writer, segment)
     return file is not None and file.is_transaction and file.revision < horizon.floor(found.writer)
+
+
+def _is_named(files: LogFiles, horizon: Horizon, writer: str, segment: bytes) -> bool:
+    """Whether the segment is one of a checkpoint that readers find, or of a transaction of its writer that was not allowed to go.
+
+    It can be older than the horizon all the same: checkpoints go on from earlier ones, and a segment is begun before what names it.
+    """
+    if segment in {kept.uuid for kept in horizon.checkpoint.segments}:
+        return True
+    for name in files.writers():
+        if any(segment in {kept.uuid for kept in files.checkpoint(name, head).segments} for head in files.checkpoints(name)):
+            return True
+    later = [Ref(writer, head) for head in files.transactions(writer, horizon.floor(writer))]
+    return any(segment in {of.uuid for of in transaction.segments} for transaction in files.fetched(later))
 
 
 def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObject:

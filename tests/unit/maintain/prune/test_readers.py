@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import CatalogWarning, HistoryPruned
+from bucketcatalog import CatalogWarning, HistoryPruned, MissingObject
+from bucketcatalog.maintain.restore import restore
 
 from ....kit.pruning import EVERYTHING, GRACE, checkpoint, old_history, own_checkpoint, prune, pruned_with_a_tag, put
-from ....kit.world import DAY, HOUR, World, names, obj, stored
+from ....kit.world import DAY, HOUR, MINUTE, World, names, obj, stored
 
 pytestmark = pytest.mark.usefixtures("one_clock")
 
@@ -82,6 +83,29 @@ def test_what_is_held_while_its_history_is_pruned_says_so_when_it_is_read(world:
     assert prune(world).files
     with pytest.raises(HistoryPruned, match=r"\[PRUNED\] .*which is gone, lies before .*Next: "):
         (changes if held == "changes" else snapshot.scan("objects" if held == "rows" else held)).to_arrow()
+
+
+@pytest.mark.parametrize("names_it", ["transaction", "checkpoint"])
+def test_a_lost_segment_that_something_names_is_missing_and_not_pruned_however_old_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch, names_it: str
+) -> None:
+    ahead = world.catalog().writer("b", clock=lambda: world.clock() + MINUTE * 5 // 6)
+    put(world, ahead, "x", "y")
+    horizon = checkpoint(world)
+    assert prune(world, "0s", force=True).horizon == horizon
+    world.clock.tick(MINUTE // 3)
+    if names_it == "checkpoint":
+        put(world, world.writer("a"), "z")
+        checkpoint(world, "compactor-2")
+    else:
+        world.commit(ahead, ("delete", "objects", obj("x")))
+        monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+        with world.writer("maintainer-2") as held:
+            restore(world.catalog().database("default"), held, "objects", None, horizon, skip_collected=False)
+    (lost,) = [name for name in stored(world, ".seg") if name.startswith(("compactor-2/", "maintainer-2/"))]
+    world.store.delete(lost)
+    with pytest.raises(MissingObject, match=lost):
+        world.catalog().snapshot().scan("objects").to_arrow()
 
 
 def test_who_reads_on_is_warned_of_a_segment_that_is_gone(world: World) -> None:
