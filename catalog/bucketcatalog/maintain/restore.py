@@ -35,10 +35,12 @@ from ..model.times import Time, shown_time
 from ..query.changes import changed_table, live_sides
 from ..query.database import Database
 from ..query.snapshot import Snapshot
+from ..state.plan import Part
 from ..write.commit import Commit
-from ..write.references import known_versions
+from ..write.references import ids, known_versions
 from ..write.staging import StagedSegments
 from ..write.writer import Writer
+from .gc.parents import Distinct, state_rows, without
 from .revert import Reverted, reverted
 
 
@@ -115,6 +117,7 @@ class Hold:
 
 
 _SAMPLE = 10
+_NO_IDS = pa.nulls(0, pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ def _begin(database: Database, table: str, timestamp: Time | None, version: Vers
 @dataclass
 class _Restoring:
     """The comparison of two states of a table, and what was counted on the way: of the rows to put the data of those ``held`` is kept by
-    the ``tag`` alone.
+    the ``tag`` alone. ``orphaned`` are ended parents of rows to put, as ids compare, and ``orphaned_by`` is one of them as people see it.
     """
 
     then: Snapshot
@@ -207,7 +210,8 @@ class _Restoring:
     skipped: int = 0
     held: int = 0
     sample: list[dict[str, Any]] = field(default_factory=list)
-    orphaned: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    orphaned: pa.Array = field(default_factory=lambda: _NO_IDS)
+    orphaned_by: Any = None
 
     def steps(self) -> Iterator[Reverted]:
         """What becomes of each range of keys, in their order."""
@@ -241,17 +245,19 @@ class _Restoring:
         if parent is None or not len(step.put):
             return
         column = self.table.by_name[parent.column]
-        stored = step.then.rows.column(column.field_name).take(pa.array(step.put))
-        owners = surface_array(column, one_chunk(pc.unique(stored)))
-        ended = owners.filter(pc.is_in(owners, value_set=self._ended_parents))
+        put = pa.array(step.put)
+        owners = ids(step.then, column).take(put)
+        ended = pc.indices_nonzero(pc.is_in(owners, value_set=self._ended_parents))
         if len(ended):
-            self.orphaned = pc.unique(pa.concat_arrays([self.orphaned, ended]))
+            self.orphaned = pc.unique(pa.concat_arrays([self.orphaned, owners.take(ended)]))
+            if self.orphaned_by is None:
+                first = step.then.stored_column(column).take(put).take(ended[:1])
+                self.orphaned_by = surface_array(column, first)[0].as_py()
 
     @cached_property
     def _ended_parents(self) -> pa.Array:
         """The ids of the parent's rows that were live then and are not now."""
-        ids = [_ids(snapshot, self.table) for snapshot in (self.then, self.now)]
-        return ids[0].filter(pc.invert(pc.is_in(ids[0], value_set=ids[1])))
+        return without(*(_owners(snapshot, self.table) for snapshot in (self.then, self.now)))
 
     def refuse_ended_parents(self) -> None:
         """``ParentEnded`` where rows that are put would belong to nothing."""
@@ -259,7 +265,7 @@ class _Restoring:
             parent = self.table.parent.table
             raise ParentEnded(
                 f"Rows of {self.table.name!r} that are to be put again belong to rows of {parent!r} that have ended since, such as the one "
-                f"with the id {self.orphaned[0].as_py()}.",
+                f"with the id {self.orphaned_by}.",
                 next_step=f"Restore {parent!r} to the same state first.",
             )
 
@@ -288,15 +294,17 @@ class _Restoring:
         )
 
 
-def _ids(snapshot: Snapshot, table: Table) -> pa.Array:
-    """The ids of the live rows of a table's parent, none where nothing tells them."""
+def _owners(snapshot: Snapshot, table: Table) -> pa.Array:
+    """The ids of the live rows of a table's parent, as ids compare; none where nothing tells them."""
     assert table.parent is not None
     name = table.parent.table
-    id_ = snapshot.definitions[name].id if name in snapshot.definitions else None
-    if id_ is None:
-        return pa.array([], pa.string())
-    batches = [batch.column(0) for batch in snapshot.scan(name, columns=[id_]).to_batches()]
-    return pa.concat_arrays(batches) if batches else pa.array([], pa.string())
+    parent = snapshot.definitions.get(name)
+    if parent is None or parent.id is None:
+        return _NO_IDS
+    own, found = parent.by_name[parent.id], Distinct()
+    for facts in state_rows(snapshot.state(name), Part.LIVE, [own]):
+        found.add(ids(facts, own).drop_null())
+    return found.values()
 
 
 def _sample(step: Reverted) -> list[dict[str, Any]]:

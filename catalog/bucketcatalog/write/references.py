@@ -31,6 +31,10 @@ Space: TypeAlias = tuple[tuple[str, DataType], ...]
 """The columns of a data reference, in order."""
 
 
+_NUMBER = pa.decimal128(20)
+"""Holds every integer of 64 bits, with a sign and without."""
+
+
 def space_of(table: Table) -> Space:
     """The space of the table's references, empty where its rows have no data."""
     return tuple((name, table.by_name[name].type) for name in table.data_reference)
@@ -62,8 +66,14 @@ def references(facts: Facts, table: Table) -> pa.Array:
 
 
 def ids(facts: Facts, column: Column) -> pa.Array:
-    """The values of an id's column as bytes, null where it is unset: ids of parents and of their children compare as these."""
+    """The values of an id's column as bytes, null where it is unset: ids of parents and of their children compare as these.
+
+    Integers are equal as numbers, whatever the types of the two columns: a definition may make one of them wider.
+    """
     values = facts.stored_column(column)
+    if pa.types.is_integer(values.type):
+        wide = values.cast(_NUMBER)
+        return pa.Array.from_buffers(pa.binary(16), len(wide), wide.buffers(), offset=wide.offset).cast(pa.binary())
     if not values.null_count:
         return one_chunk(encode_array(column, values, last=True))
     valid = values.is_valid()

@@ -29,7 +29,22 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.commit import Committed
 
-from ...kit.world import BUCKET, MINUTE, OWNER, SECOND, Clock, Intervening, World, bucket, names, obj, rows, version
+from ...kit.world import (
+    BUCKET,
+    MINUTE,
+    OWNER,
+    SECOND,
+    Clock,
+    Intervening,
+    World,
+    bucket,
+    messages,
+    names,
+    obj,
+    proto,
+    rows,
+    version,
+)
 
 ID = "44444444-4444-4444-8444-44444444444{}"
 MAINTAINER = "maintainer-test"
@@ -276,6 +291,36 @@ def test_rows_of_a_bucket_that_has_ended_need_the_bucket_first(world: World) -> 
     restore(world, past.version, table="buckets")
     assert restore(world, past.version).ended_parents == 0
     assert names(world.snapshot()) == ["x"] and rows(world.snapshot(), "buckets")[0]["id"] == BUCKET
+
+
+@pytest.mark.parametrize(
+    "kinds", [("int32", "int32"), ("int64", "int32"), ("uint32", "int64"), ("string", "string"), ("bytes", "bytes")]
+)
+def test_rows_of_a_parent_that_has_ended_need_it_first_whatever_its_id_is(world: World, kinds: tuple[str, str]) -> None:
+    declared = messages(
+        proto(f"""
+        message Box {{ option (table) = {{ name: "own.box" key: "name" id: "id" }}; string name = 1; optional {kinds[0]} id = 2; }}
+        message Piece {{
+          option (table) = {{ name: "own.piece" key: "name" parent: {{ table: "own.box" field: "box" }} }};
+          string name = 1; optional {kinds[1]} box = 2;
+        }}""")
+    )
+    catalog = world.catalog()
+    catalog.register(list(declared.values()))
+    one, two = {"string": ("7", "8"), "bytes": (b"7", b"8")}.get(kinds[0], (7, 8))
+    with world.writer(catalog=catalog) as w:
+        world.commit(w, ("put", "own.box", [{"name": "stays", "id": one}, {"name": "ends", "id": two}]))
+        pieces = [{"name": "a", "box": one}, {"name": "b", "box": two}, {"name": "c", "box": two}, {"name": "wild"}]
+        past = world.commit(w, ("put", "own.piece", pieces))
+        world.commit(w, ("delete", "own.piece", [{"name": piece["name"]} for piece in pieces]))
+        world.commit(w, ("delete", "own.box", {"name": "ends"}))
+    planned = restore(world, past.version, "own.piece", dry_run=True)
+    assert (planned.parent, planned.ended_parents, planned.put) == ("own.box", 1, 4)
+    with pytest.raises(ParentEnded, match=f"with the id {two}[.] Next: Restore 'own.box'"):
+        restore(world, past.version, "own.piece")
+    restore(world, past.version, "own.box")
+    assert restore(world, past.version, "own.piece").ended_parents == 0
+    assert names(world.snapshot(), "own.piece") == ["a", "b", "c", "wild"]
 
 
 def test_rows_whose_data_may_be_gone_are_refused_or_left_out(world: World, past: Committed) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import IncompatibleTable, InvalidOption
+from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
 from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.state.contents import TableState
 
@@ -158,6 +158,61 @@ def test_a_row_that_any_definition_makes_external_keeps_the_data_of_its_children
     assert sorted(asked) == (["ours"] if stays else ["ours", "theirs"]) and done.external == stays
     yard.collected(deleter=deleter)
     assert [row["name"] for row in rows(yard.world.snapshot(), "deleted_own.holder")] == (["theirs"] if stays else [])
+
+
+OF_HOLDERS = 'parent: { table: "own.holder" field: "holder" }'
+
+
+def owned(catalog: Catalog, parent: str = OF_HOLDERS, kind: str = "string", id_kind: str = "string") -> Catalog:
+    """The catalog, which knows holders by their id and the files that they own."""
+    declared = proto(
+        f"""
+        message Holder {{
+          option (table) = {{ name: "own.holder" key: "name" id: "id" }};
+          string name = 1; optional {id_kind} id = 2; optional bool external = 3;
+        }}
+        message File {{
+          option (table) = {{ name: "own.file" key: "name" data_reference: "path" {parent} }};
+          string name = 1; optional string path = 2; optional {kind} holder = 3;
+        }}"""
+    )
+    catalog.register([messages(declared)["Holder"], messages(declared)["File"]])
+    return catalog
+
+
+def deleted_by(yard: Yard) -> list[str]:
+    """The paths that two runs of a collection have deleted, a day later."""
+    yard.world.clock.tick(25 * HOUR)
+    asked: list[str] = []
+
+    def deleter(batch: pa.Table) -> list[bool]:
+        asked.extend(batch["path"].to_pylist())
+        return [True] * len(batch)
+
+    yard.collected(deleter=deleter)
+    yard.collected(deleter=deleter)
+    return sorted(asked)
+
+
+INTEGERS = [
+    (("int32", "int32"), ("int64", "int32")),
+    (("int32", "int32"), ("int32", "int64")),
+    (("int64", "int32"), ("int32", "int32")),
+    (("uint32", "uint32"), ("uint64", "uint32")),
+    (("uint32", "int64"), ("uint32", "int64")),
+    (("uint64", "int32"), ("uint64", "int32")),
+]
+"""Types of a holder's id and of the column of a file that names it, in an earlier and a later definition."""
+
+
+@pytest.mark.parametrize(("then", "now"), INTEGERS, ids=str)
+def test_rows_have_their_parent_whatever_the_width_of_its_id(yard: Yard, then: tuple[str, str], now: tuple[str, str]) -> None:
+    for at, (name, (id_kind, kind)) in enumerate(zip("uv", (then, now), strict=True), 1):
+        with yard.world.writer(name, catalog=owned(yard.world.catalog(), kind=kind, id_kind=id_kind)) as writer:
+            yard.world.commit(writer, ("put", "own.holder", {"name": name, "id": at, "external": name == "u"}))
+            yard.world.commit(writer, ("put", "own.file", {"name": name, "path": name, "holder": at}))
+            yard.world.commit(writer, ("delete", "own.file", {"name": name}))
+    assert deleted_by(yard) == ["v"]
 
 
 def test_data_of_ours_that_an_external_bucket_names_too_stays(yard: Yard) -> None:

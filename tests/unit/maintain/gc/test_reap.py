@@ -98,6 +98,27 @@ def test_a_row_that_is_overwritten_meanwhile_is_not_ended(world: World) -> None:
     assert rows(world.snapshot(), "conflicts") == []
 
 
+@pytest.mark.parametrize("later", ["int32", "int64"])
+def test_rows_are_ended_with_a_parent_whose_id_was_declared_wider_since(world: World, later: str) -> None:
+    for name, kind in (("u", "int32"), ("v", later)):
+        declared = messages(
+            proto(f"""
+            message Box {{ option (table) = {{ name: "own.box" key: "name" id: "id" }}; string name = 1; optional {kind} id = 2; }}
+            message Piece {{
+              option (table) = {{ name: "own.piece" key: "name" parent: {{ table: "own.box" field: "box" }} }};
+              string name = 1; optional int32 box = 2;
+            }}""")
+        )
+        catalog = world.catalog()
+        catalog.register(list(declared.values()))
+        writer = world.writer(name, catalog=catalog)
+        boxes = [{"name": f"{name}{at}", "id": at} for at in (1, -2, 3)]
+        world.commit(writer, ("put", "own.box", boxes), ("put", "own.piece", {"name": name, "box": -2 if name == "u" else 3}))
+        world.commit(writer, ("delete", "own.box", [{"name": box["name"]} for box in boxes if box["id"] < 0]))
+    world.clock.tick(25 * HOUR)
+    assert reaped(world).rows["own.piece"] == 1 and names(world.snapshot(), "own.piece") == ["v"]
+
+
 def meanwhile(world: World, happens: Callable[[], object]) -> Find:
     """Finds rows, which takes a while, in which something happens."""
 
