@@ -262,6 +262,8 @@ def problems(table: Table) -> Iterator[str]:
     for name in _named(table):
         if name not in table.by_name:
             yield f"it names a field {name!r} that it has not"
+    if table.parent is not None and not table.parent.column:
+        yield f"no field of it has the id of its parent in {table.parent.table!r}"
     for name in table.key:
         column = table.by_name.get(name)
         if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):

@@ -152,6 +152,7 @@ class TestOptions:
 
 REFUSED = {
     "no key": 'message Row { option (table) = { name: "x.y" }; string k = 1; }',
+    "parent by no field": 'message Row { option (table) = { name: "x.y" key: "k" parent: { table: "x.z" } }; string k = 1; }',
     "missing key": 'message Row { option (table) = { name: "x.y" key: "z" }; string k = 1; }',
     "repeated key field": 'message Row { option (table) = { name: "x.y" key: "k" }; repeated string k = 1; }',
     "double key": 'message Row { option (table) = { name: "x.y" key: "k" }; double k = 1; }',
