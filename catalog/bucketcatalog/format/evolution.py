@@ -31,13 +31,14 @@ WIDER: dict[int, int] = {
 def union(older: bytes, newer: bytes) -> bytes:
     """The serialised definition that holds what both of these hold: one message class reads and writes the rows of either.
 
-    A field that one of the two says to mark somebody else's data does so.
+    A field that one of the two says to mark somebody else's data does so, and rows that belong to others by one of the two do so.
     """
     definition = log_pb2.TableDefinition.FromString(newer)
     known = log_pb2.TableDefinition.FromString(older)
     merging = _Union(known, definition)
     merging.messages(known.message, definition.message)
     merging.keep_external(known.message, definition.message)
+    merging.keep_parent(known.message, definition.message)
     merging.sort_files()
     return definition.SerializeToString(deterministic=True)
 
@@ -77,6 +78,14 @@ class _Union:
         for field in self._old[old_name][1].field:
             if is_external(field) and not is_external(merged[field.number]):
                 merged[field.number].options.Extensions[options_pb2.column].external = True
+
+    def keep_parent(self, old_name: str, new_name: str) -> None:
+        """Rows that have a parent by the older definition keep it where the newer names none, by what their column is called there."""
+        old, new = self._old[old_name][1], self._new[new_name][1]
+        known, parent = (message.options.Extensions[options_pb2.table].parent for message in (old, new))
+        if known.table and not parent.table:
+            number = next(field.number for field in old.field if field.name == known.field)
+            parent.table, parent.field = known.table, next(field.name for field in new.field if field.number == number)
 
     def _add_field(self, field: Any, file: Any, message: Any, names: set[str]) -> None:
         added = message.field.add()
@@ -208,6 +217,7 @@ def merge(older: Table, newer: Table) -> Table:
     """``newer`` with what only ``older`` declares; ``IncompatibleTable`` where the two contradict."""
     _check_key(older, newer)
     _check_fixed(older, newer)
+    _check_parent(older, newer)
     _check_columns(newer.name, older.columns, newer.columns)
     return parse_definition(union(older.definition, newer.definition))
 
@@ -244,6 +254,24 @@ def _check_fixed(older: Table, newer: Table) -> None:
             f"Table {newer.name!r} is defined to keep tombstones, and to drop them.",
             next_step="Give the new definition a name of its own.",
         )
+
+
+def _check_parent(older: Table, newer: Table) -> None:
+    """Whose a row's data is says its parent: by another one, somebody else's data would be ours to delete.
+
+    A definition that names no parent contradicts none: one may be declared while others still write without it.
+    """
+    parents = [_parent(table) for table in (older, newer)]
+    if None not in parents and parents[0] != parents[1]:
+        said = [f"{parent[0]!r} by field {parent[1]}" for parent in parents if parent is not None]
+        raise IncompatibleTable(
+            f"Table {newer.name!r} is defined with two parents: {' and '.join(said)}.",
+            next_step="Give the new definition a name of its own.",
+        )
+
+
+def _parent(table: Table) -> tuple[str, int] | None:
+    return (table.parent.table, table.by_name[table.parent.column].number) if table.parent is not None else None
 
 
 def _identity(table: Table) -> int | None:

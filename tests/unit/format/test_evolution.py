@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import permutations
 from typing import Any
 
@@ -11,6 +12,7 @@ from bucketcatalog import Catalog, IncompatibleTable, InvalidRows
 from bucketcatalog.format import evolution
 from bucketcatalog.format.definitions import table_of
 from bucketcatalog.format.evolution import merge
+from bucketcatalog.model.tables import Parent, Table
 from bucketcatalog.write.writer import Writer
 
 from ...kit.world import OWNER, World, messages, proto, rows
@@ -474,3 +476,78 @@ def test_the_column_of_an_id_may_be_called_otherwise() -> None:
         for name in ("v", "w")
     )
     assert merge(older, newer).id == "w"
+
+
+PIECES = 'name: "lab.pieces" key: "k"'
+PARENT = 'parent: { table: "lab.boxes" field: "box" }'
+OTHER_PARENTS = {
+    "another table": (PARENT.replace("lab.boxes", "lab.crates"), "'lab.boxes' by field 2 and 'lab.crates' by field 2"),
+    "another column": (PARENT.replace('"box"', '"k"'), "'lab.boxes' by field 2 and 'lab.boxes' by field 1"),
+    "the names changed places": (PARENT.replace('"box"', '"crate"'), "'lab.boxes' by field 2 and 'lab.boxes' by field 3"),
+}
+
+
+def pieces(parent: str, fields: str = "optional string box = 2; optional string crate = 3;") -> Table:
+    source = f"message R {{ option (table) = {{ {PIECES} {parent} }}; string k = 1; {fields} }}"
+    return table_of(messages(proto(source))["R"])
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["there", "back"])
+@pytest.mark.parametrize("what", OTHER_PARENTS)
+def test_rows_cannot_be_given_another_parent(what: str, back: bool) -> None:
+    parent, why = OTHER_PARENTS[what]
+    both = [pieces(PARENT), pieces(parent)]
+    if back:
+        both.reverse()
+    with pytest.raises(IncompatibleTable, match=r"'lab\.pieces' is defined with two parents: ") as caught:
+        merge(*both)
+    assert caught.value.next_step and (back or why in caught.value.message)
+
+
+def test_a_parent_stays_whatever_comes_before_and_after_it() -> None:
+    given = [pieces(""), pieces(PARENT), pieces("", "optional string box = 2; optional string later = 4;")]
+    for definitions in permutations(given):
+        assert reduce(merge, definitions).parent == Parent("lab.boxes", "box")
+
+
+def test_a_parent_stays_between_definitions_that_contradict_each_other() -> None:
+    with pytest.raises(IncompatibleTable, match="two parents"):
+        reduce(merge, [pieces(PARENT), pieces(""), pieces(PARENT.replace("lab.boxes", "lab.crates"))])
+
+
+@pytest.mark.parametrize(
+    ("fields", "column"),
+    [
+        ("optional string holder = 2;", "holder"),
+        ("optional string crate = 3;", "box"),
+        ("", "box"),
+        ("optional int64 box = 4;", "box_2"),
+    ],
+    ids=["renamed", "dropped", "alone", "its name is another's"],
+)
+def test_a_parent_stays_with_the_number_of_its_column(fields: str, column: str) -> None:
+    merged = merge(pieces(PARENT), pieces("", fields))
+    assert merged.parent == Parent("lab.boxes", column) and merged.by_name[column].number == 2
+    assert merge(pieces("", fields), merged).parent == merged.parent, "as one who reads it before it is declared anew"
+
+
+def test_the_column_of_a_parent_may_be_called_otherwise() -> None:
+    renamed = pieces(PARENT.replace('"box"', '"holder"'), "optional string holder = 2;")
+    assert merge(pieces(PARENT), renamed).parent == Parent("lab.boxes", "holder")
+    assert merge(renamed, pieces(PARENT)).parent == Parent("lab.boxes", "box")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_writers_from_before_a_parent_was_declared_write_on(order: tuple[int, ...], checkpoint: bool) -> None:
+    world = World()
+    given = ["", PARENT, ""]
+    for turn, which in enumerate(order):
+        source = f"message Row {{ option (table) = {{ {PIECES} {given[which]} }}; string k = 1; optional string box = 2; }}"
+        writer = world.writer(f"w{which}", catalog=knowing(world, source))
+        world.commit(writer, ("put", "lab.pieces", {"k": str(turn), "box": "b"}))
+        if checkpoint:
+            writer.checkpoint()
+    snapshot = world.snapshot()
+    assert snapshot.table("lab.pieces").parent == Parent("lab.boxes", "box")
+    assert [row["k"] for row in rows(snapshot, "lab.pieces")] == ["0", "1", "2"]

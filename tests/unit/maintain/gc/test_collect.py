@@ -194,6 +194,40 @@ def deleted_by(yard: Yard) -> list[str]:
     return sorted(asked)
 
 
+@pytest.mark.parametrize(
+    "declared", [("", OF_HOLDERS), (OF_HOLDERS, ""), (OF_HOLDERS, OF_HOLDERS)], ids=["later", "once", "ever"]
+)
+def test_rows_have_their_parent_whichever_definition_says_so(yard: Yard, declared: tuple[str, str]) -> None:
+    for name, parent in zip("uv", declared, strict=True):
+        with yard.world.writer(name, catalog=owned(yard.world.catalog(), parent)) as writer:
+            yard.world.commit(writer, ("put", "own.holder", {"name": name, "id": name, "external": name == "u"}))
+            yard.world.commit(writer, ("put", "own.file", {"name": name, "path": name, "holder": name}))
+            yard.world.commit(writer, ("delete", "own.file", {"name": name}))
+    assert deleted_by(yard) == ["v"]
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_nothing_is_deleted_where_definitions_name_different_parents(yard: Yard, met: bool) -> None:
+    first = yard.world.writer("u", catalog=owned(yard.world.catalog()))
+    second = yard.world.writer("v", catalog=owned(yard.world.catalog(), OF_HOLDERS.replace("own.holder", "buckets")))
+    row = {"name": "a", "path": "theirs", "holder": "1"}
+    theirs = [("put", "own.holder", {"name": "h", "id": "1", "external": True}), ("put", "own.file", row)]
+    if met:
+        yard.world.commit(first, *theirs)
+        with pytest.raises(IncompatibleTable, match=r"'own\.file' is defined with two parents"):
+            yard.world.commit(second, ("put", "own.file", {"name": "b", "path": "b"}))
+    else:
+        with second.transaction() as tx:  # begun, and its table looked up, before the other commits
+            tx.put("own.file", {"name": "b", "path": "b"})
+            yard.world.commit(first, *theirs)
+    yard.world.commit(first, ("delete", "own.file", {"name": "a"}))
+    if met:
+        assert deleted_by(yard) == []
+    else:
+        with pytest.raises(IncompatibleTable, match=r"'own\.file' is defined with two parents"):
+            deleted_by(yard)
+
+
 INTEGERS = [
     (("int32", "int32"), ("int64", "int32")),
     (("int32", "int32"), ("int32", "int64")),
