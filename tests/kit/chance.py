@@ -45,7 +45,10 @@ class Search:
 
 
 SEARCHES = {
-    "everything": Search("tests/property/test_everything.py", 64, 4),
+    "everything": Search("tests/property/test_everything.py::test_answers_never_change_except_behind_the_horizon", 48, 4),
+    "maintenance": Search(
+        "tests/property/test_everything.py::test_nothing_is_lost_where_much_is_damaged_repaired_and_pruned", 32, 2
+    ),
     "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 128, 8),
     "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 24),
     "late": Search("tests/property/test_latecomers.py", 40),

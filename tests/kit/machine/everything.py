@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from .histories import STATED_ACTION, histories
 from .pruning import ANEW, LongWait, Prune, Tag
 from .repairing import FromTheFuture, Repair, Repairing
 from .restores import Restore, Restoring
-from .steps import PROCESSES, TABLES, Commit, Compare, Delete, Fault, History, Put
+from .steps import PROCESSES, TABLES, Checkpoint, Commit, Compare, Delete, Fault, History, Put
 from .world import Remembered
 
 _SMALL = st.integers(0, 7)
@@ -84,17 +85,41 @@ _ADDED: tuple[st.SearchStrategy[Any], ...] = (
     *(_CLONE,) * 2,
     _FROM_THE_FUTURE,
 )
-_ADD = st.integers(0, len(_ADDED) - 1).flatmap(lambda number: _ADDED[number])
+
+
+_CHECKPOINT = st.builds(Checkpoint, _PROCESS, st.booleans())
+_DAMAGE = st.builds(Repair, _MAINTAINER, st.integers(0, 999), st.sampled_from((1, 1, 2)), st.sampled_from((True, True, False)))
+_MAINTENANCE: tuple[st.SearchStrategy[Any], ...] = (
+    *(PRUNE,) * 4,
+    *(_DAMAGE,) * 4,
+    *(_CHECKPOINT,) * 2,
+    *(_TAG,) * 2,
+    *(_LONG_WAIT,) * 2,
+    _RESTORE,
+    _CLONE,
+    _OF_BUCKETS,
+)
 
 
 @st.composite
 def everything(draw: st.DrawFn) -> History:
     """Histories as everywhere, in buckets that are there, with more of everything between their steps, and compared more often."""
-    history = draw(histories(steps=12))
+    return _with(draw, draw(histories(steps=12)), _ADDED, 12, first=4)
+
+
+@st.composite
+def maintenance(draw: st.DrawFn) -> History:
+    """Histories of few commits, in which much is damaged and repaired, and pruned before and after."""
+    return _with(draw, draw(histories(steps=5)), _MAINTENANCE, 9, first=2)
+
+
+def _with(draw: st.DrawFn, history: History, added: Sequence[st.SearchStrategy[Any]], most: int, *, first: int) -> History:
+    """The history in buckets that are there, with at least four steps more, of those that are ``added``, and a comparison."""
     steps: list[Any] = [Commit("beta", (Put(5, derived=True), Put(6, derived=True))), *history.steps]
-    for added in draw(st.lists(_ADD, min_size=4, max_size=12)):
-        steps.insert(draw(st.integers(4, len(steps))), added)
-    steps.insert(draw(st.integers(4, len(steps))), Compare(draw(st.booleans()), history.end.looks))
+    any_added = st.integers(0, len(added) - 1).flatmap(lambda number: added[number])
+    for step in draw(st.lists(any_added, min_size=4, max_size=most)):
+        steps.insert(draw(st.integers(min(first, len(steps)), len(steps))), step)
+    steps.insert(draw(st.integers(min(first, len(steps)), len(steps))), Compare(draw(st.booleans()), history.end.looks))
     return History(names=history.names, clocks=history.clocks, steps=steps, end=history.end)
 
 
