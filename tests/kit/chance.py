@@ -47,17 +47,17 @@ class Search:
 SEARCHES = {
     "everything": Search("tests/property/test_everything.py::test_answers_never_change_except_behind_the_horizon", 48, 4),
     "maintenance": Search(
-        "tests/property/test_everything.py::test_nothing_is_lost_where_much_is_damaged_repaired_and_pruned", 32, 2
+        "tests/property/test_everything.py::test_nothing_is_lost_where_much_is_damaged_repaired_and_pruned", 16, 2
     ),
-    "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 128, 8),
-    "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 24),
-    "late": Search("tests/property/test_latecomers.py", 40),
+    "histories": Search("tests/property/test_histories.py::test_histories_in_memory_end_as_the_model_says", 96, 8),
+    "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 16),
+    "late": Search("tests/property/test_latecomers.py", 24),
     "foreign": Search(
         "tests/property/test_foreign_compactor.py::test_every_checkpoint_of_a_random_history_is_what_its_transactions_say", 40
     ),
-    "pruning": Search("tests/property/test_pruning.py", 32),
+    "pruning": Search("tests/property/test_pruning.py", 24),
     "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 100),
-    "damage": Search("tests/property/test_damage.py", 25),
+    "damage": Search("tests/property/test_damage.py", 16),
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 20, 2),
     "questions": Search("tests/spark/test_questions.py", 2),

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from ..kit.blocks import ROOT, blocks_of, files_with, run_blocks
 
+pytestmark = pytest.mark.once
+
 EXAMPLES = [
     path for path in sorted(ROOT.glob("examples/*.py")) if "pyspark" in path.read_text() and not path.name.startswith("demo")
 ]

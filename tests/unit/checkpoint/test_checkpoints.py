@@ -44,9 +44,8 @@ def step(world: World, writer: Writer, number: int) -> None:
             world.commit(writer, ("purge", "objects", [obj(row["name"], _version=row["_version"]) for row in ended[:1]]))
 
 
-@pytest.mark.parametrize("every", [1, 3])
-@pytest.mark.parametrize("scope", ["own", "all", "mixed"])
-def test_answers_equal_those_from_transactions_alone_now_and_then(world: World, every: int, scope: str) -> None:
+@pytest.mark.parametrize(("scope", "every"), [("own", 3), ("all", 1), ("mixed", 1), ("mixed", 3)])
+def test_answers_equal_those_from_transactions_alone_now_and_then(world: World, scope: str, every: int) -> None:
     writers = [world.writer(name) for name in ("u", "v", "w")]
     compactor = world.writer("compactor-1")
     moments = []
