@@ -53,13 +53,13 @@ SEARCHES = {
     "disk": Search("tests/property/test_histories.py::test_histories_on_disk_end_as_the_model_says", 16),
     "late": Search("tests/property/test_latecomers.py", 24),
     "foreign": Search(
-        "tests/property/test_foreign_compactor.py::test_every_checkpoint_of_a_random_history_is_what_its_transactions_say", 40
+        "tests/property/test_foreign_compactor.py::test_every_checkpoint_of_a_random_history_is_what_its_transactions_say", 24
     ),
     "pruning": Search("tests/property/test_pruning.py", 24),
     "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 100),
     "damage": Search("tests/property/test_damage.py", 16),
     "collection": Search("tests/property/test_collection_histories.py", 20),
-    "tables": Search("tests/property/test_declared_tables.py", 20, 2),
+    "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "questions": Search("tests/spark/test_questions.py", 2),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 8, server=True),
 }
