@@ -1,8 +1,8 @@
 """Every bit of a transaction, a checkpoint and a segment flipped, and each cut at every length, read through the public interface.
 
-The outcome is the right answer or a typed error that names the file: never a wrong answer, a hang or a foreign exception. Every case is
-Of what is read by range every read meets every cut, and of every byte some flipped bit; every flipped bit is met by a read, for those
-that are given a byte take turns with its bits.
+The outcome is the right answer or a typed error that names the file: never a wrong answer, a hang or a foreign exception. All cases are
+enumerated. Of what is read by range every read meets every cut, and of every byte some flipped bit; every flipped bit is met by a read, for
+those that are given a byte take turns with its bits.
 
 What a read does depends on nothing but the bytes that it is given, so a read is left out where it was not given the damaged byte; which
 bytes a read is given is recorded, not assumed.
