@@ -177,10 +177,11 @@ def prepare(
     return _prepared(files, destination, view, _Merge(parent, full, most, started))
 
 
-def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None) -> Prepared:
+def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None, *, reuses: bool = True) -> Prepared:
     """A checkpoint of a past cut in the writer's namespace, which keeps the cut readable when what it is made from is pruned.
 
-    It lies at the first revision and has no marker, so that only who asks for this very cut meets it.
+    It lies at the first revision and has no marker, so that only who asks for this very cut meets it. Only who prunes itself ``reuses``
+    segments of what it is made from: another prune may be deleting these.
     """
     started = clock.monotonic()
     view = view_to_keep(files, cut, horizon)
@@ -189,7 +190,7 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
             f"The version {cut} is not closed: to be read it is completed to {view.cut}. No checkpoint can be kept of it.",
             next_step="Give its tag to the version that it is completed to: bucketcatalog tag CATALOG NAME VERSION --replace.",
         )
-    parent = view.checkpoints[0] if len(view.checkpoints) == 1 else None
+    parent = view.checkpoints[0] if reuses and len(view.checkpoints) == 1 else None
     destination = _Destination(writer, 0, view.lateness_bound, marked=False)
     return _prepared(files, destination, view, _Merge(parent, False, 1, started))
 

@@ -10,21 +10,25 @@ Each step leaves a catalog whose answers are right, and a repair that is broken 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from .. import limits
-from ..errors import UNREADABLE, InvalidOption
+from ..checkpoint.merge import run_task
+from ..checkpoint.plan import prepare_kept, view_to_keep
+from ..checkpoint.publish import publish
+from ..errors import UNREADABLE, BucketCatalogError, InvalidOption
 from ..format.checkpoints import Checkpoint
-from ..format.records import Link, Void
+from ..format.records import Link, TagEntry, Void
 from ..limits import Limits
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
-from ..log.discovery import whole_view
+from ..log.discovery import horizon_of, whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
 from ..log.horizon import Horizon
 from ..log.view import LogView
 from ..model import paths
-from ..model.cuts import Ref
+from ..model.cuts import Cut, Ref
 from ..model.paths import FileKind
 from ..model.times import parse_causal, shown_age
 from ..query.database import Beside, Database
@@ -60,6 +64,7 @@ class Plan:
 
     ``files`` are what is left to work with, without the checkpoints that are done without; ``dropped`` are those of them whose markers go.
     ``instead`` is what the new checkpoint is made from where readers need it before they can read anything; None where they do not.
+    ``kept`` are the cuts whose checkpoints, which tags alone need, are made again.
     """
 
     database: str
@@ -68,6 +73,7 @@ class Plan:
     files: ChosenFiles
     dropped: tuple[Ref, ...]
     instead: tuple[Checkpoint, ...] | None
+    kept: tuple[Cut, ...]
     actions: tuple[Action, ...]
     lost: tuple[Finding, ...]
 
@@ -101,6 +107,9 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
     dropped = tuple(
         ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
     )
+    kept = {} if obstacle else {tag.cut: tag for tag in _kept_again(left.files, walk, broken)}
+    for tag in kept.values():
+        actions.append(Action("checkpoint", tag.name, "What was kept of what this tag names is written again from what is left."))
     if again is not None:
         why = f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, {_rest(again)}."
         actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
@@ -115,12 +124,18 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
         files=left.files,
         dropped=dropped,
         instead=left.instead,
+        kept=tuple(kept),
         actions=tuple(actions),
         lost=(
             *_lost_entries(findings, again),
             *_lost_history(without, walk, {ref: broken[ref] for ref in dropped}),
             *_lost_tags(without, walk, findings, {ref: broken[ref] for ref in dropped}),
-            *_lost(walk, findings, left.view, {_name(walk, ref) for ref in dropped}),
+            *_lost(
+                walk,
+                findings,
+                left.view,
+                {_name(walk, ref) for ref in dropped} | {walk.name_of(c) for c in walk.checkpoints if c.cut in kept},
+            ),
         ),
     )
 
@@ -264,6 +279,19 @@ def _lost_tags(files: FilesWithout, walk: Walk, findings: Sequence[Finding], dro
                 yield replace(of, message=f"{why} What the tag {tag.name!r} names is lost with it.")
 
 
+def _kept_again(left: LogFiles, walk: Walk, broken: Collection[Ref]) -> Iterator[TagEntry]:
+    """The latest tags of cuts whose own checkpoints are broken, where what is ``left`` has all of them, as during the grace period.
+
+    Of one that can be looked into, who reads the tag meets damaged blocks only then; else the transactions are read instead.
+    """
+    for checkpoint in walk.checkpoints:
+        tag = walk.tagged.get(checkpoint.cut)
+        if tag is not None and checkpoint.ref in broken and not _is_marked(walk, checkpoint.ref):
+            with suppress(BucketCatalogError):
+                if view_to_keep(left, tag.cut, horizon_of(left)).cut == tag.cut:
+                    yield tag
+
+
 def _lost(walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str]) -> Iterator[Finding]:
     """What cannot be brought back: errors that are not mended by dropping checkpoints."""
     covered = Covered(walk.files, view.checkpoints) if view is not None else None
@@ -327,6 +355,10 @@ class Repairer:
             tell(f"joining the branches of {writer}")
             with self._open(plan, writer, joins=True) as forked:
                 forked.join()
+        for cut in plan.kept:
+            tell("writing the checkpoint of a tag")
+            prepared = prepare_kept(plan.files, self.writer, cut, horizon_of(plan.files), reuses=False)
+            publish(plan.files, prepared, [run_task(self.store, task) for task in prepared.tasks])
         if plan.dropped or plan.instead is not None:
             tell("writing a checkpoint")
             with self._open(plan, self.writer) as maintainer:

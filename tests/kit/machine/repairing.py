@@ -17,6 +17,7 @@ from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore
 
+from ..reference.model import VersionName
 from .columns import DATABASE
 from .comparing import Comparer, check
 from .driver import EngineProcess, NeedsRepair
@@ -160,7 +161,8 @@ class Repairing(Pruning):
         for table in TABLES if snapshot is not None else ():
             live = {it.name for it in state.live(table).values()}
             found = snapshot.scan(table, columns=["_version"]).to_arrow()["_version"].to_pylist() if snapshot else []
-            check(f"rows of {table} beside damage that are not there", set(), set(found) - live)
+            ended = {name for name in set(found) - live if not self._is_end_gone(table, name)}
+            check(f"rows of {table} beside damage that are not there", set(), ended)
         try:
             made = self._repair(Catalog(copy), step.who)
         except BucketCatalogError as error:  # what no checkpoint can be made without
@@ -176,6 +178,12 @@ class Repairing(Pruning):
                 Comparer(self._world, copy).part(
                     "by the version of now, after a repair of a copy", part, again, self._timelines.visible()
                 )
+
+    def _is_end_gone(self, table: str, version: VersionName) -> bool:
+        """Whether everything that ended a version was pruned: who reads on past the checkpoint that had it cannot know."""
+        there = {found.uuid for info in self._store.list("") if (found := published(info.name, b"")) is not None}
+        left = {uuid for uuid in self._timelines.visible() if uuid in there or version.startswith(uuid)}
+        return version in {it.name for it in self._world.state(frozenset(left)).live(table).values()}
 
     # Commits from the future.
 

@@ -126,6 +126,7 @@ class Walk:
         self.tagged = tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
         unread: dict[Ref, Finding] = {}
         cuts: dict[Ref, Cut] = {}  # of those whose segments alone are damaged
+        taken: dict[Cut, Checkpoint] = {}  # of several who reads a tag takes the one that was made last
         for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
             (read,) = read_checkpoints(self.files, [ref])
             if isinstance(read, Finding):
@@ -133,8 +134,10 @@ class Walk:
             elif read.cut in tagged and (error := self.files.unreadable_segment(read)) is not None:
                 unread[ref], cuts[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name), read.cut
             elif read.cut in tagged and not self._is_dropped(read):
-                yield from self._take(read, kept=True)
-                del unmarked[ref]
+                taken[read.cut] = max(read, taken.get(read.cut, read), key=lambda checkpoint: checkpoint.created)
+        for kept in taken.values():
+            yield from self._take(kept, kept=True)
+            del unmarked[kept.ref]
         there = {checkpoint.cut for checkpoint in self.checkpoints}
         needed: set[Ref] = set()
         files = FilesWithout(self.files.store, self.files.database, {ref.head.uuid for ref in unread}) if unread else self.files

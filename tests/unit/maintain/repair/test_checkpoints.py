@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from bucketcatalog import CorruptionError, HistoryPruned
-from bucketcatalog.format.checkpoints import encode_checkpoint
+from bucketcatalog.format.checkpoints import decode_checkpoint, encode_checkpoint
 from bucketcatalog.log.entries import tags_of
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
@@ -346,6 +347,32 @@ class TestCheckpoints:
         assert "drop" in {action.what for action in made.actions if action.done}
         assert [finding.severity for finding in made.lost] == [Severity.ERROR] and "tag 'x'" in made.lost[0].message
         assert len(errors(world)) == 1 and names(world.snapshot()) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
+    @pytest.mark.parametrize("ending", [".ckpt", ".seg"])
+    def test_one_that_was_made_for_a_tag_is_done_without_while_its_transactions_are_there(self, ending: str, damage: str) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", [obj(f"a{number:05}") for number in range(3_000)]))
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("x")
+        world.commit(world.writer("w"), ("put", "objects", obj("b")))
+        world.clock.tick(2 * HOUR)
+        world.catalog().prune("0s", grace="1h", writer="maintainer-3", dry_run=False, force=True, clock=world.clock)
+        first = next(name for name in listed(world.store) if name.startswith("maintainer-3/") and name.endswith(".ckpt"))
+        kept = decode_checkpoint(world.store.get(first), first)
+        (segment,) = (paths.segment(of.writer, "default", of.uuid) for of in kept.segments)
+        DAMAGES[damage](Specimen(world, {}), first if ending == ".ckpt" else segment)
+        is_block = (ending, damage) == (".seg", "flipped")
+        with pytest.raises(CorruptionError) if is_block else nullcontext():
+            assert len(names(world.snapshot(version="x"))) == 3_000
+        made = repair(world, dry_run=False)
+        assert done(made) == ([("checkpoint", "x")] if is_block else []) and made.lost == ()
+        assert len(names(world.snapshot(version="x"))) == 3_000
+        assert errors(world) == [] and repair(world).actions == ()
+        world.clock.tick(2 * HOUR)
+        prune(world, grace="1h")
+        assert "w/" not in "".join(name for name in listed(world.store) if name.endswith(f"{0:020}.txn"))
+        assert len(names(world.snapshot(version="x"))) == 3_000 and errors(world) == []
 
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
