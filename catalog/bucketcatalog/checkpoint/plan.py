@@ -31,6 +31,7 @@ from ..log.discovery import horizon_of, newest_own, newest_view, own_view, whole
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
+from ..log.pruned import KeptCheckpoints
 from ..log.timeline import Timeline
 from ..log.view import LogView
 from ..model.cuts import Cut, Head
@@ -123,7 +124,8 @@ class Prepared:
     """A checkpoint that is decided but for what its ``tasks`` write: ``draft`` has the segments that are used again.
 
     ``levels`` are those of each table that what they write becomes, ``began`` is the store's time before the look, ``started`` the
-    process's, ``marked`` says whether a marker leads to it, and ``parent`` is the checkpoint whose segments are used again. Whoever has the
+    process's, ``marked`` says whether a marker leads to it, and ``parent`` is the checkpoint whose segments are used again. Its time of
+    making is later than ``after``, that of the one that it is read instead of, whatever another machine's clock said. Whoever has the
     results of the tasks can ``publish`` it, whatever has been committed meanwhile.
     """
 
@@ -134,6 +136,7 @@ class Prepared:
     started: float
     marked: bool = True
     parent: Checkpoint | None = None
+    after: int = 0
 
 
 def prepare(
@@ -192,7 +195,9 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
         )
     parent = view.checkpoints[0] if reuses and len(view.checkpoints) == 1 else None
     destination = _Destination(writer, 0, view.lateness_bound, marked=False)
-    return _prepared(files, destination, view, _Merge(parent, False, 1, started))
+    prepared = _prepared(files, destination, view, _Merge(parent, False, 1, started))
+    every = LogFiles(files.store, files.database)  # also those that are done without here
+    return replace(prepared, after=KeptCheckpoints.listed(every).last_made(cut))
 
 
 def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> LogView:

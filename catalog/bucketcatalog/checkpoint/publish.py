@@ -53,7 +53,9 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
     kept = prepared.draft.segments
     totals = totals_of([*kept, *written])
-    checkpoint = replace(prepared.draft, created=clock.now_us(), totals=totals, segments=(*kept, *written))
+    checkpoint = replace(
+        prepared.draft, created=max(clock.now_us(), prepared.after + 1), totals=totals, segments=(*kept, *written)
+    )
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
     _refuse_late(files, prepared, name)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from .. import limits
 from ..checkpoint.merge import run_task
-from ..checkpoint.plan import prepare_kept, view_to_keep
+from ..checkpoint.plan import prepare_kept
 from ..checkpoint.publish import publish
 from ..errors import UNREADABLE, BucketCatalogError, InvalidOption
 from ..format.checkpoints import Checkpoint
@@ -23,7 +23,7 @@ from ..format.records import Link, TagEntry, Void
 from ..limits import Limits
 from ..log.ancestry import version_view
 from ..log.coverage import Covered
-from ..log.discovery import horizon_of, whole_view
+from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
 from ..log.horizon import Horizon
 from ..log.view import LogView
@@ -288,7 +288,7 @@ def _kept_again(left: LogFiles, walk: Walk, broken: Collection[Ref]) -> Iterator
         tag = walk.tagged.get(checkpoint.cut)
         if tag is not None and checkpoint.ref in broken and not _is_marked(walk, checkpoint.ref):
             with suppress(BucketCatalogError):
-                if view_to_keep(left, tag.cut, horizon_of(left)).cut == tag.cut:
+                if version_view(left, tag.cut).cut == tag.cut:  # by no other that was made for it: that may be damaged too
                     yield tag
 
 
@@ -357,7 +357,7 @@ class Repairer:
                 forked.join()
         for cut in plan.kept:
             tell("writing the checkpoint of a tag")
-            prepared = prepare_kept(plan.files, self.writer, cut, horizon_of(plan.files), reuses=False)
+            prepared = prepare_kept(plan.files, self.writer, cut, None, reuses=False)
             publish(plan.files, prepared, [run_task(self.store, task) for task in prepared.tasks])
         if plan.dropped or plan.instead is not None:
             tell("writing a checkpoint")

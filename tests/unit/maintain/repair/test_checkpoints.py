@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bucketcatalog import CorruptionError, HistoryPruned
-from bucketcatalog.format.checkpoints import decode_checkpoint, encode_checkpoint
+from bucketcatalog.format.checkpoints import Checkpoint, decode_checkpoint, encode_checkpoint
 from bucketcatalog.log.entries import tags_of
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
@@ -60,11 +60,14 @@ def tagged_at_its_first_checkpoint() -> World:
     return world
 
 
-def published(*, grace: str) -> World:
-    """A horizon after two commits of ``w``; without a ``grace`` period the first of them is deleted."""
+def published(*, grace: str, tag: str = "") -> World:
+    """A horizon after two commits of ``w``, of which the first may have a ``tag``; without a ``grace`` period it is deleted."""
     world = World()
     for name in ("a", "b"):
         world.commit(world.writer("w"), ("put", "objects", obj(name)))
+        if name == "a" and tag:
+            with world.writer("maintainer-2") as tagger:
+                tagger.tag(tag)
     world.clock.tick(2 * HOUR)
     prune(world, grace=grace)
     assert len([name for name in listed(world.store) if name.startswith("w/")]) == (2 if grace != "0s" else 1)
@@ -73,6 +76,13 @@ def published(*, grace: str) -> World:
 
 def prune(world: World, *, grace: str) -> None:
     world.catalog().prune("0s", grace=grace, writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
+
+
+def kept_for(world: World, tag: str) -> tuple[str, Checkpoint]:
+    """The checkpoint that was made last of what a tag names, and its name."""
+    every = {name: decode_checkpoint(data, name) for name, data in listed(world.store).items() if name.endswith(".ckpt")}
+    cut = tags_of(world.snapshot().view)[tag].latest.cut
+    return max(((name, c) for name, c in every.items() if c.cut == cut), key=lambda found: found[1].created)
 
 
 def damage_segments(world: World, writer: str, damage: str) -> None:
@@ -358,10 +368,9 @@ class TestCheckpoints:
         world.commit(world.writer("w"), ("put", "objects", obj("b")))
         world.clock.tick(2 * HOUR)
         world.catalog().prune("0s", grace="1h", writer="maintainer-3", dry_run=False, force=True, clock=world.clock)
-        first = next(name for name in listed(world.store) if name.startswith("maintainer-3/") and name.endswith(".ckpt"))
-        kept = decode_checkpoint(world.store.get(first), first)
+        name, kept = kept_for(world, "x")
         (segment,) = (paths.segment(of.writer, "default", of.uuid) for of in kept.segments)
-        DAMAGES[damage](Specimen(world, {}), first if ending == ".ckpt" else segment)
+        DAMAGES[damage](Specimen(world, {}), name if ending == ".ckpt" else segment)
         is_block = (ending, damage) == (".seg", "flipped")
         with pytest.raises(CorruptionError) if is_block else nullcontext():
             assert len(names(world.snapshot(version="x"))) == 3_000
@@ -373,6 +382,18 @@ class TestCheckpoints:
         prune(world, grace="1h")
         assert "w/" not in "".join(name for name in listed(world.store) if name.endswith(f"{0:020}.txn"))
         assert len(names(world.snapshot(version="x"))) == 3_000 and errors(world) == []
+
+    def test_one_that_replaces_another_is_the_last_whatever_the_clock_of_its_maker_says(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("bucketcatalog.clock.now_us", lambda: 2_000_000)
+        world = published(grace="1h", tag="x")
+        for made_at, created in ((2_000_000, 2_000_001), (1_000_000, 2_000_002)):
+            monkeypatch.setattr("bucketcatalog.clock.now_us", lambda made_at=made_at: made_at)
+            _, kept = kept_for(world, "x")
+            DAMAGES["flipped"](Specimen(world, {}), paths.segment(kept.writer, "default", kept.segments[0].uuid))
+            assert done(repair(world, dry_run=False)) == [("checkpoint", "x")] and errors(world) == []
+            assert kept_for(world, "x")[1].created == created and names(world.snapshot(version="x")) == ["a"]
 
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
     def test_one_at_a_maintainers_first_revision_is_dropped_for_good_beside_tags(self, damage: str) -> None:
