@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import ID_1, OWNER, World, as_arrow, bucket, version
+from ...kit.world import ID_1, OWNER, World, as_arrow, bucket, messages, proto, version
 
 
 class TestIncarnations:
@@ -41,6 +41,23 @@ class TestIncarnations:
             world.commit(writer, ("put", "buckets", bucket("b")))
             assert current() not in seen
             seen.add(current())
+
+    def test_a_table_of_ones_own_has_them_from_its_first_row_on(self, world: World, writer: Writer) -> None:
+        declared = messages(
+            proto("""message Crate {
+            option (table) = { name: "crates.crates" key: "name" id: "id" };
+            string name = 1;
+            optional bytes id = 2 [(column) = { type: LOGICAL_TYPE_UUID default: COLUMN_DEFAULT_INCARNATION }];
+        }""")
+        )
+        catalog = world.catalog()
+        catalog.register(declared.values())
+        ids = set()
+        for name in ("w", "v"):
+            with catalog.writer(name, database="default", clock=world.clock) as other, other.transaction() as tx:
+                tx.put("crates.crates", {"name": "red"})
+            ids.add(world.snapshot().get("crates.crates", name="red")["id"])  # type: ignore[index]
+        assert len(ids) == 1 and uuid.UUID(ids.pop()).version == 5
 
     def test_the_id_changes_within_one_transaction_too(self, world: World, writer: Writer) -> None:
         world.commit(writer, ("put", "buckets", bucket("b")))
