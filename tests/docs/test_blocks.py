@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..kit.blocks import FILES, KINDS, ROOT, Block, blocks_of, files_with, run_blocks
+from ..kit.blocks import FILES, ROOT, Block, blocks_of, files_with, is_known, run_blocks
 
 OF_OTHER_LANES = frozenset({"python spark", "python s3", "bash s3"})
 
@@ -22,7 +22,7 @@ def test_blocks_run(file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=named)
 def test_every_block_says_what_it_is(file: Path) -> None:
-    assert [b for b in blocks_of(file) if b.kind not in KINDS and not b.kind.startswith("proto ")] == []
+    assert [b for b in blocks_of(file) if not is_known(b.kind)] == []
     assert file.read_text().count("\n```") + file.read_text().startswith("```") == 2 * len(blocks_of(file))
 
 

@@ -7,7 +7,7 @@ python             run in order, all of one file in one namespace
 python spark       the same, in tests/spark, with a session ``spark``
 python s3, bash s3 the same as without s3, in tests/s3, with the environment that ``make minio`` says to export
 bash               run by bash in the same folder, with the commands ``bucketcatalog`` and ``python``
-proto NAME         written to the file NAME in that folder
+proto NAME.proto   written to a file of that name in the folder, and so with ``python NAME.py`` and ``toml NAME.toml``
 text               shown only
 =================  ==============================================================================================
 """
@@ -29,6 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("minio/*.md")])
 KINDS = {"python", "python spark", "python s3", "bash", "bash s3", "text"}
+_FILE = re.compile(r"(?P<kind>proto|python|toml) (?P<name>[\w/]+\.(proto|py|toml))")
 _FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = {"bucketcatalog": "-W error -m bucketcatalog.cli", "python": ""}
 
@@ -54,6 +55,11 @@ def files_with(*kinds: str) -> list[Path]:
     return [file for file in FILES if any(block.kind in kinds or block.kind.split()[0] in kinds for block in blocks_of(file))]
 
 
+def is_known(kind: str) -> bool:
+    """Whether the word after a fence says what becomes of the block."""
+    return kind in KINDS or _FILE.fullmatch(kind) is not None
+
+
 def run_blocks(blocks: Iterable[Block], folder: Path, names: Mapping[str, Any], skip: frozenset[str]) -> None:
     """Run the blocks in ``folder``, with ``names`` defined; an error tells the file and line."""
     namespace: dict[str, Any] = {"__name__": "__docs__", **names}
@@ -61,8 +67,10 @@ def run_blocks(blocks: Iterable[Block], folder: Path, names: Mapping[str, Any], 
         for block in blocks:
             if block.kind in skip or block.kind == "text":
                 continue
-            if block.kind.startswith("proto "):
-                Path(folder, block.kind.split()[1]).write_text(block.text)
+            if written := _FILE.fullmatch(block.kind):
+                path = folder / written["name"]
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(block.text)
             elif block.kind.startswith("bash"):
                 _bash(block, folder, environment)
             else:
