@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ..errors import CorruptionError, HistoryPruned, InvalidOption, InvalidTime, InvalidVersion, MissingObject
 from ..format.records import TagEntry
@@ -67,7 +68,8 @@ def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | N
 def _tagged_view(files: LogFiles, tag: TagEntry, now: LogView, error: HistoryPruned | CorruptionError) -> LogView:
     """The view of a tag's cut from the transactions, which stay until it has a checkpoint: where it has none, or none can be read."""
     try:
-        return version_view(files, tag.cut)
+        view = version_view(files, tag.cut)
+        return replace(view, horizon=now.horizon) if isinstance(error, HistoryPruned) else view  # no changes since may be shown
     except (MissingObject, InvalidVersion):
         if isinstance(error, CorruptionError):
             raise error from None

@@ -38,7 +38,8 @@ class LogView:
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
     sorted by stamp; what ``voids`` names has no events there. ``observed`` is the store's time before the first listing. With a ``horizon``
-    the cut contains that, or the view is of a cut behind it that a tag names: then one checkpoint holds all of it.
+    the cut contains that, or the view is of a cut behind it that a tag names: then one checkpoint holds all of it, or nothing that it needs
+    is gone.
     """
 
     database: str

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, MissingObject
+from bucketcatalog import CorruptionError, HistoryPruned, MissingObject
 
 from ....kit.pruning import (
     EVERYTHING,
@@ -103,6 +103,8 @@ def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transaction
     kept = kept_for_a_tag(world, ".ckpt")
     damage(world, kept)
     assert names(world.snapshot(version="early")) == ["x"]
+    with pytest.raises(HistoryPruned):
+        world.catalog().changes(start="early")
     assert {f.severity.value for f in verified(world)} == {"info"}
     assert world.catalog().repair(writer="maintainer-1", clock=world.clock).lost == ()
     world.clock.tick(GRACE)
