@@ -16,6 +16,7 @@ from ..format.held import revision
 from ..format.losses import STRICT, OnDamage
 from ..format.segments import BlockPlace
 from ..format.transactions import Transaction, event_of
+from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_index
 from ..model.events import Placed, facts_of_events
 from ..model.facts import Facts, SortedFacts, concat, transaction_table
@@ -83,7 +84,9 @@ def _places(store: Store, transaction: Transaction, on_damage: OnDamage) -> Iter
     yield from transaction.blocks
     for segment in transaction.segments:
         try:
-            yield from read_index(store, transaction.database, segment)
+            with telling_of_prunes(store):  # the snapshot may have been taken long ago
+                places = read_index(store, transaction.database, segment)
+            yield from places
         except UNREADABLE as error:
             on_damage.lose_segment(segment_path(segment.writer, transaction.database, segment.uuid), error, segment)
 

@@ -85,6 +85,23 @@ def test_what_is_held_while_its_history_is_pruned_says_so_when_it_is_read(world:
         (changes if held == "changes" else snapshot.scan("objects" if held == "rows" else held)).to_arrow()
 
 
+def test_a_snapshot_that_is_first_read_when_its_transactions_segments_are_pruned_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+    writer = world.writer("a")
+    put(world, writer, "x")
+    version = world.snapshot().version
+    world.commit(writer, ("delete", "objects", obj("x")))
+    restore(world.catalog().database("default"), writer, "objects", None, version, skip_collected=False)
+    snapshot = world.snapshot()
+    put(world, writer, "y")
+    world.clock.tick(2 * DAY)
+    prune(world, "0s", grace="0s", force=True)
+    with pytest.raises(HistoryPruned, match="a/default/segments/.* which is gone, lies before "):
+        snapshot.scan("objects")
+
+
 @pytest.mark.parametrize("names_it", ["transaction", "checkpoint"])
 def test_a_lost_segment_that_something_names_is_missing_and_not_pruned_however_old_it_is(
     world: World, monkeypatch: pytest.MonkeyPatch, names_it: str
