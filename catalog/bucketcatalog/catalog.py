@@ -36,7 +36,8 @@ from .query.changes import Changes, Diff, changed_table, changes_between
 from .query.database import Database, databases_in, require
 from .query.info import Information, describe
 from .query.snapshot import Snapshot
-from .registry import Registry, RunTasks, in_turn
+from .registry import RunTasks, in_turn
+from .registry.installed import Registry
 from .store import Store
 from .store.open import store_at
 from .write.host_turn import host_turn

@@ -55,7 +55,8 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def _add_systems(made: typer.Typer, asked: str) -> bool:
     """The commands of the installed system that is asked for, else that there are systems; whether it was one that is asked for."""
-    from ..registry import broken, system, system_names
+    from ..registry.installed import system
+    from ..registry.system import broken, system_names
 
     try:
         found = system(asked)

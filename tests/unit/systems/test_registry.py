@@ -10,7 +10,9 @@ import pytest
 
 from bucketcatalog import BrokenSystem, CatalogWarning, InvalidOption
 from bucketcatalog.cli import run
-from bucketcatalog.registry import IN_CATALOG, Registry, System, system, system_names
+from bucketcatalog.registry import IN_CATALOG, System
+from bucketcatalog.registry.installed import Registry, system
+from bucketcatalog.registry.system import system_names
 
 from ...kit.installing import boxes, installed
 from ...kit.world import OWNER, World, messages, proto
@@ -240,7 +242,7 @@ def test_a_system_is_looked_for_once(world: World, monkeypatch: pytest.MonkeyPat
         asked.append(name)
         return system(name)
 
-    monkeypatch.setattr("bucketcatalog.registry.system", counted)
+    monkeypatch.setattr("bucketcatalog.registry.installed.system", counted)
     writer = world.writer("v")
     for number in range(3):
         world.commit(writer, ("put", "boxes.boxes", {"name": f"{number}"}))
