@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any, Self
 
 import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from bucketcatalog import Catalog
 from bucketcatalog.query.snapshot import Snapshot
@@ -164,11 +165,22 @@ def compiled(source: str) -> bytes:
 
 def messages(source: str) -> dict[str, Descriptor]:
     """The top-level messages of a ``.proto`` text by name, in a pool of their own, so that two of one name can meet."""
+    return dict(_file(source).message_types_by_name)
+
+
+def declaring(*bodies: str) -> ModuleType:
+    """A module as protoc generates one, with these messages."""
+    module = ModuleType("tables_pb2")
+    module.__dict__["DESCRIPTOR"] = _file(proto(*bodies))
+    return module
+
+
+def _file(source: str) -> FileDescriptor:
     pool = descriptor_pool.DescriptorPool()
     files = descriptor_pb2.FileDescriptorSet.FromString(compiled(source)).file
     for file in files:
         pool.Add(file)
-    return dict(pool.FindFileByName("tables.proto").message_types_by_name)
+    return pool.FindFileByName("tables.proto")
 
 
 def proto(*bodies: str, syntax: str = "proto3", package: str = "test", imports: Iterable[str] = ()) -> str:

@@ -85,7 +85,7 @@ def tables_of(source: Any) -> list[Table]:
         )
     if isinstance(source, ModuleType):
         file: FileDescriptor = source.DESCRIPTOR
-        return [table_of(d) for d in file.message_types_by_name.values() if _options(_proto(d)).name]
+        return [table_of(d) for d in file.message_types_by_name.values() if _is_table(d)]
     if isinstance(source, Descriptor):
         return [table_of(source)]
     if isinstance(source, type) and issubclass(source, Message):
@@ -98,8 +98,13 @@ def tables_of(source: Any) -> list[Table]:
 
 def table_of(descriptor: Descriptor) -> Table:
     """The table that a row message declares."""
-    definition = log_pb2.TableDefinition(message=descriptor.full_name, files=_needed_files(descriptor))
-    definition.name = _options(_proto(descriptor)).name
+    name = _options(_proto(descriptor)).name
+    if not name:
+        raise IncompatibleTable(
+            f"The message {descriptor.full_name!r} is {'a table without a name' if _is_table(descriptor) else 'no table'}.",
+            next_step="Give it a name and a key: option (bucketcatalog.v1.table) = {name: ..., key: ...}.",
+        )
+    definition = log_pb2.TableDefinition(message=descriptor.full_name, files=_needed_files(descriptor), name=name)
     return parse_definition(definition.SerializeToString(deterministic=True))
 
 
@@ -224,6 +229,10 @@ def _check_field(field: Any, logical: Any, table: str, within: tuple[str, ...]) 
         raise _cannot_be(table, f"its field {field.name!r} is part of a oneof")
     if logical in _CARRIED_BY and field.type != _CARRIED_BY[logical]:
         raise _cannot_be(table, f"the type of its field {field.name!r} cannot hold a {_LOGICAL[logical].value}")
+
+
+def _is_table(descriptor: Descriptor) -> bool:
+    return bool(_proto(descriptor).options.HasExtension(options_pb2.table))
 
 
 def _options(message: Any) -> Any:

@@ -27,7 +27,7 @@ from bucketcatalog.model.tables import (
 from bucketcatalog.v1 import log_pb2, tables_pb2
 
 from ...kit.odd import ACL, FULL, UID, odd
-from ...kit.world import World, messages, proto, rows
+from ...kit.world import World, declaring, messages, proto, rows
 
 
 def only(body: str, **options: Any) -> Table:
@@ -269,6 +269,19 @@ def test_registering_contradicting_definitions_is_refused() -> None:
         with pytest.raises(IncompatibleTable, match=r"x\.y"):
             catalog.register(messages(other)["Row"])
     assert catalog.register(odd()["Word"]) == ["odd.words"]
+
+
+def test_a_message_with_the_option_of_a_table_and_no_name_is_refused_also_among_others() -> None:
+    other = 'message Other { option (table) = { name: "x.y" key: "k" }; string k = 1; }'
+    named, plain = 'message Row { option (table) = { name: "x.z" key: "k" }; string k = 1; }', "message Row { string k = 1; }"
+    assert World().catalog().register(declaring(other, named)) == ["x.y", "x.z"]
+    assert World().catalog().register(declaring(other, plain)) == ["x.y"]
+    nameless = named.replace('name: "x.z"', "")
+    for source in (declaring(other, nameless), messages(proto(nameless))["Row"]):
+        with pytest.raises(IncompatibleTable, match=r"'test\.Row' is a table without a name\. Next: Give it a name and a key"):
+            World().catalog().register(source)
+    with pytest.raises(IncompatibleTable, match=r"'test\.Row' is no table\."):
+        World().catalog().register(messages(proto(plain))["Row"])
 
 
 def test_table_called_as_one_about_the_catalog_is_refused() -> None:
