@@ -124,7 +124,8 @@ def refuse_problems(problems: Sequence[str]) -> None:
     """``StoreError`` where some data was not deleted."""
     if problems:
         raise StoreError(
-            f"Some data was not deleted: {problems[0]}", next_step="Remove the cause and run it again; nothing is lost."
+            f"Some data was not deleted: {problems[0].removesuffix('.')}.",
+            next_step="Remove the cause and run it again; nothing is lost.",
         )
 
 

@@ -167,7 +167,7 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidRows(
                 f"Row {number} for table {table.name!r}, column {name!r}: {error}.",
-                next_step=f"Give it a {column.type.value} ({column.shape.value}).",
+                next_step=f"Give a value of its type: {column.type_name}.",
             ) from None
         if not key_only:
             refuse_value(table, column, stored[column.field_name], number)

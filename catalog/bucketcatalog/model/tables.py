@@ -116,6 +116,14 @@ class Column:
         """What a field without presence holds that is unset, or not on the wire, in storage form."""
         return _ZERO.get(self.type, 0)
 
+    @property
+    def type_name(self) -> str:
+        """What its type is called, such as ``int64``, ``list of uuid`` or ``map of string to int64``."""
+        if self.shape is Shape.MAP:
+            key, item = self.children
+            return f"map of {key.type_name} to {item.type_name}"
+        return f"list of {self.type.value}" if self.shape is Shape.LIST else self.type.value
+
     @cached_property
     def storage_type(self) -> pa.DataType:
         """How blocks hold the column."""

@@ -168,7 +168,9 @@ def require(url: str, names: Sequence[str], database: str | None) -> None:
         )
     if database is None:
         raise DatabaseNotFound(
-            f"{url} has several databases: {', '.join(names)}.", next_step="Name one of them, with the option database."
+            f"{url} has several databases: {', '.join(names)}.",
+            next_step=f"Name one of them: --database {names[0]} on a command line, database={names[0]!r} in Python, "
+            f'option("database", "{names[0]}") in Spark.',
         )
     if database not in names:
         raise DatabaseNotFound(f"{url} has no database {database!r}.", next_step=f"Choose one of {', '.join(names)}.")

@@ -158,7 +158,7 @@ def _stored_id(table: Table, column: Column, value: Any, number: int) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRows(
             f"Row {number} for table {table.name!r}, column {column.name!r}: {error}.",
-            next_step=f"Give it a {column.type.value}.",
+            next_step=f"Give a value of its type: {column.type_name}.",
         ) from None
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bucketcatalog import AccessDenied, Catalog
+from bucketcatalog import AccessDenied, Catalog, StoreError
 from bucketcatalog.cli import run
+from bucketcatalog.cli.gc import refuse_problems
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
 
@@ -116,6 +117,12 @@ def test_gc_for_people_shows_each_section(cli: Cli, lake: Path) -> None:
     assert shown[0] == "No put is unfinished for longer than 24h." and {"reap", "data"} <= set(shown)
 
 
+@pytest.mark.parametrize("problem", ["'x' may not be deleted.", "the deleter raised KeyError: 'x'"])
+def test_what_was_not_deleted_is_a_sentence(problem: str) -> None:
+    with pytest.raises(StoreError, match=r"Some data was not deleted: .*[^.]\. Next: Remove the cause"):
+        refuse_problems([problem])
+
+
 def test_gc_ends_badly_where_data_was_not_deleted(
     lake: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +137,7 @@ def test_gc_ends_badly_where_data_was_not_deleted(
     assert run(["gc", str(lake), "--data-url", url(lake), "--yes", "--force", "--json"]) == 1
     out, err = capsysbinary.readouterr()
     assert b'"purged":1,' in out and b'"failed":1,' in out
-    assert err.count(b"\n") == 1 and b"[STORE] Some data was not deleted" in err
+    assert err.count(b"\n") == 1 and b"may not be deleted. Next: Remove the cause" in err
 
 
 @pytest.mark.parametrize("flag", ["--data", "--reap", "--orphans"])

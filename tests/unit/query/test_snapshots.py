@@ -54,6 +54,18 @@ class TestNothingThere:
         assert world.snapshot().database == "photos"
         assert names(world.catalog().snapshot(database="photos")) == ["a"]
 
+    def test_of_several_databases_one_is_named_wherever_one_asks(self, world: World) -> None:
+        for name in ("photos", "songs"):
+            put(world, world.writer(database=name), "a")
+        with pytest.raises(DatabaseNotFound, match=r"several databases: photos, songs\.") as caught:
+            world.snapshot()
+        for how in (
+            "--database photos on a command line",
+            "database='photos' in Python",
+            'option("database", "photos") in Spark',
+        ):
+            assert how in caught.value.next_step
+
     def test_databases_do_not_see_each_other(self, world: World) -> None:
         for name in ("one", "two"):
             put(world, world.writer(database=name), name)

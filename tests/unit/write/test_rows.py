@@ -279,6 +279,19 @@ class TestInputs:
             assert f"Row {number}" in error.value.message
         assert list(world.store.list("")) == []
 
+    @pytest.mark.parametrize(
+        ("given", "what"),
+        [
+            (obj("x", content_length="5"), "int64"),
+            (obj("x", owner=5), "uuid"),
+            (obj("x", tags=5), "map of string to string"),
+            (obj("x", roles=5), "list of uuid"),
+        ],
+    )
+    def test_the_type_of_a_column_is_called_by_its_name(self, writer: Writer, given: dict[str, Any], what: str) -> None:
+        with pytest.raises(InvalidRows, match=f"Next: Give a value of its type: {what}\\.$"), writer.transaction() as tx:
+            tx.put("objects", given)
+
     @pytest.mark.parametrize("given", [None, 5, "text", ["text"], [None], [[]], pytest.param(object(), id="object")], ids=str)
     def test_what_is_no_row_is_refused(self, world: World, writer: Writer, given: Any) -> None:
         with pytest.raises(InvalidRows), writer.transaction() as tx:
