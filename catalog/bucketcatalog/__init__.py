@@ -12,7 +12,7 @@ A row's way, package by package (docs/architecture.md):
     checkpoint/       that state written down
     query/ write/     answers; rows in, one PUT out
     maintain/         what only a maintainer does
-    registry          the systems that are there
+    registry/         the systems that are there
     catalog           the way in; ``compaction`` is one that goes on by itself
     harvest/          inventories of something that exists
     console/ cli/     how a command line runs, and this package's own

@@ -12,7 +12,7 @@
     │   ├── UnknownTable               no table of that name in the catalog
     │   ├── IncompatibleTable          a definition that contradicts the catalog's own
     │   └── ClosedWriter               a writer or transaction used after its end
-    ├── BrokenSystem                   an installed system that cannot be used
+    ├── BrokenSystem                   a system that cannot be used, or whose code fails
     ├── NotFound                       what was named is not there
     │   ├── CatalogNotFound            no catalog at that place
     │   ├── DatabaseNotFound           no such database, or several to choose from
@@ -133,7 +133,7 @@ class ClosedWriter(UsageError):
 
 
 class BrokenSystem(BucketCatalogError):
-    """An installed system that cannot be imported, or that declares what is not its own."""
+    """A system that cannot be imported, declares what cannot be or is not its own, or whose code fails; its cause is what that raised."""
 
     code = "BROKEN_SYSTEM"
 

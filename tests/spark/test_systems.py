@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, CatalogWarning, InvalidOption
+from bucketcatalog.registry.jobs import NOT_OPTIONS
 from bucketcatalog.store.local import LocalStore
 
 from ..kit.installing import boxes, installed
@@ -40,6 +42,13 @@ try:
     load.option("bucket", "b").load(path)
 except AnalysisException as error:
     told["refused"] = str(error)
+def failing(do):
+    try:
+        do()
+    except Exception as error:
+        return str(error)
+told["failed"] = failing(spark.read.format("bucketcatalog").option("table", "failing_names").load(sys.argv[2]).collect)
+told["burnt"] = failing(lambda: bcs.jobs.run(spark, path, "failing.burn"))
 told["repacked"] = bcs.jobs.run(spark, path, "boxes.repack", writer="compactor-x")
 told["parts"] = Catalog(path).snapshot().scan("boxes.parts").to_arrow().num_rows
 import warnings
@@ -50,6 +59,27 @@ told["said"] = [str(each.message) for each in said]
 told["collected"] = bcs.jobs.gc(spark, path, dry_run=False, force=True).deleted
 told["still"] = sorted(r["size"] for r in spark.read.format("bucketcatalog").option("table", "packed.a").load(path).collect())
 print(json.dumps(told))
+"""
+
+FAILING = """
+from bucketcatalog.query.views import Computed, View
+from bucketcatalog.registry import Job, System
+import pyarrow as pa
+def failing_column(names):
+    raise ValueError("a column of mine")
+class Burning:
+    tasks = ()
+    def __init__(self, snapshot, writer):
+        self.tasks = [self]
+    def __reduce__(self):
+        return Burning, (None, None)
+    def run(self, store):
+        raise ValueError("a task of mine")
+    def finish(self, outcomes):
+        return 0
+JOBS = {"burn": Job(Burning)}
+names = View("failing_names", "buckets", {"x": Computed(pa.string(), ("name",), failing_column)})
+SYSTEM = System("failing", views=(names,), jobs="spark_failing:JOBS")
 """
 
 
@@ -80,6 +110,8 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with Catalog(tmp_path / "odd").writer("w") as writer, writer.transaction() as tx:
         for name in ("a.b", "a_b", "x`y"):
             tx.put(f"packed.{name}", [{"size": 1}])
+        tx.put("buckets", {"owner": "11111111-1111-4111-8111-111111111111", "name": "b"})
+    monkeypatch.syspath_prepend(installed(tmp_path / "failing", "failing", "spark_failing:SYSTEM", FAILING))
     labels = tmp_path / "labels"
     labels.mkdir()
     (labels / "L-c").touch()
@@ -102,10 +134,24 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {"odd_packed_a_b", "odd_packed_x`y", "odd_boxes_parts"} <= set(told["odd"])
     assert "'packed.a_b' is not shown: 'packed.a.b' is shown as 'odd_packed_a_b'." in told["said"]
     assert told["prefixed"] == ["b"]
+    assert (
+        "[BROKEN_SYSTEM] The system 'failing' failed at the column 'x' of its view 'failing_names': ValueError: a c"
+        in told["failed"]
+    )
+    assert (
+        "[BROKEN_SYSTEM] The system 'failing' failed at a task of its job 'failing.burn': ValueError: a task of mine."
+        in told["burnt"]
+    )
+    assert "in failing_column" in told["failed"]
     assert "[INVALID_OPTION] " in told["refused"]
     assert (told["repacked"], told["parts"], told["collected"]) == (1, 2, 3)
     assert list(labels.iterdir()) == []
     assert "boxes.parts" in Catalog(tmp_path / "lake").snapshot().tables
+
+
+def test_no_job_has_an_option_that_is_one_of_those_who_run_it() -> None:
+    named = {name for name, each in signature(bcs.jobs.run).parameters.items() if each.kind is not each.VAR_KEYWORD}
+    assert named <= NOT_OPTIONS
 
 
 def test_tables_that_would_be_shown_alike_are_not_shown_one_for_the_other(spark: SparkSession, tmp_path: Path) -> None:
@@ -154,11 +200,11 @@ SYSTEM = System("{name}", views=({", ".join(views)},))
     declares(
         "first",
         "View('shop_orders', 'objects', {'n': 'name'})",
-        "SqlView('both', 'SELECT 1 AS x')",
+        "SqlView('both', 'SELECT 1 AS x FROM {buckets}')",
         "SqlView('fails', 'SELECT nothing FROM {objects}')",
         "SqlView('unfounded', 'SELECT n FROM {shop_orders}')",
     )
-    declares("second", *(f"SqlView('{name}', 'SELECT 2 AS x')" for name in ("Shop_Orders", "Both", "fails")))
+    declares("second", *(f"SqlView('{name}', 'SELECT 2 AS x FROM {{buckets}}')" for name in ("Shop_Orders", "Both", "fails")))
     catalog = Catalog(tmp_path / "lake")
     order = messages(proto('message Order { option (table) = { name: "shop.orders" key: "k" }; string k = 1; }'))
     catalog.register(list(order.values()))

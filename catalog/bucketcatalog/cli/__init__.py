@@ -36,9 +36,9 @@ __all__ = ["main", "run"]
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code, and raises nothing."""
     from ..console.app import run as run_program
-    from .commands import NAME, app
+    from .commands import NAME, app, whose
 
-    return run_program(app(arguments), arguments, name=NAME)
+    return run_program(app(arguments), arguments, name=NAME, whose=whose)
 
 
 def main() -> None:
@@ -47,13 +47,13 @@ def main() -> None:
         # Imported here: it takes a while, in which people change their minds.
         _without_pandas()
         from ..console.app import main as run_program
-        from .commands import NAME, app
+        from .commands import NAME, app, whose
 
         program = app(sys.argv[1:])
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(128 + signal.SIGINT)  # as shells have it
-    run_program(program, name=NAME)
+    run_program(program, name=NAME, whose=whose)
 
 
 def _without_pandas() -> None:

@@ -32,6 +32,8 @@ GROUPS = {
     "dump": ("dump", "export"),
 }
 """The commands of each module, in the order of the help."""
+OWN = frozenset(name for names in GROUPS.values() for name in names)
+"""The commands of the program itself, which come before those of a system that is called so."""
 
 
 def app(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -56,22 +58,43 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
 def _add_systems(made: typer.Typer, asked: str) -> bool:
     """The commands of the installed system that is asked for, else that there are systems; whether it was one that is asked for."""
     from ..registry.installed import system
-    from ..registry.system import broken, system_names
+    from ..registry.system import system_names
 
     try:
         found = system(asked)
-        commands = found.part("commands") if found is not None else None
-        if not isinstance(commands, typer.Typer | None):
-            raise broken(asked, "its commands are no typer app")
+        commands: typer.Typer | None = found.part("commands") if found is not None else None
     except BrokenSystem as error:
-        made.command(asked, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(_failing(error))
+        settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+        made.command(asked, context_settings=settings, add_help_option=False)(_failing(error))
         return True
     if found is not None:
         made.add_typer(commands or program(help=f"The system {asked} has no commands."), name=asked)
         return True
     for name in system_names():
-        made.add_typer(program(help=f"Commands of the system {name}."), name=name)
+        if name not in OWN:
+            made.add_typer(program(help=_told(name)), name=name)
     return False
+
+
+def _told(name: str) -> str:
+    """What the help says of a system, which is not imported for it."""
+    from ..registry.installed import entry_point
+
+    try:
+        entry_point(name)
+    except BrokenSystem as error:
+        return error.message
+    return f"Commands of the system {name}."
+
+
+def whose(arguments: Sequence[str]) -> tuple[str, str] | None:
+    """The installed system whose command these arguments run, and what to call that; None for a command of the program itself."""
+    from ..registry.system import system_names
+
+    asked, *rest = [*arguments[:2], ""]
+    if asked in OWN or asked not in system_names():
+        return None
+    return asked, "its commands" if rest[0][:1] in ("", "-") else f"its command {rest[0]!r}"
 
 
 def _failing(error: BrokenSystem) -> Callable[[], None]:

@@ -13,14 +13,15 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
 import typer
 
 from .. import clock
-from ..errors import BucketCatalogError, CatalogWarning, UsageError
+from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, UsageError
+from ..query.blame import TRACEBACK, failed
 from ..store.filesystem import next_step
 from ..store.secrets import Secrets, has_cut_password
 from .output import PipeClosed, visible
@@ -28,8 +29,9 @@ from .output import PipeClosed, visible
 INTERRUPTED = 128 + signal.SIGINT
 """As shells have it for a program that Ctrl-C ended."""
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
-_TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 _BETWEEN_LINES = 10.0
+Whose = Callable[[Sequence[str]], tuple[str, str] | None]
+"""Says of arguments which system's command they run, and what to call that; None for a command of the program itself."""
 _SECRET = ("--storage-option", "--source-option", "--data-option", "--target-option")
 
 
@@ -47,7 +49,7 @@ def program(*, help: str, name: str | None = None, epilog: str | None = None) ->
     )
 
 
-def run(commands: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
+def run(commands: typer.Typer, arguments: Sequence[str], *, name: str, whose: Whose = lambda arguments: None) -> int:
     """Run one of the commands of the program ``name``; returns its exit code, and raises nothing."""
     with warnings.catch_warnings(), _telling_of_waits():
         warnings.showwarning = _Warnings().show
@@ -63,19 +65,20 @@ def run(commands: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
         except PipeClosed:
             return _quietly()
         except BucketCatalogError as error:
+            if isinstance(error, BrokenSystem):
+                _print_traceback()
             _say(str(error))
             return 2 if isinstance(error, UsageError) else 1
         except Exception as error:
-            if os.environ.get(_TRACEBACK):
-                traceback.print_exc()
-            _say(_unexpected(error))
+            _print_traceback()
+            _say(_unexpected(error, whose(arguments)))
             return 1
 
 
-def main(commands: typer.Typer, *, name: str) -> None:
+def main(commands: typer.Typer, *, name: str, whose: Whose = lambda arguments: None) -> None:
     """The entry point of the program ``name``."""
     _open_standard_streams()
-    code = run(commands, sys.argv[1:], name=name)
+    code = run(commands, sys.argv[1:], name=name, whose=whose)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -112,12 +115,21 @@ def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
         is_value = argument in _SECRET
 
 
-def _unexpected(error: Exception) -> str:
+def _print_traceback() -> None:
+    if os.environ.get(TRACEBACK):
+        traceback.print_exc()
+
+
+def _unexpected(error: Exception, whose: tuple[str, str] | None) -> str:
+    """What to say of an error that nobody raised on purpose, in a command of the program or of a system and a part of it."""
     if isinstance(error, OSError):
         what = f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}"
         step = "Check the path." if error.errno in _WRONG_PATH else next_step(error)
         return f"[OS] {what}. Next: {step}"
-    return f"[INTERNAL] {type(error).__name__}: {error}. Next: Report this, with what {_TRACEBACK}=1 prints."
+    if whose is not None:
+        system, part = whose
+        return str(failed(system, part, error))
+    return f"[INTERNAL] {type(error).__name__}: {error}. Next: Report this, with what {TRACEBACK}=1 prints."
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups
     snapshot    one cut, read as often as one likes, and the seam to who else answers for names that are no tables
+    blame       whose fault it was: what is wrong with a system, and what its code raises
     views       rows of a table under other names
     info        what a database is, how well it is kept, what needs doing
     changes     events and differences between two cuts

@@ -32,7 +32,7 @@ from ..model.times import Time
 from ..store.base import Store
 from .metadata import METADATA_TABLES
 from .seen import Seen
-from .snapshot import DELETED_PREFIX, Reads, Snapshot
+from .snapshot import DELETED_PREFIX, Shows, Snapshot
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Beside:
     """What is known beside what a database holds: tables that were made known, by name, and who answers for names that are no tables."""
 
     table: Callable[[str], Table | None] = lambda name: None
-    reads: Callable[[], Sequence[Reads]] = tuple
+    reads: Callable[[], Sequence[Shows]] = tuple
 
 
 class Database:

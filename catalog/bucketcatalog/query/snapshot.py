@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..errors import InvalidOption
+from ..errors import InvalidOption, UnknownTable
 from ..format.evolution import Definitions
 from ..format.losses import Loss
 from ..log.files import LogFiles
@@ -44,10 +44,19 @@ class Reads(Protocol):
         ...
 
 
+class Shows(Reads, Protocol):
+    """Who answers for such names, and can tell somebody who takes one of them for a table."""
+
+    def no_table(self, name: str) -> UnknownTable | None:
+        """What to tell who asks for a table of that name; None where it is not one of these."""
+        ...
+
+
 class Snapshot(Contents):
     """A database at one cut. ``version`` names it for good, until it is pruned.
 
-    ``reads`` says who answers for names that are no tables; it is asked where one is read, and for the snapshot's tables.
+    ``reads`` says who answers for names that are no tables; it is asked where one is read or taken for a table, and for the snapshot's
+    tables.
     """
 
     def __init__(
@@ -56,7 +65,7 @@ class Snapshot(Contents):
         view: LogView,
         definitions: Definitions | None = None,
         *,
-        reads: Callable[[], Sequence[Reads]] = tuple,
+        reads: Callable[[], Sequence[Shows]] = tuple,
     ) -> None:
         super().__init__(files, view, definitions)
         self._reads = reads
@@ -94,6 +103,14 @@ class Snapshot(Contents):
     def _keeps_tombstones(self, name: str) -> bool:
         return self.definitions.contradiction(name) is not None or self.definitions[name].keeps_tombstones
 
+    def table(self, name: str) -> Table:
+        """The definition of a table; ``UnknownTable``, which says what else has that name where something has."""
+        try:
+            return super().table(name)
+        except UnknownTable as error:
+            told = (shows.no_table(name) for shows in self._reads())
+            raise next((each for each in told if each is not None), error) from None
+
     def known_as(self, table: Table) -> Snapshot:
         """The same cut, one of its tables as who declares it knows it; ``IncompatibleTable`` where the two contradict each other."""
         known = self.definitions.known_as(table)
@@ -123,8 +140,9 @@ class Snapshot(Contents):
             found = (reads.read(self, table, names, conditions) for reads in self._reads())
             if (read := next((read for read in found if read is not None), None)) is not None:
                 return read
-        tombstones = table not in self.definitions and table.startswith(DELETED_PREFIX)
-        definition = self.table(table.removeprefix(DELETED_PREFIX) if tombstones else table)
+        kept = table.removeprefix(DELETED_PREFIX)
+        tombstones = table not in self.definitions and kept != table and kept in self.names
+        definition = self.table(kept if tombstones else table)
         return Scan(self.state(definition.name), tombstones=tombstones, columns=names, where=conditions)
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:

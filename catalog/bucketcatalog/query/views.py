@@ -7,18 +7,19 @@ renamed columns narrow what is read, those on computed ones are checked on what 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import BrokenSystem, InvalidOption, UnknownTable
+from ..errors import InvalidOption, UnknownTable
 from ..model.arrays import one_chunk
 from ..model.render import REQUESTED, chosen, output_schema
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..store.base import Store
+from .blame import Problem, blaming, failed, shown
 from .scan import Read, ReadTask, Scan
 from .snapshot import DELETED_PREFIX, Snapshot
 
@@ -58,29 +59,39 @@ class View:
         """Of these tables the one that it shows, or whose tombstones."""
         return tables.get(self.of) or tables.get(self.of.removeprefix(DELETED_PREFIX))
 
-    def problem(self, tables: Mapping[str, Table]) -> str:
-        """What is wrong with it for tables that are so declared; empty where nothing is."""
+    def problem(self, tables: Mapping[str, Table], views: Collection[str] = ()) -> Problem | None:
+        """What is wrong with it for tables that are so declared, beside views of these names."""
         tombstones, table = self.of not in tables, self.table(tables)
+        if self.of in views:
+            return Problem(
+                f"shows {self.of!r}, which is a view itself", f"Let it show the table, or write it as an SqlView of {{{self.of}}}"
+            )
         if table is None or (tombstones and not table.keeps_tombstones):
-            return f"shows {self.of!r}, which is no table that it can be of"
+            return Problem(
+                f"shows {self.of!r}, which is no table that it can be of",
+                f"Name one of {', '.join(sorted(tables))}, or the {DELETED_PREFIX} table of one that keeps tombstones",
+            )
         every = output_schema(table, tombstones=tombstones).names
         needed = [*self.where, *(column for name in self.columns for column in self.needs(name))]
         unknown = [name for name in needed if name not in (*every, *REQUESTED)]
-        hidden = [name for name in self.columns if name in REQUESTED]
-        if unknown or hidden:
-            return (
-                f"has no column {unknown[0]!r} in {self.of!r}"
-                if unknown
-                else f"calls a column {hidden[0]!r}, as every table has one"
+        if unknown:
+            return Problem(
+                f"has no column {unknown[0]!r} in {self.of!r}", f"Its columns are {', '.join(every)}: name one of them"
             )
+        hidden = [name for name in self.columns if name in REQUESTED]
+        if hidden:
+            return Problem(f"calls a column {hidden[0]!r}, as every table has one", "Call it otherwise")
         constant = [name for name, column in self.columns.items() if isinstance(column, Computed) and not column.of]
         if constant:
-            return f"computes {constant[0]!r} of no column, and nothing says how many values that has"
+            return Problem(
+                f"computes {constant[0]!r} of no column, and nothing says how many values that has",
+                "Compute it of a column of the key, whatever that holds",
+            )
         try:
             check(table, self.where, output_schema(table, tombstones=tombstones, columns=[*every, *REQUESTED]))
         except InvalidOption as error:
-            return f"has a condition that cannot be met: {error.message}"
-        return "" if self.columns else "has no columns"
+            return Problem(f"has a condition that cannot be met: {error.message}", error.next_step)
+        return None if self.columns else Problem("has no columns", "Name those that it is to show")
 
     def shown_as(self, column: str) -> str | None:
         """What the view calls a column of its table, None where it does not show it."""
@@ -102,10 +113,25 @@ class SqlView:
         """The tables and views that it names."""
         return tuple(dict.fromkeys(_BRACES.findall(self.sql)))
 
-    def problem(self) -> str:
-        """What is wrong with it; empty where nothing is."""
+    def problem(self, views: Mapping[str, object]) -> Problem | None:
+        """What is wrong with it beside views of these names."""
+        if not self.sql.strip():
+            return Problem("has no SQL", "Write a query that names what it reads in braces: SELECT ... FROM {objects}")
+        left = _BRACES.sub("", self.sql)
+        if "{" in left or "}" in left:
+            return Problem(
+                "has a brace that has no other half",
+                "Write each table as {table}; a brace in a text of SQL is char(123) or char(125)",
+            )
+        if not self.of:
+            return Problem("names no table", "Put each table or view in braces: FROM {objects}")
         wrong = [name for name in self.of if not all(part.isidentifier() for part in name.split("."))]
-        return f"has {wrong[0]!r} in braces, which names no table" if wrong else ""
+        if wrong:
+            return Problem(f"has {wrong[0]!r} in braces, which names no table", "Put only names of tables and views in braces")
+        stacked = [name for name in self.of if isinstance(views.get(name), SqlView)]
+        if stacked:
+            return Problem(f"reads {stacked[0]!r}, which is an SqlView", "Write out what that one reads")
+        return None
 
     def text(self, shown: Mapping[str, str]) -> str:
         """The SQL, with what its tables and views are called where it is run."""
@@ -117,8 +143,10 @@ class Projection:
     """What makes a view's rows of its table's: picklable.
 
     ``below`` are conditions on the table's columns that its scan was not given, ``where`` those on computed columns of the view.
+    ``system`` is whose view it is.
     """
 
+    system: str
     view: View
     table: Table
     schema: pa.Schema
@@ -144,21 +172,16 @@ class Projection:
         column, given = self.view.columns.get(name), [one_chunk(rows.column(each)) for each in self.view.needs(name)]
         if not isinstance(column, Computed):
             return given[0]
-        values = column.compute(*given)
+        part = f"the column {name!r} of its view {self.view.name!r}"
+        with blaming(self.system, part):
+            values = column.compute(*given)
         values = one_chunk(values) if isinstance(values, pa.ChunkedArray) else values
         if not isinstance(values, pa.Array) or values.type != column.type or len(values) != len(rows):
-            raise self._wrong(
-                name, f"an array of {len(rows)} values of {column.type} was to come of it, and not {_described(values)}"
-            )
+            wanted = f"an array of {len(rows)} values of {column.type} was to come of it"
+            raise failed(self.system, part, f"{wanted}, and not {_described(values)}")
         if values.null_count and not column.nullable:
-            raise self._wrong(name, "nulls came of it")
+            raise failed(self.system, part, "nulls came of it, which it says it has not")
         return values
-
-    def _wrong(self, name: str, why: str) -> BrokenSystem:
-        return BrokenSystem(
-            f"The column {name!r} of the view {self.view.name!r} cannot be computed: {why}.",
-            next_step="Install a release of the system's package that fits this one.",
-        )
 
 
 @dataclass(frozen=True)
@@ -179,9 +202,9 @@ class ViewTask:
 
 
 class ViewScan(Read):
-    """A read of a view at a snapshot's cut."""
+    """A read of a system's view at a snapshot's cut."""
 
-    def __init__(self, view: View, snapshot: Snapshot, columns: Sequence[str] | None, where: Where) -> None:
+    def __init__(self, view: View, snapshot: Snapshot, columns: Sequence[str] | None, where: Where, *, system: str) -> None:
         self.view = view
         if view.of not in snapshot.rows:
             raise UnknownTable(
@@ -200,7 +223,7 @@ class ViewScan(Read):
         assert isinstance(source, Scan)
         self._source = source
         tested = pa.schema([self._available.field(name) for name in rest])
-        self._projection = Projection(view, table, schema, source.schema, tested, below, rest)
+        self._projection = Projection(system, view, table, schema, source.schema, tested, below, rest)
 
     @property
     def schema(self) -> pa.Schema:
@@ -230,15 +253,17 @@ class ViewScan(Read):
 
 @dataclass(frozen=True)
 class Views:
-    """Views as what can be read.
+    """The views of a system as what can be read.
 
     ``tables``, by name, are as those who declare the views know them, whatever a database calls their columns. ``listed`` says of a
-    snapshot whether they are shown among its tables.
+    snapshot whether they are shown among its tables. Of those that SQL says it only knows what they are called.
     """
 
+    system: str
     views: Mapping[str, View]
     tables: Mapping[str, Table]
     listed: Callable[[Snapshot], bool]
+    in_sql: Collection[str] = ()
 
     def names(self, snapshot: Snapshot) -> Iterable[str]:
         """All of them, or none; only those whose tables are there."""
@@ -251,7 +276,22 @@ class Views:
             return None
         table = view.table(self.tables)
         known = snapshot if table is None or view.of not in snapshot.rows else snapshot.known_as(table)
-        return ViewScan(view, known, columns, where)
+        return ViewScan(view, known, columns, where, system=self.system)
+
+    def no_table(self, name: str) -> UnknownTable | None:
+        """See ``Shows``."""
+        view = self.views.get(name)
+        if view is not None:
+            return UnknownTable(
+                f"{name!r} is no table: it is the view of {view.of!r} that the system {self.system!r} shows.",
+                next_step=f"Scan it, export it, or read it in Spark; for anything else take {view.of.removeprefix(DELETED_PREFIX)!r}.",
+            )
+        if name in self.in_sql:
+            return UnknownTable(
+                f"{name!r} is a view that the system {self.system!r} writes in SQL: it is there in Spark alone.",
+                next_step=f"Show it by attach(spark, CATALOG, systems=[{self.system!r}]), and read it by spark.table({name!r}).",
+            )
+        return None
 
 
 def _as_called(view: View, table: Table) -> Table:
@@ -269,7 +309,7 @@ def _fields(view: View, source: pa.Schema) -> Iterator[pa.Field]:
 
 
 def _described(values: Any) -> str:
-    return f"{len(values)} of {values.type}" if isinstance(values, pa.Array) else repr(values)
+    return f"{len(values)} of {values.type}" if isinstance(values, pa.Array) else shown(values)
 
 
 def _divided(view: View, where: Where, available: pa.Schema) -> tuple[Where, Sequence[tuple[str, Any]], Where]:

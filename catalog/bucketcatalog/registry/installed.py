@@ -7,47 +7,60 @@ None is imported before somebody asks for a name that the engine has not, for th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, InvalidOption
 from ..model.tables import Table
+from ..query.blame import blaming, broken, said, shown
 from ..query.database import Beside, declared
-from ..query.scan import Read
-from ..query.snapshot import Reads, Snapshot
+from ..query.snapshot import Reads, Shows, Snapshot
 from ..query.views import SqlView, View, Views
-from ..state.conditions import Where
 from ..store.base import Store
 from ..write.parts import Writes
+from .fields import IN_CATALOG
 from .jobs import Job
-from .system import GROUP, IN_CATALOG, ONE_OF_TWO, System, broken, imported, system_names
+from .own_code import OwnDeleter, OwnReads, OwnWrites
+from .system import GROUP, System, system_names
 
 if TYPE_CHECKING:
-    from ..maintain.gc.data import Deleter, Deletions
+    from ..maintain.gc.data import Deleter
 
 
 def system(name: str) -> System | None:
     """The installed system of a name; None without one, ``BrokenSystem`` where it cannot be used."""
+    point = entry_point(name)
+    return _loaded(point) if point is not None else None
+
+
+def entry_point(name: str) -> EntryPoint | None:
+    """What leads to the installed system of a name; None without one, ``BrokenSystem`` where there are several. Nothing is imported."""
     found = sorted(entry_points(group=GROUP, name=name), key=lambda point: point.value)
     if len({point.value for point in found}) > 1:
         packages = ", ".join(point.value for point in found)
-        raise broken(name, f"several packages have one of that name: {packages}", "Uninstall all but one of them.")
-    return _loaded(found[0]) if found else None
+        raise broken(name, f"several packages have one of that name: {packages}", "Uninstall all but one of them")
+    return found[0] if found else None
 
 
 def _loaded(point: EntryPoint) -> System:
+    name, value = point.name, point.value
     try:
         loaded = point.load()
     except Exception as error:  # whatever somebody else's package raises
-        raise broken(point.name, f"{point.value} cannot be imported: {type(error).__name__}: {error}") from None
-    if not isinstance(loaded, System) or loaded.name != point.name:
-        raise broken(point.name, f"{point.value} is no System of that name")
-    loaded.check()
+        module, _, what = value.partition(":")
+        step = f"See how it fails: python -c 'from {module} import {what or 'SYSTEM'}'"
+        raise broken(name, f"{value} cannot be imported: {said(error)}", step) from error
+    if not isinstance(loaded, System):
+        step = f"Let the entry point lead to a System, such as {name} = {value.partition(':')[0]}:SYSTEM"
+        raise broken(name, f"its entry point leads to {value}, which is {shown(loaded)} and no System", step)
+    if loaded.name != name:
+        called = loaded.name if isinstance(loaded.name, str) else name
+        step = f"Call both alike: {called} = {value} among the entry points, and System({called!r}, ...)"
+        raise broken(name, f"its entry point leads to {value}, which is a System of another name, {shown(loaded.name)}", step)
+    with blaming(name, "what it declares"):
+        loaded.check_values()
     return loaded
 
 
@@ -101,26 +114,27 @@ class Registry:
         owner = self.system(name.partition(".")[0]) if "." in name else None
         return owner.tables.get(name) if owner is not None else None
 
-    def reads(self) -> list[Reads]:
+    def reads(self) -> list[Shows]:
         """Who answers for names that are no tables: views, and what systems read themselves; a warning for whom that cannot be asked."""
         return self._reads
 
     @cached_property
-    def _reads(self) -> list[Reads]:
-        found: list[Reads] = []
+    def _reads(self) -> list[Shows]:
+        found: list[Shows] = []
         known: dict[str, str] = {}
         for each in self.systems:
             views = {view.name: view for view in each.views if isinstance(view, View)}
             for name in [name for name in views if known.setdefault(name, each.name) != each.name]:
-                _warn(broken(each.name, f"its view {name!r} is one of the system {known[name]!r}", ONE_OF_TWO))
+                _warn(_left_out(name, each.name, known[name]))
                 del views[name]
-            found += [OfSystem(each.name, Views(views, each.tables, partial(is_used, each)))] if views else []
+            in_sql = [view.name for view in each.views if isinstance(view, SqlView)]
+            found += [Views(each.name, views, each.tables, partial(is_used, each), in_sql)] if each.views else []
             try:
                 own: Reads | None = each.part("reads")
             except BrokenSystem as error:
                 _warn(error)
             else:
-                found += [OfSystem(each.name, own)] if own is not None else []
+                found += [OwnReads(each.name, own)] if own is not None else []
         return found
 
     def writes(self, name: str) -> Writes | None:
@@ -131,9 +145,11 @@ class Registry:
         claiming = [each for each in self.systems if each.writes and before in (each.name, *each.names)]
         if len(claiming) > 1:
             both = f"it takes names that begin with {before!r}, and so does the system {claiming[0].name!r}"
-            raise broken(claiming[1].name, both, ONE_OF_TWO)
-        writes: Writes | None = claiming[0].part("writes") if claiming else None
-        return writes if writes is not None and writes.takes(name) else None
+            raise broken(claiming[1].name, both, "Uninstall one of the two")
+        if not claiming:
+            return None
+        writes = OwnWrites(claiming[0].name, claiming[0].part("writes"))
+        return writes if writes.takes(name) else None
 
     def view_names(self, snapshot: Snapshot, systems: Collection[str]) -> list[str]:
         """The views of these systems whose tables are there, whether or not the snapshot shows them; ``InvalidOption`` for no system."""
@@ -168,25 +184,10 @@ class Registry:
         from ..maintain.gc.data import InCatalog  # who only reads has no use for it
 
         return {
-            table: InCatalog(store, database) if how == IN_CATALOG else Imported(each.name, how, store)
+            table: InCatalog(store, database) if how == IN_CATALOG else OwnDeleter(each.name, how, store)
             for each in self.systems
             for table, how in each.collects.items()
         }
-
-
-@dataclass(frozen=True)
-class Imported:
-    """Asks a system's own callable, imported in the process that deletes."""
-
-    system: str
-    text: str
-    store: Store
-
-    def delete(self, batch: pa.Table) -> Deletions:
-        """See ``Deleter``."""
-        from ..maintain.gc.data import Calling
-
-        return Calling(imported(self.system, self.text)(self.store)).delete(batch)
 
 
 def is_used(each: System, snapshot: Snapshot) -> bool:
@@ -194,32 +195,11 @@ def is_used(each: System, snapshot: Snapshot) -> bool:
     return any(name in snapshot.definitions for name in each.tables)
 
 
-@dataclass(frozen=True)
-class OfSystem:
-    """What a system reads, on whose code nobody else depends: what it raises is its own error, and a warning where all are looked at."""
-
-    system: str
-    reads: Reads
-
-    def names(self, snapshot: Snapshot) -> Iterable[str]:
-        """See ``Reads``; none where they cannot be had."""
-        try:
-            return list(self.reads.names(snapshot))
-        except Exception as error:  # whatever somebody else's code raises
-            _warn(error if isinstance(error, BucketCatalogError) else self._broken(error))
-            return []
-
-    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
-        """See ``Reads``; ``BrokenSystem`` where the system fails at it."""
-        try:
-            return self.reads.read(snapshot, name, columns, where)
-        except BucketCatalogError:
-            raise
-        except Exception as error:  # as above
-            raise self._broken(error) from error
-
-    def _broken(self, error: Exception) -> BrokenSystem:
-        return broken(self.system, f"it raised {type(error).__name__}: {error}")
+def _left_out(view: str, of: str, other: str) -> BrokenSystem:
+    return BrokenSystem(
+        f"The view {view!r} of the system {of!r} is left out, and nothing else of that system: {view!r} is the view of {other!r}.",
+        next_step=f"Uninstall one of the two systems to read the other's {view!r}.",
+    )
 
 
 def _warn(error: BucketCatalogError) -> None:

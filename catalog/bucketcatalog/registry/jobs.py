@@ -11,9 +11,13 @@ from .. import limits
 from ..errors import InvalidOption, StaleRead
 from ..model.names import MAINTAINER_PREFIX
 from ..model.times import shown_age
+from ..query.blame import blaming, failed, shown
 from ..query.snapshot import Snapshot
 from ..store.base import Store
 from ..write.writer import Writer
+
+NOT_OPTIONS = frozenset({"catalog", "clock", "database", "job", "run", "self", "spark", "storage_options", "writer"})
+"""What ``Catalog.run_job`` and Spark's ``jobs.run`` take themselves: no option of a job can be called so."""
 
 
 class JobTask(Protocol):
@@ -43,6 +47,20 @@ def in_turn(tasks: Sequence[JobTask], store: Store) -> list[Any]:
 
 
 @dataclass(frozen=True)
+class TaskOfSystem:
+    """A task of a system's job, whose failures are the system's wherever it runs."""
+
+    system: str
+    job: str
+    task: JobTask
+
+    def run(self, store: Store) -> Any:
+        """See ``JobTask``."""
+        with blaming(self.system, f"a task of its job {self.job!r}"):
+            return self.task.run(store)
+
+
+@dataclass(frozen=True)
 class Job:
     """Work that grows with the data: planned and finished by one process, done by many.
 
@@ -54,9 +72,10 @@ class Job:
     role: str = MAINTAINER_PREFIX
 
     def done(self, name: str, snapshot: Snapshot, writer: Writer, run: RunTasks, options: Mapping[str, Any]) -> Any:
-        """What the job called so comes to: planned, its tasks done by ``run``, finished.
+        """What the job called ``SYSTEM.JOB`` comes to: planned, its tasks done by ``run``, finished.
 
-        ``InvalidOption`` for an option that it does not take; ``StaleRead`` where its tasks took so long that what they wrote may be gone.
+        ``InvalidOption`` for an option that it does not take; ``StaleRead`` where its tasks took so long that what they wrote may be gone;
+        ``BrokenSystem`` where the system's code fails.
         """
         takes = signature(self.plan)
         try:
@@ -64,12 +83,20 @@ class Job:
         except TypeError as error:
             known = ", ".join(list(takes.parameters)[2:]) or "none"
             raise InvalidOption(f"The job {name!r} cannot be run so: {error}.", next_step=f"Its options are {known}.") from None
-        planned, store = self.plan(snapshot, writer, **options), snapshot.files.store
-        outcomes = run(planned.tasks, store)
+        owner, store = name.partition(".")[0], snapshot.files.store
+        with blaming(owner, f"the plan of its job {name!r}"):
+            planned = self.plan(snapshot, writer, **options)
+            if not hasattr(planned, "tasks") or not callable(getattr(planned, "finish", None)):
+                raise failed(
+                    owner, f"the plan of its job {name!r}", f"{shown(planned)} came of it, which has no tasks and no finish"
+                )
+            tasks = [TaskOfSystem(owner, name, task) for task in planned.tasks]
+        outcomes = run(tasks, store)
         took = store.now_us() - snapshot.view.observed
         if took > limits.MAX_SNAPSHOT_AGE:
             raise StaleRead(
                 f"The job {name!r} took {shown_age(took)}, and what it has read and written may be gone.",
                 next_step=f"Run it again, so that it takes less than {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
             )
-        return planned.finish(outcomes)
+        with blaming(owner, f"finishing its job {name!r}"):
+            return planned.finish(outcomes)

@@ -32,7 +32,8 @@ def tables(*bodies: str) -> dict[str, Table]:
 def shown(snapshot: Snapshot, view: View, *bodies: str, where: object = None) -> list[dict[str, object]]:
     """The rows of a view as a system shows them whose tables are declared so."""
     conditions = {} if where is None else {"weight": where}
-    read = Views({view.name: view}, tables(*bodies), lambda snapshot: True).read(snapshot, view.name, None, conditions)
+    views = Views("crates", {view.name: view}, tables(*bodies), lambda snapshot: True)
+    read = views.read(snapshot, view.name, None, conditions)
     assert read is not None
     found: list[dict[str, object]] = read.to_arrow().to_pylist()
     return found

@@ -219,8 +219,8 @@ def test_what_a_view_computes_wrongly_is_its_systems_error(
     world: World, compute: Callable[[pa.Array], pa.Array], nullable: bool, why: str
 ) -> None:
     view = View("odd", "boxes.boxes", {"x": Computed(pa.int64(), ("grams",), compute, nullable)})
-    with pytest.raises(BrokenSystem, match="The column 'x' of the view 'odd' cannot be computed") as caught:
-        ViewScan(view, world.snapshot(), None, {}).to_arrow()
+    with pytest.raises(BrokenSystem, match="The system 'boxes' failed at the column 'x' of its view 'odd': ") as caught:
+        ViewScan(view, world.snapshot(), None, {}, system="boxes").to_arrow()
     assert why in str(caught.value)
 
 

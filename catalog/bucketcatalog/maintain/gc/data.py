@@ -177,6 +177,7 @@ class Calling:
     """Asks a callable. What it raises is a failure of the whole batch, which the next run tries again."""
 
     call: Callback
+    who: str = "the deleter"
 
     def delete(self, batch: pa.Table) -> Deletions:
         """What the callable says; nothing is gone where it raises, or answers something else than a boolean for each row."""
@@ -184,16 +185,16 @@ class Calling:
         try:
             answer = self.call(batch)
         except Exception as error:  # whatever a user's own code raises, the rest of the run goes on
-            return Deletions(nothing, (f"the deleter raised {type(error).__name__}: {error}",))
+            return Deletions(nothing, (f"{self.who} raised {type(error).__name__}: {error}",))
         try:
             values = answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else pa.array(answer, pa.bool_())
             gone = np.asarray(values.cast(pa.bool_()).fill_null(False), dtype=bool)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            return Deletions(nothing, (f"the deleter's answer holds no booleans: {error}",))
+            return Deletions(nothing, (f"the answer of {self.who} holds no booleans: {error}",))
         if len(gone) != len(batch):
-            return Deletions(nothing, (f"the deleter's answer has {len(gone)} values for {len(batch)} references",))
+            return Deletions(nothing, (f"the answer of {self.who} has {len(gone)} values for {len(batch)} references",))
         missed = len(batch) - int(gone.sum())
-        return Deletions(gone, (f"the deleter left the data of {missed} references",) if missed else ())
+        return Deletions(gone, (f"{self.who} left the data of {missed} references",) if missed else ())
 
 
 @dataclass(frozen=True)
