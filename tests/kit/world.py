@@ -19,12 +19,15 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from bucketcatalog import Catalog
+from bucketcatalog.format.definitions import tables_of
+from bucketcatalog.model.events import EventKind
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
-from bucketcatalog.write.commit import Committed
+from bucketcatalog.write.commit import Commit, Committed
+from bucketcatalog.write.draft import Draft
 from bucketcatalog.write.writer import Writer
 
 PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
@@ -92,6 +95,17 @@ class World:
                 getattr(tx, method)(*arguments, **keywords)
         assert tx.committed is not None
         return tx.committed
+
+    def commit_unasked(self, writer: Writer, declared: Iterable[Descriptor], *calls: tuple[str, str, Any]) -> Committed:
+        """The same by a writer of somebody else's, or of an older release, who writes by these declarations whatever else there is."""
+        self.clock.tick()
+        known = {table.name: table for table in tables_of(declared)}
+        draft = Draft(known.__getitem__, self.catalog().database(writer.database).look)
+        for kind, table, given in calls:
+            draft.add(EventKind[kind.upper()], table, given)
+        committed = writer.commit(Commit(events=draft))
+        assert committed is not None
+        return committed
 
 
 class Intervening(Wrapped):

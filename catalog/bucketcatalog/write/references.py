@@ -21,6 +21,7 @@ from ..log.entries import boundaries_of
 from ..model.arrays import one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts, Kind
 from ..model.keys import encode_array, encode_keys
+from ..model.parents import is_comparable
 from ..model.render import version_names
 from ..model.tables import Column, DataType, Table
 from ..model.times import shown_time
@@ -68,9 +69,12 @@ def references(facts: Facts, table: Table) -> pa.Array:
 def ids(facts: Facts, column: Column) -> pa.Array:
     """The values of an id's column as bytes, null where it is unset: ids of parents and of their children compare as these.
 
-    Integers are equal as numbers, whatever the types of the two columns: a definition may make one of them wider.
+    Integers are equal as numbers, whatever the types of the two columns: a definition may make one of them wider. Those of a column that is
+    not comparable are null.
     """
     values = facts.stored_column(column)
+    if not is_comparable(column):
+        return pa.nulls(len(values), pa.binary())
     if pa.types.is_integer(values.type):
         wide = values.cast(_NUMBER)
         return pa.Array.from_buffers(pa.binary(16), len(wide), wide.buffers(), offset=wide.offset).cast(pa.binary())

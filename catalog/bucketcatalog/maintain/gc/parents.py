@@ -3,6 +3,9 @@
 A parent has ended when versions carry its id and none of them is live. An id that no version ever carried belongs to no parent: rows that
 name it are nobody's children. A parent's data is *external* where the column says so that its table declares for it, or where its own
 parent is external.
+
+Writers refuse tables whose rows could not be told to be a parent's, but a log may have them: such rows are never ended with a parent, and
+somebody else's where any of the parents is.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import pyarrow.compute as pc
 from ...log.segments import Blocks
 from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
+from ...model.parents import is_comparable
 from ...model.tables import Column, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableState
@@ -32,17 +36,25 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class ParentIds:
-    """Ids of a table's rows: of live versions, of those that ended at or before a time and are not live, and of external ones."""
+    """Ids of a table's rows: of live versions, of those that ended at or before a time and are not live, and of external ones.
+
+    ``has_external`` is whether there are any of these, ``is_known`` whether their ids can be told at all.
+    """
 
     live: pa.Array = field(default_factory=lambda: _NO_IDS)
     ended: pa.Array = field(default_factory=lambda: _NO_IDS)
     external: pa.Array = field(default_factory=lambda: _NO_IDS)
+    has_external: bool = False
+    is_known: bool = True
 
     def of_external(self, facts: Facts, table: Table) -> Mask:
-        """Which rows of a child table have an external parent."""
-        if table.parent is None or not len(self.external):
+        """Which rows of a child table have an external parent, or may have one."""
+        if table.parent is None or not self.has_external:
             return np.zeros(len(facts), dtype=bool)
-        return np.asarray(pc.is_in(ids(facts, table.by_name[table.parent.column]), value_set=self.external))
+        column = table.by_name[table.parent.column]
+        if not self.is_known or not is_comparable(column):
+            return np.asarray(facts.stored_column(column).is_valid())
+        return np.asarray(pc.is_in(ids(facts, column), value_set=self.external))
 
 
 def says_external(facts: Facts, table: Table) -> Mask:
@@ -85,7 +97,7 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
     own = table.by_name[table.id]
     above = parent_ids(contents, table.parent.table, limit, below=(*below, name)) if table.parent is not None else ParentIds()
     columns = [own, *table.external_columns, *([table.by_name[table.parent.column]] if table.parent else [])]
-    live, ended, late, external = Distinct(), Distinct(), Distinct(), Distinct()
+    live, ended, late, external, has_external = Distinct(), Distinct(), Distinct(), Distinct(), False
     for facts in state_rows(contents.state(name), Part.EVERYTHING, columns):
         versions: Mask = facts.numbers("_kind") == Kind.VERSION
         has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
@@ -95,7 +107,9 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
         ended.add(masked(values, versions & has_ended))
         late.add(masked(values, versions & has_ended & is_late))
         external.add(masked(values, versions & is_external))
-    return ParentIds(live.values(), without(without(ended.values(), live.values()), late.values()), external.values())
+        has_external |= bool((versions & is_external).any())
+    only_ended = without(without(ended.values(), live.values()), late.values())
+    return ParentIds(live.values(), only_ended, external.values(), has_external, is_comparable(own))
 
 
 class Distinct:
