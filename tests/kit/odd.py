@@ -29,6 +29,10 @@ SOURCE = proto(
       optional double exact = 7;
       optional sfixed32 small = 8;
     }
+    message Upload {
+      option (table) = { name: "odd.uploads" key: "number" id: "number" };
+      fixed64 number = 1;
+    }
     enum Mode { MODE_UNSPECIFIED = 0; MODE_FAST = 1; MODE_SLOW = -2; }
     message Acl {
       string grantee = 1;

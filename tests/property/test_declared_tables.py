@@ -162,7 +162,7 @@ def live(seed: int) -> None:
     table, random = declared(seed), Random(seed)
     world, model = World(), Model(table)
     catalog = Catalog(world.store)
-    catalog.register(table.descriptor)
+    catalog.register(table.descriptors)
     keys = table.keys(random, random.choice((3, 8, 8, 90)))
     serials = iter(range(1_000_000))
     with world.writer(catalog=catalog) as writer:

@@ -29,7 +29,7 @@ QUESTIONS = 12
 def test_filters_of_any_table_keep_the_rows_that_plain_python_does(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     table, random = declared(seed), Random(seed)
     catalog = Catalog(tmp_path)
-    catalog.register(table.descriptor)
+    catalog.register(table.descriptors)
     given = [table.row(random, key, serial) for serial, key in enumerate(table.keys(random, 60))]
     with catalog.writer("w") as writer:
         with writer.transaction() as tx:

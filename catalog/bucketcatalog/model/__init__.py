@@ -9,6 +9,7 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     paths       builds and parses every object name
     arrays      Arrow arrays taken apart and put together; uuids between bytes and text
     tables      what a table declares, as values, and what it must not declare
+    parents     by which columns rows can belong to others
     times       times, ages and versions as users write them
     keys        keys as bytes, one by one and as arrays, and back to values
     bloom       Bloom filters over keys, and the hash that they are made of

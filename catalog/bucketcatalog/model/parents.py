@@ -5,11 +5,35 @@ A row is a child of the rows in its table's parent whose id equals what a column
 
 from __future__ import annotations
 
-from .tables import KEY_TYPES, Column, DataType, Shape
+from .tables import KEY_TYPES, Column, DataType, Shape, Table
 
-_COMPARABLE = KEY_TYPES | {DataType.ENUM, DataType.JSON, DataType.CUT}
+_NUMBERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64, DataType.ENUM}
+_TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
+_COMPARABLE = KEY_TYPES | _NUMBERS | _TEXTS
+_ALIKE = (_NUMBERS, _TEXTS | {DataType.BYTES}, {DataType.BYTES, DataType.UUID}, {DataType.TIMESTAMP})
+"""Types of which values can equal each other: as numbers, else by their bytes."""
 
 
 def is_comparable(column: Column) -> bool:
     """Whether values of the column can be told to equal others: single ones, but no fractions, truths or messages."""
     return column.shape is Shape.ONE and column.type in _COMPARABLE
+
+
+def misfit(child: Table, parent: Table | None) -> str | None:
+    """Why no row of the one table can belong to a row of the other, its declared parent, which nobody may know; None where they can."""
+    assert child.parent is not None
+    name = child.parent.column
+    if parent is None:
+        return f"nobody has written or registered the table that its field {name!r} names rows of"
+    if parent.id is None:
+        return f"{parent.name!r} has no id that the field {name!r} could equal"
+    field, own = child.by_name[name], parent.by_name[parent.id]
+    if is_comparable(field) and is_comparable(own) and any({field.type, own.type} <= types for types in _ALIKE):
+        return None
+    return f"the field {name!r} ({_described(field)}) never equals the id {parent.id!r} ({_described(own)})"
+
+
+def _described(column: Column) -> str:
+    if column.shape is Shape.MAP:
+        return "map"
+    return f"list of {column.type.value}" if column.shape is Shape.LIST else column.type.value

@@ -17,7 +17,7 @@ import pyarrow as pa
 from .. import limits
 from ..errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable
 from ..format.definitions import core_tables, tables_of
-from ..format.evolution import merge
+from ..format.evolution import Definitions, merge
 from ..format.records import Void
 from ..log.discovery import LastLook, look
 from ..log.files import LogFiles
@@ -26,6 +26,7 @@ from ..log.versions import Version, find_view
 from ..log.view import LogView
 from ..model.cuts import Cut, Ref
 from ..model.names import is_name
+from ..model.parents import misfit
 from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
 from ..model.tables import Table
 from ..model.times import Time
@@ -111,7 +112,8 @@ class Database:
     def definition(self, name: str) -> Table:
         """The definition to check rows of a table against: made known, the core's, or what the database holds.
 
-        For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where it contradicts what was made known.
+        For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where what was made known contradicts it,
+        or names a parent to whose rows none can belong.
         """
         registered = self._beside.table(name)
         if registered is None and name in core_tables():
@@ -119,10 +121,35 @@ class Database:
         known = self._found.get(name)
         if known is None or registered not in (None, known):
             seen = self.look()
-            if registered is not None and name in seen.definitions:
-                merge(seen.definitions[name], registered)
+            if registered is not None:
+                self._refuse_misfits(registered, seen.definitions)
             known = self._found[name] = registered or seen.table(name)
         return known
+
+    def _refuse_misfits(self, declared: Table, there: Definitions) -> None:
+        """``IncompatibleTable`` for a definition that does not fit those of the database, which it is about to be one of.
+
+        What these say already, it may say again: that stays, whoever says it.
+        """
+        known, parent = there.get(declared.name), declared.parent
+        if known is not None:
+            merge(known, declared)
+        if parent is not None and (known is None or known.parent is None):
+            owner = declared if parent.table == declared.name else there.get(parent.table) or self._beside.table(parent.table)
+            if (why := misfit(declared, owner)) is not None:
+                raise _misfit(f"Table {declared.name!r} cannot have the parent {parent.table!r}: {why}.")
+        children = (
+            [t for t in there.usable() if t.parent is not None and t.parent.table == declared.name] if known is None else []
+        )
+        for child in children:
+            if (why := misfit(child, declared)) is not None:
+                raise _misfit(f"Table {declared.name!r} cannot be the parent of {child.name!r}, which is written already: {why}.")
+
+
+def _misfit(message: str) -> IncompatibleTable:
+    return IncompatibleTable(
+        message, next_step="Register both, with declarations that fit each other: what is written keeps its parent and its id."
+    )
 
 
 @dataclass(frozen=True)

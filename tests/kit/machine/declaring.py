@@ -20,7 +20,7 @@ from bucketcatalog import between, prefix
 from bucketcatalog.state.conditions import Between, Prefix
 from bucketcatalog.v1 import options_pb2
 
-NAME = "lab.random"
+NAME, PARENTS = "lab.random", "lab.parents"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MICROSECOND = datetime.timedelta(microseconds=1)
 LARGEST = (2 - 2**-23) * 2.0**127
@@ -208,6 +208,11 @@ class Declared:
     keeps_tombstones: bool = True
     by_name: Mapping[str, Column] = field(default_factory=dict)
 
+    @property
+    def descriptors(self) -> list[Descriptor]:
+        """The table's, and that of its parent where it has one."""
+        return list(self.descriptor.file.message_types_by_name.values())
+
     def keys(self, random: Random, count: int) -> list[dict[str, Any]]:
         """Up to so many different keys, in order."""
         drawn = {self.order(key): key for key in ({c.name: c.draw(random) for c in self.key} for _ in range(count))}
@@ -277,7 +282,7 @@ def declared(seed: int) -> Declared:
         before = [column.name for column in key if random.random() < 0.3]
         options.orders.add(name="ended", fields=[*before, "deleted_at"], of_tombstones=True)
     if random.random() < 0.3:
-        options.parent.table, options.parent.field = "lab.parents", random.choice(key).name
+        options.parent.table, options.parent.field = PARENTS, random.choice(key).name
     return Declared(
         descriptor=_descriptor(columns, options),
         columns=tuple(columns),
@@ -310,6 +315,10 @@ def _descriptor(columns: Sequence[Column], options: Any) -> Descriptor:
     row = file.message_type.add(name="Row")
     row.options.Extensions[options_pb2.table].CopyFrom(options)
     _add_fields(row, ".lab.Row", columns)
+    for column in (column for column in columns if column.name == options.parent.field):
+        parent = file.message_type.add(name="Parent")
+        parent.options.Extensions[options_pb2.table].CopyFrom(options_pb2.TableOptions(name=PARENTS, key=["f1"], id="f1"))
+        _add_fields(parent, ".lab.Parent", [Column(1, column.kind, "key")])
     pool.AddSerializedFile(file.SerializeToString())
     return pool.FindMessageTypeByName("lab.Row")
 

@@ -480,6 +480,7 @@ def test_the_column_of_an_id_may_be_called_otherwise() -> None:
 
 PIECES = 'name: "lab.pieces" key: "k"'
 PARENT = 'parent: { table: "lab.boxes" field: "box" }'
+BOXES = 'message Box { option (table) = { name: "lab.boxes" key: "name" id: "name" }; string name = 1; }'
 OTHER_PARENTS = {
     "another table": (PARENT.replace("lab.boxes", "lab.crates"), "'lab.boxes' by field 2 and 'lab.crates' by field 2"),
     "another column": (PARENT.replace('"box"', '"k"'), "'lab.boxes' by field 2 and 'lab.boxes' by field 1"),
@@ -544,7 +545,9 @@ def test_writers_from_before_a_parent_was_declared_write_on(order: tuple[int, ..
     given = ["", PARENT, ""]
     for turn, which in enumerate(order):
         source = f"message Row {{ option (table) = {{ {PIECES} {given[which]} }}; string k = 1; optional string box = 2; }}"
-        writer = world.writer(f"w{which}", catalog=knowing(world, source))
+        catalog = knowing(world, source)
+        catalog.register(messages(proto(BOXES))["Box"])
+        writer = world.writer(f"w{which}", catalog=catalog)
         world.commit(writer, ("put", "lab.pieces", {"k": str(turn), "box": "b"}))
         if checkpoint:
             writer.checkpoint()

@@ -382,7 +382,7 @@ class TestOddRows:
     def test_integer_keys_sort_as_numbers_and_are_found(self) -> None:
         world = World()
         catalog = world.catalog()
-        catalog.register(odd()["Part"])
+        catalog.register([odd()["Part"], odd()["Upload"]])
         keys = [(v, u, n) for v in (0, 2**32 - 1) for u in (-(2**63), -1, 0, 2**63 - 1) for n in (0, 255, 256)]
         with world.writer(catalog=catalog) as writer:
             put = [{"volume": v, "upload": u, "number": n, "ratio": 0.5, "small": -1} for v, u, n in reversed(keys)]

@@ -164,19 +164,20 @@ OF_HOLDERS = 'parent: { table: "own.holder" field: "holder" }'
 
 
 def owned(catalog: Catalog, parent: str = OF_HOLDERS, kind: str = "string", id_kind: str = "string") -> Catalog:
-    """The catalog, which knows holders by their id and the files that they own."""
+    """The catalog, which knows holders and others by their id, and the files that they own."""
     declared = proto(
         f"""
         message Holder {{
           option (table) = {{ name: "own.holder" key: "name" id: "id" }};
           string name = 1; optional {id_kind} id = 2; optional bool external = 3;
         }}
+        message Other {{ option (table) = {{ name: "own.other" key: "id" id: "id" }}; {id_kind} id = 1; }}
         message File {{
           option (table) = {{ name: "own.file" key: "name" data_reference: "path" {parent} }};
           string name = 1; optional string path = 2; optional {kind} holder = 3;
         }}"""
     )
-    catalog.register([messages(declared)["Holder"], messages(declared)["File"]])
+    catalog.register(messages(declared).values())
     return catalog
 
 
@@ -209,7 +210,7 @@ def test_rows_have_their_parent_whichever_definition_says_so(yard: Yard, declare
 @pytest.mark.parametrize("met", [True, False])
 def test_nothing_is_deleted_where_definitions_name_different_parents(yard: Yard, met: bool) -> None:
     first = yard.world.writer("u", catalog=owned(yard.world.catalog()))
-    second = yard.world.writer("v", catalog=owned(yard.world.catalog(), OF_HOLDERS.replace("own.holder", "buckets")))
+    second = yard.world.writer("v", catalog=owned(yard.world.catalog(), OF_HOLDERS.replace("own.holder", "own.other")))
     row = {"name": "a", "path": "theirs", "holder": "1"}
     theirs = [("put", "own.holder", {"name": "h", "id": "1", "external": True}), ("put", "own.file", row)]
     if met:
