@@ -246,7 +246,7 @@ class _Restoring:
             return
         column = self.table.by_name[parent.column]
         put = pa.array(step.put)
-        owners = ids(step.then, column).take(put)
+        owners = ids(step.then, column, surely=True).take(put)
         ended = pc.indices_nonzero(pc.is_in(owners, value_set=self._ended_parents))
         if len(ended):
             self.orphaned = pc.unique(pa.concat_arrays([self.orphaned, owners.take(ended)]))
@@ -303,7 +303,7 @@ def _owners(snapshot: Snapshot, table: Table) -> pa.Array:
         return _NO_IDS
     own, found = parent.by_name[parent.id], Distinct()
     for facts in state_rows(snapshot.state(name), Part.LIVE, [own]):
-        found.add(ids(facts, own).drop_null())
+        found.add(ids(facts, own, surely=True).drop_null())
     return found.values()
 
 

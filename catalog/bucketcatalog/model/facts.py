@@ -145,6 +145,11 @@ class Facts:
         index = self.rows.schema.get_field_index(column.field_name)
         return pa.nulls(len(self), column.storage_type) if index < 0 else one_chunk(self.rows.column(index))
 
+    def meant_column(self, column: Column) -> pa.Array:
+        """The same as it is meant: a column without presence is its zero where it is null, as a row that was carried by itself has it."""
+        values = self.stored_column(column)
+        return pc.fill_null(values, pa.scalar(column.zero, values.type)) if column.implicit and values.null_count else values
+
     def numbers(self, name: str, missing: int = 0) -> Stamps:
         """A fact column of numbers as int64, ``missing`` where it is null."""
         if self.rows.schema.get_field_index(name) < 0:

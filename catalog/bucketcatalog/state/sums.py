@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -209,19 +209,13 @@ def _columns(table: Table, totals: Iterable[Sum]) -> set[str]:
 
 def _counted(live: Facts, table: Table, total: Sum, sign: int) -> pa.Table:
     """For each row its group, and what it counts for."""
-    groups = {table.by_name[name].field_name: _stored(live, table.by_name[name]) for name in total.group}
+    groups = {table.by_name[name].field_name: live.meant_column(table.by_name[name]) for name in total.group}
     ones = pa.repeat(pa.scalar(sign, pa.int64()), len(live))
     values = ones.cast(EXACT)
     if total.column is not None:
-        numbers = pc.fill_null(_stored(live, table.by_name[total.column]), 0).cast(EXACT)
+        numbers = pc.fill_null(live.meant_column(table.by_name[total.column]), 0).cast(EXACT)
         values = numbers if sign > 0 else pc.negate(numbers)
     return pa.table({**groups, _ROWS.field_name: ones, _VALUE.field_name: values})
-
-
-def _stored(live: Facts, column: Column) -> Any:
-    """A column of the rows, null where they have none, and its zero where that is what this means."""
-    values = live.stored_column(column)
-    return pc.fill_null(values, column.zero) if column.implicit else values
 
 
 def _halved(rows: pa.Table) -> pa.Table:

@@ -1,7 +1,8 @@
 """Data references: where a version's data lies, as bytes that are equal where the data is the same, and who may name it again.
 
 Tables share a *space* of references where they declare the same columns, by name and type, in the same order: then equal references name
-the same data, in whichever of these tables they stand. A reference with an unset column names no data.
+the same data, in whichever of these tables they stand. A reference with an unset column names no data. In a column without presence a zero
+is a value, for it may have been said, but an empty text is unset.
 
 Data is deleted once all versions that name it have ended long enough ago (docs/spec/collection.md), so that a PUT may name the data of a
 version only while that cannot have begun: the version is known, is not purged, and has not ended in the reach of a data boundary.
@@ -54,7 +55,7 @@ def references(facts: Facts, table: Table) -> pa.Array:
     columns = [table.by_name[name] for name in table.data_reference]
     if not columns:
         return pa.nulls(len(facts), pa.binary())
-    stored = {column.field_name: facts.stored_column(column) for column in columns}
+    stored = {column.field_name: _named(facts, column) for column in columns}
     valid = one_chunk(pa.chunked_array([pa.repeat(pa.scalar(True), len(facts))]))
     for values in stored.values():
         valid = pc.and_(valid, values.is_valid()) if values.null_count else valid
@@ -66,15 +67,29 @@ def references(facts: Facts, table: Table) -> pa.Array:
     return encoded.take(pc.if_else(valid, position, pa.scalar(None, pa.int64())))
 
 
-def ids(facts: Facts, column: Column) -> pa.Array:
+def _named(facts: Facts, column: Column) -> pa.Array:
+    """A column of references, null where it is unset."""
+    if column.implicit and column.type in (DataType.STRING, DataType.BYTES):
+        return _without_zeros(facts, column)
+    return facts.meant_column(column)
+
+
+def _without_zeros(facts: Facts, column: Column) -> pa.Array:
+    """A column, null where it is zero."""
+    values = facts.stored_column(column)
+    zero = pa.scalar(column.zero, values.type)
+    return pc.if_else(pc.equal(values, zero), pa.scalar(None, values.type), values)
+
+
+def ids(facts: Facts, column: Column, *, surely: bool = False) -> pa.Array:
     """The values of an id's column as bytes, null where it is unset: ids of parents and of their children compare as these.
 
     Integers are equal as numbers, whatever the types of the two columns: a definition may make one of them wider. Those of a column that is
-    not comparable are null.
+    not comparable are null, and ``surely`` so are the zeros of one without presence: nobody can tell whether they were said.
     """
-    values = facts.stored_column(column)
     if not is_comparable(column):
-        return pa.nulls(len(values), pa.binary())
+        return pa.nulls(len(facts), pa.binary())
+    values = _without_zeros(facts, column) if surely and column.implicit else facts.meant_column(column)
     if pa.types.is_integer(values.type):
         wide = values.cast(_NUMBER)
         return pa.Array.from_buffers(pa.binary(16), len(wide), wide.buffers(), offset=wide.offset).cast(pa.binary())

@@ -137,7 +137,7 @@ class StagedEvents:
         distinct = pc.index_in(own.take(pa.array(newest_first)), value_set=pc.unique(own.take(pa.array(newest_first))))
         _, first = np.unique(np.asarray(distinct), return_index=True)
         last = pa.array(newest_first[first])
-        ids = facts.stored_column(table.by_name[table.id]).take(last) if table.id is not None else pa.nulls(len(last))
+        ids = facts.meant_column(table.by_name[table.id]).take(last) if table.id is not None else pa.nulls(len(last))
         return Left(own.take(last), pa.array(kinds == Kind.VERSION).take(last), ids)
 
     def encoded(self, tables: Mapping[str, Table]) -> Encoded:

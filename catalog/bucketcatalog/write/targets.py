@@ -77,7 +77,7 @@ class Targets:
         wanted = None
         if self._table.id is not None and given.ids is not None:
             wanted = given.ids.take(rows)
-            fits = pc.and_(fits, _same(facts.stored_column(self._table.by_name[self._table.id]).take(at), wanted))
+            fits = pc.and_(fits, _same(facts.meant_column(self._table.by_name[self._table.id]).take(at), wanted))
         left = self._own.left(self._table, keys)
         if left is not None:
             own = pc.index_in(keys, value_set=left.keys)

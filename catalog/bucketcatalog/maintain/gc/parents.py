@@ -104,7 +104,7 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
         is_external = above.of_external(facts, table) | says_external(facts, table)
         values = ids(facts, own)
         live.add(masked(values, versions & ~has_ended))
-        ended.add(masked(values, versions & has_ended))
+        ended.add(masked(ids(facts, own, surely=True) if own.implicit else values, versions & has_ended))
         late.add(masked(values, versions & has_ended & is_late))
         external.add(masked(values, versions & is_external))
         has_external |= bool((versions & is_external).any())

@@ -127,7 +127,7 @@ def orphaned(snapshot: Snapshot, table: Table, ended: pa.Array) -> Iterator[pa.T
 
 
 def orphaned_in(facts: Facts, table: Table, ended: pa.Array) -> pa.Table:
-    """The live rows among these whose parent is one of these, as ``orphan_schema`` has them."""
-    found = facts.filter(pc.is_in(ids(facts, parent_column(table)), value_set=ended))
+    """The live rows among these whose parent is certainly one of these, as ``orphan_schema`` has them."""
+    found = facts.filter(pc.is_in(ids(facts, parent_column(table), surely=True), value_set=ended))
     shown = render(found, table, output_schema(table, columns=[*table.key, VERSION]))
     return pa.table([*shown.columns, ids(found, parent_column(table))], schema=orphan_schema(table))
