@@ -5,6 +5,8 @@ A row is a child of the rows in its table's parent whose id equals what a column
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .tables import KEY_TYPES, Column, DataType, Shape, Table
 
 _NUMBERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64, DataType.ENUM}
@@ -17,6 +19,13 @@ _ALIKE = (_NUMBERS, _TEXTS | {DataType.BYTES}, {DataType.BYTES, DataType.UUID}, 
 def is_comparable(column: Column) -> bool:
     """Whether values of the column can be told to equal others: single ones, but no fractions, truths or messages."""
     return column.shape is Shape.ONE and column.type in _COMPARABLE
+
+
+def never_unset(table: Table) -> Iterator[tuple[str, Column]]:
+    """The ``id``, and the field of the ``parent``, where they have no presence: of a row that does not say them nobody could tell that."""
+    for what, name in (("id", table.id), ("parent", table.parent.column if table.parent is not None else None)):
+        if name is not None and table.by_name[name].implicit:
+            yield what, table.by_name[name]
 
 
 def misfit(child: Table, parent: Table | None) -> str | None:

@@ -26,9 +26,9 @@ from ..log.versions import Version, find_view
 from ..log.view import LogView
 from ..model.cuts import Cut, Ref
 from ..model.names import is_name
-from ..model.parents import misfit
+from ..model.parents import misfit, never_unset
 from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
-from ..model.tables import Table
+from ..model.tables import Column, Table
 from ..model.times import Time
 from ..store.base import Store
 from .metadata import METADATA_TABLES
@@ -134,7 +134,11 @@ class Database:
         known, parent = there.get(declared.name), declared.parent
         if known is not None:
             merge(known, declared)
-        if parent is not None and (known is None or known.parent is None):
+        is_new = {"id": known is None, "parent": known is None or known.parent is None}
+        for what, column in never_unset(declared):
+            if is_new[what]:
+                raise _never_unset(declared, what, column)
+        if parent is not None and is_new["parent"]:
             owner = declared if parent.table == declared.name else there.get(parent.table) or self._beside.table(parent.table)
             if (why := misfit(declared, owner)) is not None:
                 raise _misfit(f"Table {declared.name!r} cannot have the parent {parent.table!r}: {why}.")
@@ -144,6 +148,15 @@ class Database:
         for child in children:
             if (why := misfit(child, declared)) is not None:
                 raise _misfit(f"Table {declared.name!r} cannot be the parent of {child.name!r}, which is written already: {why}.")
+
+
+def _never_unset(table: Table, what: str, column: Column) -> IncompatibleTable:
+    role = "its id" if what == "id" else "the field of its parent"
+    why = "the field cannot be unset, so nobody could tell whether a row says it"
+    return IncompatibleTable(
+        f"Table {table.name!r} cannot have {column.name!r} as {role}: {why}.",
+        next_step="Make the field optional, or one of the key.",
+    )
 
 
 def _misfit(message: str) -> IncompatibleTable:

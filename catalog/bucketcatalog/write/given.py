@@ -87,6 +87,10 @@ class GivenRows:
         """The rows' values of a column, None where it is unset."""
         return [row.get(column.field_name) for row in self.rows]
 
+    def says(self, column: Column) -> Mask:
+        """Which rows have a value of a column."""
+        return np.array([column.field_name in row for row in self.rows], dtype=bool)
+
     def filled(self, column: Column, values: Sequence[Any]) -> GivenRows:
         """The same with these values of a column."""
         rows = [{**row, column.field_name: value} for row, value in zip(self.rows, values, strict=True)]
@@ -149,6 +153,11 @@ class GivenColumns:
         """The rows' values of a column, None where it is unset."""
         name = column.field_name
         return self.columns.column(name).to_pylist() if name in self.columns.column_names else [None] * len(self)
+
+    def says(self, column: Column) -> Mask:
+        """Which rows have a value of a column."""
+        name = column.field_name
+        return _known(self.columns.column(name) if name in self.columns.column_names else None, len(self))
 
     def filled(self, column: Column, values: Sequence[Any]) -> GivenColumns:
         """The same with these values of a column."""

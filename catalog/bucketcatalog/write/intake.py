@@ -20,6 +20,7 @@ from ..model.events import EventKind, VersionName
 from ..model.facts import EventNames
 from ..model.keys import encode_keys
 from ..model.minimums import refuse_column
+from ..model.parents import never_unset
 from ..model.tables import Column, Table
 from .given import Given, GivenColumns, GivenRows
 
@@ -35,7 +36,22 @@ def checked(table: Table, kind: EventKind, rows: Rows) -> Given:
     A row means the version that its ``_version`` names, else the live one with its id, if it has one; what is null is not given.
     """
     columns = _as_table(rows)
-    return _rows(table, kind, _as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
+    given: Given = _rows(table, kind, _as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
+    if kind not in _KEY_ONLY:
+        _refuse_unsaid(table, kind, given)
+    return given
+
+
+def _refuse_unsaid(table: Table, kind: EventKind, given: Given) -> None:
+    """``InvalidRows`` where a row leaves out what cannot be unset: it would have a zero that nobody said. An UPDATE leaves ids alone."""
+    for what, column in never_unset(table):
+        says = given.says(column)
+        if not says.all() and (kind is EventKind.PUT or column.field_name not in table.fixed_columns):
+            raise InvalidRows(
+                f"Row {int(np.argmin(says))} for table {table.name!r} lacks the column {column.name!r}, which cannot be unset: "
+                f"it would have the {what} of every such row.",
+                next_step="Give it, or declare the field optional.",
+            )
 
 
 def naming_versions(table: Table, rows: Rows) -> Given:

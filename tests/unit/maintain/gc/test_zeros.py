@@ -62,7 +62,7 @@ def test_data_that_a_zero_is_part_of_the_name_of_stays_while_a_row_is_live_that_
     yard: Yard, forms: tuple[str, str], checkpoint: bool
 ) -> None:
     for form, name in zip(forms, ("live", "dead"), strict=True):
-        put(yard, ("put", "own.piece", formed(form, {"name": name, "path": "p", "shard": 0})), checkpoint=checkpoint)
+        put(yard, ("put", "own.piece", formed(form, {"name": name, "path": "p", "shard": 0, "holder": 7})), checkpoint=checkpoint)
     put(yard, ("delete", "own.piece", {"name": "dead"}))
     done, asked = collected(yard)
     assert (done.purged, done.shared, asked) == (1, 1, [])
