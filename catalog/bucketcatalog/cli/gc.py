@@ -132,7 +132,8 @@ def refuse_problems(problems: Sequence[str]) -> None:
 def collected_facts(done: Collected) -> dict[str, Any]:
     """What a run did, as it is printed."""
     times = {name: shown_time(at) for name in ("boundary", "published", "usable_from") if (at := getattr(done, name))}
-    return {**asdict(done), "boundary": None, "published": None, "usable_from": None, **times, "problems": list(done.problems)}
+    said = {"problems": list(done.problems), "why_left": list(done.why_left)}
+    return {**asdict(done), "boundary": None, "published": None, "usable_from": None, **times, **said}
 
 
 def _say(section: str, facts: dict[str, Any], *, as_json: bool) -> None:

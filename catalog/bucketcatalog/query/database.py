@@ -38,10 +38,14 @@ from .snapshot import DELETED_PREFIX, Shows, Snapshot
 
 @dataclass(frozen=True)
 class Beside:
-    """What is known beside what a database holds: tables that were made known, by name, and who answers for names that are no tables."""
+    """What is known beside what a database holds: tables that were made known, by name, and who answers for names that are no tables.
+
+    ``keeps_data`` is of which tables' rows the data lies in the catalog, named by its path.
+    """
 
     table: Callable[[str], Table | None] = lambda name: None
     reads: Callable[[], Sequence[Shows]] = tuple
+    keeps_data: Callable[[str], bool] = lambda name: False
 
 
 class Database:
@@ -68,6 +72,10 @@ class Database:
     def has_seen(self, commit_time: int) -> bool:
         """Whether every transaction of that commit time has certainly been listed."""
         return self._seen.has_all_of(commit_time)
+
+    def keeps_data(self, table: str) -> bool:
+        """Whether the data of a table's rows lies in the catalog, named by its path, as far as this process knows."""
+        return self._beside.keeps_data(table)
 
     def look(self) -> Snapshot:
         """A snapshot of now, also of a database that has nothing in it yet."""

@@ -105,7 +105,7 @@ class Registry:
     @property
     def beside(self) -> Beside:
         """What databases are opened with."""
-        return Beside(self.table, self.reads)
+        return Beside(self.table, self.reads, self.keeps_data)
 
     def table(self, name: str) -> Table | None:
         """The definition of a table that was registered, or that a system declares."""
@@ -113,6 +113,15 @@ class Registry:
             return self._tables[name]
         owner = self.system(name.partition(".")[0]) if "." in name else None
         return owner.tables.get(name) if owner is not None else None
+
+    def keeps_data(self, table: str) -> bool:
+        """Whether a system says of its table that data is named by paths in the catalog; one that cannot be used says nothing."""
+        before, dot, _ = table.partition(".")
+        try:
+            owner = self.system(before) if dot else None
+        except BrokenSystem:
+            return False
+        return owner is not None and owner.collects.get(table) == IN_CATALOG
 
     def reads(self) -> list[Shows]:
         """Who answers for names that are no tables: views, and what systems read themselves; a warning for whom that cannot be asked."""

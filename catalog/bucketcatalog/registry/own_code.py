@@ -169,10 +169,12 @@ class OwnDeleter:
     text: str
     store: Store
 
-    def delete(self, batch: pa.Table) -> Deletions:
+    def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
         """See ``Deleter``."""
-        from ..maintain.gc.data import Calling  # who only reads has no use for it
+        from ..maintain.gc.data import Calling, Deletions  # who only reads has no use for it
 
+        if dry_run:
+            return Deletions.pretended(batch)
         make = imported(self.system, "collects", self.text, DELETER)
         with blaming(self.system, f"its deleter {self.text!r}"):
             call = make(self.store)

@@ -32,9 +32,14 @@ def is_hidden(part: str) -> bool:
     return part.startswith(".") and _HIDDEN.match(part) is not None
 
 
+def can_name(name: str) -> bool:
+    """Whether ``name`` can name an object: nothing that leaves the root, is ambiguous, or is not Unicode."""
+    return _UNUSABLE.search(name) is None and (name.isascii() or is_unicode(name))
+
+
 def check_name(name: str) -> None:
-    """Raise ``InvalidName`` unless ``name`` can name an object: nothing that leaves the root, is ambiguous, or is not Unicode."""
-    if _UNUSABLE.search(name) or not (name.isascii() or is_unicode(name)):
+    """Raise ``InvalidName`` unless ``name`` can name an object."""
+    if not can_name(name):
         raise InvalidName(f"{name!r} cannot name an object.", next_step=_NEXT_STEP)
 
 

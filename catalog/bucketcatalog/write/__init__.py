@@ -10,6 +10,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     derived_ids    ids that are derived
     targets        which version an update, delete or purge is about
     references     data references as bytes, which tables share them, and who may name data again
+    data_paths     paths of data that lies in the catalog
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything
     commit         what one commit is to say, whoever wants it said, and the transaction that it becomes

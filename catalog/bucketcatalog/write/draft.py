@@ -14,6 +14,7 @@ from ..model.events import EventKind, VersionName
 from ..model.render import version_names
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
+from .data_paths import refuse_elsewhere
 from .derived_ids import Incarnations
 from .given import Given
 from .intake import Rows, checked, naming_versions
@@ -24,10 +25,14 @@ from .targets import Targets
 
 @dataclass
 class Draft:
-    """The events of one transaction, in their order. ``look`` gives a snapshot of now, where an event needs one."""
+    """The events of one transaction, in their order. ``look`` gives a snapshot of now, where an event needs one.
+
+    ``data_in`` is, for a table of which rows name data by a path in the catalog, the database whose data that is.
+    """
 
     find_table: Callable[[str], Table]
     look: Callable[[], Snapshot]
+    data_in: Callable[[str], str | None] = lambda table: None
     tables: dict[str, Table] = field(default_factory=dict)
     named_after: int = 0
     _own: StagedEvents = field(default_factory=StagedEvents)
@@ -72,6 +77,8 @@ class Draft:
         given = checked(table, kind, rows)
         if data_of is not None:
             self._share(table, given, data_of)
+        elif kind is EventKind.PUT and (database := self.data_in(name)) is not None:
+            refuse_elsewhere(table, given, database)
         if has_expect and (given.by_version | given.by_id).any():
             raise _expecting_twice(table)
         if kind is EventKind.PUT:

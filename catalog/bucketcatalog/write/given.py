@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import Mask, Positions
+from ..model.arrays import Mask, Positions, one_chunk
 from ..model.events import VersionName, version_list
 from ..model.facts import EventNames
 from ..model.keys import encode_key
@@ -87,9 +87,9 @@ class GivenRows:
         """The rows' values of a column, None where it is unset."""
         return [row.get(column.field_name) for row in self.rows]
 
-    def says(self, column: Column) -> Mask:
-        """Which rows have a value of a column."""
-        return np.array([column.field_name in row for row in self.rows], dtype=bool)
+    def array(self, column: Column) -> pa.Array:
+        """The same in storage form."""
+        return pa.array(self.values(column), column.storage_type)
 
     def filled(self, column: Column, values: Sequence[Any]) -> GivenRows:
         """The same with these values of a column."""
@@ -154,10 +154,11 @@ class GivenColumns:
         name = column.field_name
         return self.columns.column(name).to_pylist() if name in self.columns.column_names else [None] * len(self)
 
-    def says(self, column: Column) -> Mask:
-        """Which rows have a value of a column."""
+    def array(self, column: Column) -> pa.Array:
+        """The same in storage form."""
         name = column.field_name
-        return _known(self.columns.column(name) if name in self.columns.column_names else None, len(self))
+        is_given = name in self.columns.column_names
+        return one_chunk(self.columns.column(name)) if is_given else pa.nulls(len(self), column.storage_type)
 
     def filled(self, column: Column, values: Sequence[Any]) -> GivenColumns:
         """The same with these values of a column."""

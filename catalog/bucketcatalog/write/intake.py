@@ -45,10 +45,10 @@ def checked(table: Table, kind: EventKind, rows: Rows) -> Given:
 def _refuse_unsaid(table: Table, kind: EventKind, given: Given) -> None:
     """``InvalidRows`` where a row leaves out what cannot be unset: it would have a zero that nobody said. An UPDATE leaves ids alone."""
     for what, column in never_unset(table):
-        says = given.says(column)
-        if not says.all() and (kind is EventKind.PUT or column.field_name not in table.fixed_columns):
+        at = pc.index(given.array(column).is_valid(), False).as_py()
+        if at >= 0 and (kind is EventKind.PUT or column.field_name not in table.fixed_columns):
             raise InvalidRows(
-                f"Row {int(np.argmin(says))} for table {table.name!r} lacks the column {column.name!r}, which cannot be unset: "
+                f"Row {at} for table {table.name!r} lacks the column {column.name!r}, which cannot be unset: "
                 f"it would have the {what} of every such row.",
                 next_step="Give it, or declare the field optional.",
             )

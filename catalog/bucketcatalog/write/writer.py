@@ -110,7 +110,8 @@ class Writer:
 
     def draft(self) -> Draft:
         """An empty draft of a transaction."""
-        return Draft(self._database.definition, self._database.look)
+        database = self._database
+        return Draft(database.definition, database.look, lambda table: database.name if database.keeps_data(table) else None)
 
     def commit(self, commit: Commit) -> Committed | None:
         """Publish a transaction; None where an application has committed a later version of its own already."""

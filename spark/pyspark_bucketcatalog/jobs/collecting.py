@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -48,7 +48,8 @@ from .executors import ended_shares, every_share, frame, on_executors, packed_ro
 from .place import CatalogPlace
 
 # No column of a table begins with an underscore.
-_LIVE, _OWNS, _NEEDED, _STATE, _GONE, _PROBLEM = "_live", "_owns", "_needed", "_state", "_gone", "_problem"
+_LIVE, _OWNS, _NEEDED, _STATE, _GONE, _LEFT, _SAID = "_live", "_owns", "_needed", "_state", "_gone", "_left", "_said"
+_ANSWER = f"{REFERENCE} binary, {_GONE} boolean, {_LEFT} boolean, {_SAID} string"
 _REFERENCES = pa.schema([(REFERENCE, pa.binary())])
 _IDS = pa.schema([(ID, pa.binary())])
 _OWNER, _EXTERNAL, _DATALESS, _SHARED, _GARBAGE = "owner", "external", "dataless", "shared", "garbage"
@@ -135,25 +136,19 @@ class _Space:
     ) -> Collected:
         """Have the data of garbage deleted, of which each table has so many tombstones, and purge those whose data is gone."""
         names = self.tables[0].data_reference
-        deleter = self.workers.deleters.of(self.tables)
         garbage = {name: judged[name].filter(col(_STATE) == _GARBAGE) for name in counts}
         references = _union([rows.select(*names, REFERENCE) for rows in garbage.values()]).dropDuplicates([REFERENCE])
-        if deleter is None or writer is None:
-            distinct = references.count()
-            kept = distinct if deleter is None else 0
-            would = sum(counts.values()) if deleter is not None else 0
-            return done.plus(garbage=distinct, left=kept, deleted=distinct - kept, purged=would)
         spread = references.repartition(_tasks(sum(counts.values()), BATCH))  # else little data is one task, which deletes it all
-        answers = spread.mapInArrow(
-            _deletion(deleter, names), f"{REFERENCE} binary, {_GONE} boolean, {_PROBLEM} string"
-        ).persist()
+        deletion = _deletion(self.workers.deleters.of(self.tables), names, dry_run=writer is None)
+        answers = spread.mapInArrow(deletion, _ANSWER).persist()
         try:
             done = _with_answers(answers, done)
             gone = answers.filter(col(_GONE)).select(REFERENCE)
             for table in self.found:
                 if table.name in counts:
                     rows = garbage[table.name].join(gone, REFERENCE, "left_semi")
-                    done = self._purge(writer, table, rows, counts[table.name], done)
+                    about = counts[table.name] if writer is not None else rows.count()
+                    done = self._purge(writer, table, rows, about, done)
             return done
         finally:
             answers.unpersist()
@@ -217,17 +212,18 @@ class _Space:
         return frame(self.workers.spark, find, tasks, _IDS).distinct().withColumn(_OWNS, lit(True))
 
 
-def _deletion(deleter: Deleter, names: Sequence[str]) -> Any:
-    """What a task does: hand references to the deleter, and say for each whether its data is gone."""
+def _deletion(deleter: Deleter, names: Sequence[str], *, dry_run: bool) -> Any:
+    """What a task does: hand references to the deleter, and say for each whether its data is gone, whether it is left, or why not."""
 
     def delete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if len(batch):
                 rows = pa.Table.from_batches([batch])
-                deletions = deleter.delete(rows.select(list(names)))
-                gone = pa.array(deletions.gone)
-                problem = pc.if_else(gone, pa.scalar(None, pa.string()), "; ".join(deletions.problems))
-                yield pa.record_batch([batch.column(REFERENCE), gone, problem], names=[REFERENCE, _GONE, _PROBLEM])
+                deletions = deleter.delete(rows.select(list(names)), dry_run=dry_run)
+                gone, left = pa.array(deletions.gone), pa.array(deletions.is_left)
+                why = pc.if_else(left, "; ".join(deletions.reasons), "; ".join(deletions.problems))
+                said = pc.if_else(gone, pa.scalar(None, pa.string()), why)
+                yield pa.record_batch([batch.column(REFERENCE), gone, left, said], names=[REFERENCE, _GONE, _LEFT, _SAID])
 
     return delete
 
@@ -239,11 +235,12 @@ def _counted(rows: DataFrame, column: str) -> Counter[str]:
 
 def _with_answers(answers: DataFrame, done: Collected) -> Collected:
     """What deleters said, counted."""
-    found = answers.groupBy(_GONE).agg(count(lit(1)).alias("count"), first(_PROBLEM, True).alias(_PROBLEM)).collect()
-    counts = {row[_GONE]: row["count"] for row in found}
-    problems = [row[_PROBLEM] for row in found if row[_PROBLEM]]
-    done = done.plus(garbage=sum(counts.values()), deleted=counts.get(True, 0), failed=counts.get(False, 0))
-    return replace(done, problems=(*done.problems, *problems)[:10])
+    for row in answers.groupBy(_GONE, _LEFT).agg(count(lit(1)).alias("count"), first(_SAID, True).alias(_SAID)).collect():
+        came = "deleted" if row[_GONE] else "left" if row[_LEFT] else "failed"
+        said = [row[_SAID]] if row[_SAID] else []
+        done = done.plus(garbage=row["count"], **{came: row["count"]})
+        done = done.told([], said) if row[_LEFT] else done.told(said, [])
+    return done
 
 
 def _tasks(rows: int, size: int) -> int:

@@ -7,7 +7,7 @@ same time do the same work twice. At most ``HELD`` candidates are in memory; eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ from ...errors import InvalidOption
 from ...format.records import Boundary
 from ...log.entries import boundaries_of
 from ...log.view import LogView
-from ...model.arrays import Mask, one_chunk
+from ...model.arrays import one_chunk
 from ...model.tables import Table
 from ...model.times import shown_age
 from ...query.snapshot import Snapshot
@@ -41,7 +41,7 @@ from .candidates import (
     read_columns,
     with_children,
 )
-from .data import NOBODY, Deleter, Deleters, Pretending
+from .data import NOBODY, Deleter, Deleters, Deletions
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ HELD = 1 << 19
 BATCH = 1 << 14
 """References that a deleter is given at a time, and versions that a transaction purges."""
 OPERATION = "gc"
+_FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ class Collected:
     one, which may collect from ``usable_from`` on. Counts of tombstones: ``waiting`` ended long enough ago, be the boundary waited out
     or not; ``purged`` were forgotten, of these ``shared`` while their data stays for another version, ``external`` while it is
     somebody else's; ``tagged`` are kept by a tag, ``owners`` because rows belong to them. Counts of references: ``garbage`` is needed by
-    nothing, ``deleted`` of it is gone, ``failed`` is not, ``left`` had no deleter. ``problems`` are what deleters said, the first few.
+    nothing, ``deleted`` of it is gone, ``failed`` is not, ``left`` is what nobody deletes. ``problems`` are what deleters said, the first
+    few, ``why_left`` why data was left.
     """
 
     database: str
@@ -125,10 +127,17 @@ class Collected:
     failed: int = 0
     left: int = 0
     problems: tuple[str, ...] = ()
+    why_left: tuple[str, ...] = ()
 
     def plus(self, **counts: int) -> Collected:
         """With these counts added."""
         return replace(self, **{name: getattr(self, name) + count for name, count in counts.items()})
+
+    def told(self, problems: Iterable[str], reasons: Iterable[str]) -> Collected:
+        """With what deleters said was wrong, and why they left data; the first few, each once."""
+        both = ((*self.problems, *problems), (*self.why_left, *reasons))
+        problems, reasons = (tuple(dict.fromkeys(said))[:_FEW] for said in both)
+        return replace(self, problems=problems, why_left=reasons)
 
 
 HeldRows: TypeAlias = list[tuple[Table, pa.Table]]
@@ -262,12 +271,10 @@ class _Run:
             self.done = self.done.plus(shared=_count(shared), external=_count(rows[EXTERNAL]))
             for some in in_batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
                 self._purge([(table, some)])
+        self.done = self.done.plus(garbage=len(garbage))
         deleter = self.deleters.of(tables)
-        self.done = self.done.plus(garbage=len(garbage), **({"left": len(garbage)} if deleter is None else {}))
-        if deleter is not None:
-            deleter = deleter if self.writer is not None else Pretending()
-            for start in range(0, len(garbage), BATCH):
-                self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
+        for start in range(0, len(garbage), BATCH):
+            self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
 
     def _without_parents(self, table: Table, rows: pa.Table) -> pa.Table:
         """The candidates without those that rows still belong to: a parent is forgotten after its children."""
@@ -284,12 +291,10 @@ class _Run:
         rows = [(table, rows.filter(pc.is_in(rows[REFERENCE], value_set=garbage))) for table, rows in held]
         named = pa.concat_tables([some.select([*columns, REFERENCE]) for _, some in rows]).combine_chunks()
         first = pc.index_in(garbage, value_set=one_chunk(named[REFERENCE]))
-        deletions = deleter.delete(named.select(columns).take(first))
-        gone: Mask = deletions.gone
-        deleted = int(gone.sum())
-        problems = (*self.done.problems, *deletions.problems)[:10]
-        self.done = replace(self.done.plus(deleted=deleted, failed=len(garbage) - deleted), problems=problems)
-        self._purge([(t, some.filter(pc.is_in(some[REFERENCE], value_set=garbage.filter(pa.array(gone))))) for t, some in rows])
+        deletions: Deletions = deleter.delete(named.select(columns).take(first), dry_run=self.writer is None)
+        self.done = self.done.plus(**deletions.counts).told(deletions.problems, deletions.reasons)
+        gone = garbage.filter(pa.array(deletions.gone))
+        self._purge([(t, some.filter(pc.is_in(some[REFERENCE], value_set=gone))) for t, some in rows])
 
     def _purge(self, rows: HeldRows) -> None:
         """Forget versions, in one transaction."""

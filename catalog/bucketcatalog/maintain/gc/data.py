@@ -21,12 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import BucketCatalogError, InvalidOption, StoreNotFound
+from ...errors import BucketCatalogError, InvalidName, InvalidOption, StoreNotFound
 from ...model.arrays import Mask
-from ...model.paths import data_prefix, is_data_of_a_catalog, is_of_a_log, writer_of
+from ...model.paths import is_data_of_a_catalog, is_of_a_log
 from ...model.tables import Table
 from ...parallel import in_order
 from ...store import Store, open_store
+from ...store.object_names import check_name
+from ...write.data_paths import is_data_path
 
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"
 _EXAMPLE = "s3://data/{owner}/{bucket_id}/{id}"
@@ -153,18 +155,53 @@ def _refused(text: str, why: str) -> InvalidOption:
 
 @dataclass(frozen=True)
 class Deletions:
-    """For each reference of a batch whether its data is gone, and what went wrong with the others, the first few."""
+    """For each reference of a batch whether its data is gone, and what went wrong with the others, the first few.
+
+    What is ``left`` is nothing that goes wrong: nobody is to delete it, now or later, for the ``reasons`` that are said, the first few.
+    """
 
     gone: Mask
     problems: tuple[str, ...] = ()
+    left: Mask | None = None
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def pretended(cls, batch: pa.Table) -> Deletions:
+        """That all of it is gone."""
+        return cls(np.ones(len(batch), dtype=bool))
+
+    @property
+    def is_left(self) -> Mask:
+        """Which of the data is left."""
+        return np.zeros(len(self.gone), dtype=bool) if self.left is None else self.left
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many are gone, how many are left, and how many are neither."""
+        gone, left = int(self.gone.sum()), int(self.is_left.sum())
+        return {"deleted": gone, "left": left, "failed": len(self.gone) - gone - left}
 
 
 class Deleter(Protocol):
     """Deletes the data of references: a table with a column for each of a reference's columns, as people see them, each row once."""
 
-    def delete(self, batch: pa.Table) -> Deletions:
-        """Delete; says which of the data is gone, as the store has acknowledged. Raises nothing that one reference causes."""
+    def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
+        """Delete; says which of the data is gone, as the store has acknowledged. Raises nothing that one reference causes.
+
+        In a dry run nothing is deleted, and what would be asked for counts as gone.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class Nobody:
+    """Deletes nothing, for a reason."""
+
+    why: str
+
+    def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
+        """All of it is left."""
+        return Deletions(np.zeros(len(batch), dtype=bool), left=np.ones(len(batch), dtype=bool), reasons=(self.why,))
 
 
 Callback = Callable[[pa.Table], Any]
@@ -179,8 +216,10 @@ class Calling:
     call: Callback
     who: str = "the deleter"
 
-    def delete(self, batch: pa.Table) -> Deletions:
+    def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
         """What the callable says; nothing is gone where it raises, or answers something else than a boolean for each row."""
+        if dry_run:
+            return Deletions.pretended(batch)
         nothing = np.zeros(len(batch), dtype=bool)
         try:
             answer = self.call(batch)
@@ -203,9 +242,10 @@ class Deleting:
 
     place: DataPlace
 
-    def delete(self, batch: pa.Table) -> Deletions:
+    def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
         """Gone is what the store has deleted or has not."""
-        return _deleted(self.place.store, self.place.template.names(batch).to_pylist(), self.place.is_data)
+        names = self.place.template.names(batch).to_pylist()
+        return _deleted(self.place.store, names, self.place.is_data, "lies where a catalog keeps no data", dry_run=dry_run)
 
 
 @dataclass(frozen=True)
@@ -215,42 +255,36 @@ class InCatalog:
     store: Store
     database: str
 
-    def delete(self, batch: pa.Table) -> Deletions:
-        """Gone is what the store has deleted or has not; nothing is where references are more than a path."""
+    def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
+        """Gone is what the store has deleted or has not; what is no such path is left."""
         if batch.num_columns != 1:
-            nothing = np.zeros(len(batch), dtype=bool)
-            return Deletions(nothing, (f"{', '.join(batch.column_names)} are not a path in the catalog",))
-        return _deleted(self.store, batch.column(0).to_pylist(), self._is_data)
-
-    def _is_data(self, name: str) -> bool:
-        prefix = data_prefix(writer_of(name), self.database)
-        return is_data_of_a_catalog(name) and name.startswith(prefix) and not is_of_a_log(name)
+            return Nobody(f"{', '.join(batch.column_names)} are not a path in the catalog").delete(batch)
+        names = batch.column(0).to_pylist()
+        why = f"lies outside of WRITER/{self.database}/data/, and nothing else is deleted as data"
+        return _deleted(self.store, names, lambda name: is_data_path(name, self.database), why, dry_run=dry_run)
 
 
-def _deleted(store: Store, names: Sequence[str], is_data: Callable[[str], bool]) -> Deletions:
-    """Delete objects, one request each, and nothing that is no data."""
+def _deleted(store: Store, names: Sequence[str], is_data: Callable[[str], bool], why: str, *, dry_run: bool) -> Deletions:
+    """Delete objects, one request each, and nothing that is no data: that is left, because of ``why``."""
 
-    def delete(name: str) -> str | None:
-        """Says why it failed."""
+    def delete(name: str) -> tuple[str, bool]:
+        """Why it was not deleted, empty where it is gone, and whether it will never be."""
         if not is_data(name):
-            return f"{name!r} lies where a catalog keeps no data"
+            return f"{name!r} {why}", True
         try:
-            store.delete(name)
+            check_name(name)
+            if not dry_run:
+                store.delete(name)
+        except InvalidName as error:
+            return error.message.removesuffix("."), True
         except BucketCatalogError as error:
-            return error.message
-        return None
+            return error.message, False
+        return "", False
 
-    problems = list(in_order(delete, names, threads=store.concurrency))
-    gone = np.array([problem is None for problem in problems], dtype=bool)
-    return Deletions(gone, tuple(problem for problem in problems if problem is not None)[:_FEW])
-
-
-class Pretending:
-    """Deletes nothing and says that all is gone, for a dry run of another one."""
-
-    def delete(self, batch: pa.Table) -> Deletions:
-        """All of it."""
-        return Deletions(np.ones(len(batch), dtype=bool))
+    said = list(in_order(delete, names, threads=store.concurrency))
+    problems, reasons = ([text for text, is_left in said if text and is_left is wanted] for wanted in (False, True))
+    gone, left = (np.array(mask, dtype=bool) for mask in ([not text for text, _ in said], [is_left for _, is_left in said]))
+    return Deletions(gone, tuple(problems[:_FEW]), left, tuple(reasons[:_FEW]))
 
 
 @dataclass(frozen=True)
@@ -260,17 +294,21 @@ class Deleters:
     by_table: Mapping[str, Deleter] = field(default_factory=dict)
     others: Deleter | None = None
 
-    def of(self, tables: Sequence[Table]) -> Deleter | None:
-        """Who deletes what these tables name alike; None where nobody can, or where they do not agree who it is.
+    def of(self, tables: Sequence[Table]) -> Deleter:
+        """Who deletes what these tables name alike; nobody where none can, or where they do not agree who it is.
 
         One at a URL can find data by references of the columns that stand in it alone.
         """
+        names = ", ".join(repr(table.name) for table in tables)
         said = [self.by_table.get(table.name) for table in tables]
-        if any(one is not None for one in said):
-            return said[0] if all(one == said[0] for one in said) else None
-        if isinstance(self.others, Deleting) and sorted(self.others.place.template.columns) != sorted(tables[0].data_reference):
-            return None
-        return self.others
+        chosen = said[0] if said[0] is not None else self.others
+        if any(one != said[0] for one in said):
+            return Nobody(f"{names} name data alike, and do not all say the same of how it is deleted")
+        if chosen is None:
+            return Nobody(f"nothing says how data of {names} is deleted: a data URL or a deleter would")
+        if isinstance(chosen, Deleting) and sorted(chosen.place.template.columns) != sorted(tables[0].data_reference):
+            return Nobody(f"the URL has not the columns by which {names} name data: {', '.join(tables[0].data_reference)}")
+        return chosen
 
 
 NOBODY = Deleters()
