@@ -142,7 +142,6 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "[BROKEN_SYSTEM] The system 'failing' failed at a task of its job 'failing.burn': ValueError: a task of mine."
         in told["burnt"]
     )
-    assert "in failing_column" in told["failed"]
     assert "[INVALID_OPTION] " in told["refused"]
     assert (told["repacked"], told["parts"], told["collected"]) == (1, 2, 3)
     assert list(labels.iterdir()) == []
