@@ -97,8 +97,8 @@ def open_filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
 
 def _translated(error: Exception, secrets: Secrets, doing: str, name: str) -> BucketCatalogError:
     place = f"{name!r} in {secrets.public_url}" if name else secrets.public_url
-    why = secrets.hide(f"{type(error).__name__}: {error}").removesuffix(".")
-    message = f"Cannot {doing} {place}: {why}."
+    said = secrets.hide(": ".join(filter(None, (type(error).__name__, str(error).rstrip(".")))))
+    message = f"Cannot {doing} {place}: {said}."
     if isinstance(error, PermissionError) or _is_about_credentials(error):
         return AccessDenied(message, next_step="Check the credentials in the options or the environment, and what they allow.")
     if doing == "open" and isinstance(error, TypeError | ValueError | KeyError):

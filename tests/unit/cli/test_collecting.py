@@ -140,6 +140,12 @@ def test_gc_ends_badly_where_data_was_not_deleted(
     assert err.count(b"\n") == 1 and b"may not be deleted. Next: Remove the cause" in err
 
 
+@pytest.mark.parametrize("problem", ["The store is away.", "the deleter left the data of 1 references"])
+def test_what_went_wrong_is_told_as_a_sentence(problem: str) -> None:
+    with pytest.raises(StoreError, match=rf"not deleted: {problem.removesuffix('.')}\. Next: Remove the cause"):
+        refuse_problems([problem])
+
+
 @pytest.mark.parametrize("flag", ["--data", "--reap", "--orphans"])
 def test_gc_refuses_an_age_that_readers_may_need(cli: Cli, lake: Path, flag: str) -> None:
     refused = cli("gc", lake, "--older-than", "2h", flag, "--yes")
