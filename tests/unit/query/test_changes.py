@@ -122,13 +122,14 @@ def test_change_events_name_themselves_and_the_version_they_concern(world: World
 PLAIN = proto(
     """
     message Plain {
-      option (table) = { name: "test.plain" key: "k" id: "u" };
+      option (table) = { name: "test.plain" key: "k" id: "i" };
       int32 k = 1;
       int32 number = 2;
       string text = 3;
       bytes u = 4 [(column) = {type: LOGICAL_TYPE_UUID}];
       optional int64 made = 5 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS default: COLUMN_DEFAULT_CREATED}];
       optional int64 seen = 6 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS default: COLUMN_DEFAULT_MODIFIED}];
+      optional string i = 7;
     }
     """
 )
@@ -154,7 +155,7 @@ def test_deletes_and_purges_have_their_key_and_nothing_that_nobody_said(world: W
     found = world.catalog().changes(table="test.plain", start=start).to_arrow().to_pylist()
     assert [event["_change_type"] for event in found] == [*["delete"] * rows_of_each * 2, *["purge"] * rows_of_each]
     assert [event["k"] for event in found] == [key["k"] for key in keys(0) + named + named]
-    nothing = dict.fromkeys(("number", "text", "u", "made", "seen"))
+    nothing = dict.fromkeys(("number", "text", "u", "made", "seen", "i"))
     assert all({name: event[name] for name in nothing} == nothing for event in found)
 
 
