@@ -111,7 +111,13 @@ def test_a_callable_deletes_on_executors_and_what_it_leaves_is_kept(spark: Spark
     assert (done.deleted, done.failed, done.purged) == (18, 1, 22) and "left the data of 1" in done.problems[0]
     assert {file.name for file in asked.iterdir()} == {an_id(f"{number:02}") for number in range(19)}
     assert names(lake, "deleted_objects") == ["07"]
-    assert bcs.jobs.gc(spark, lake, dry_run=False, force=True).left == 1
+    for data_url, why in (
+        (None, "nothing says how data of 'object_versions', 'objects' is deleted"),
+        (url(lake / "lake"), "keeps no data"),
+    ):
+        for dry_run in (True, False):
+            done = bcs.jobs.gc(spark, lake, data_url=data_url, dry_run=dry_run, force=True)
+            assert (done.garbage, done.left, done.purged, done.problems) == (1, 1, 0, ()) and why in done.why_left[0]
 
 
 def test_a_tag_keeps_what_it_has_live(spark: SparkSession, lake: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_snapshot_that_is_first_read_when_its_transactions_segments_are_pruned
     put(world, writer, "y")
     world.clock.tick(2 * DAY)
     prune(world, "0s", grace="0s", force=True)
-    with pytest.raises(HistoryPruned, match="a/default/segments/.* which is gone, lies before "):
+    with pytest.raises(HistoryPruned, match=r"a/default/segments/.* which is gone, lies before "):
         snapshot.scan("objects")
 
 
