@@ -16,7 +16,7 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.maintain.gc.collect import InProcess, collect
-from bucketcatalog.maintain.gc.data import DataPlace, Deleters, Deleting, Template
+from bucketcatalog.maintain.gc.data import DataPlace, Deleters, Deleting, Deletions, Template
 from bucketcatalog.maintain.gc.orphans import namer_of, orphans
 from bucketcatalog.maintain.gc.reap import reap
 from bucketcatalog.store import Store
@@ -169,9 +169,9 @@ def test_collections_at_once_do_the_same_work_twice_and_no_other() -> None:
 
     def one(number: int) -> None:
         class Together(Deleting):
-            def delete(self, batch: pa.Table) -> object:
+            def delete(self, batch: pa.Table, *, dry_run: bool = False) -> Deletions:
                 meet.wait(30)  # all have looked, and nobody has purged
-                return super().delete(batch)
+                return super().delete(batch, dry_run=dry_run)
 
         try:
             catalog = yard.catalog()
