@@ -252,3 +252,7 @@ class Contents:
         plan = state.plan_keys(distinct.take(pc.sort_indices(distinct)), only_live=part is Part.LIVE) if len(keys) else []
         batches = [read_slice(state.blocks, state.table, slice_, part) for slice_ in plan]
         return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(state.table))
+
+    def find_of(self, table: Table, keys: pa.Array, part: Part) -> Facts:
+        """The same for whoever declares the table: nothing where it is not there yet."""
+        return self.find(table.name, keys, part) if table.name in self.names else Facts(NO_TRANSACTIONS, empty_rows(table))

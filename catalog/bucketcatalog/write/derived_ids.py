@@ -70,11 +70,8 @@ class Incarnations:
     def _ids(self, keys: pa.Array) -> list[bytes]:
         """The ids of the live or next incarnations under these keys."""
         assert self._column is not None
-        now = self._look()
-        is_there = self._table.name in now.definitions  # else the transaction brings the table with it
-        known = (
-            _by_key(now.find(self._table.name, keys, Part.EVERYTHING), self._table, self._column, self._ended) if is_there else {}
-        )
+        state = self._look().find_of(self._table, keys, Part.EVERYTHING)
+        known = _by_key(state, self._table, self._column, self._ended)
         ids = []
         for key in keys.to_pylist():
             id_, is_live, had = known.get(key, (None, False, frozenset()))

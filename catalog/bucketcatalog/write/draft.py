@@ -77,7 +77,7 @@ class Draft:
         given = checked(table, kind, rows)
         if data_of is not None:
             self._share(table, given, data_of)
-        elif kind is EventKind.PUT and (database := self.data_in(name)) is not None:
+        elif kind is EventKind.PUT and table.data_reference and (database := self.data_in(name)) is not None:
             refuse_elsewhere(table, given, database)
         if has_expect and (given.by_version | given.by_id).any():
             raise _expecting_twice(table)

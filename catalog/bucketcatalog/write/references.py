@@ -128,7 +128,7 @@ def known_versions(snapshot: Snapshot, table: Table, keys: pa.Array, versions: p
 
     It may be where the version is not known, is purged, or has ended in the reach of a data boundary.
     """
-    facts = snapshot.find(table.name, keys, Part.EVERYTHING)
+    facts = snapshot.find_of(table, keys, Part.EVERYTHING)
     known = facts.filter(pa.array(facts.numbers("_kind") == Kind.VERSION))
     names = version_names(*known.own_names())
     at = pc.index_in(versions, value_set=names)

@@ -71,7 +71,7 @@ class Targets:
         """
         rows = pa.array(searched)
         keys = given.keys.take(rows)
-        facts = self._look().find(self._table.name, keys, Part.LIVE)
+        facts = self._look().find_of(self._table, keys, Part.LIVE)
         at = pc.index_in(keys, value_set=one_chunk(encode_keys(self._table, facts.rows)))
         fits = at.is_valid()
         wanted = None
