@@ -17,6 +17,11 @@ from .sample import Sample, build
 
 __all__ = ["bucket", "s3", "server"]
 
+# Every Java that a test starts compiles quickly and not well, and collects without threads of its own: nothing here runs for long enough
+# to earn back what better code costs, and that is most of the lane's time.
+for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ[variable] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
