@@ -35,13 +35,19 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
     (wheel,) = folder.glob("*.whl")
-    venv.create(folder / "empty", with_pip=True)
+    venv.create(folder / "empty")
     found = folder / "empty" / "bin" / "python"
     versions = folder / "constraints.txt"
     others = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("pyspark==")]
     versions.write_text("\n".join([*others, f"pyspark=={pyspark.__version__}"]))
-    run(found, "-m", "pip", "install", "--quiet", "--constraint", versions, wheel, cwd=folder, environment=_alone(found))
+    # What of it is imported is compiled then, which is little of it.
+    pip(found, "install", "--no-compile", "--constraint", versions, wheel, cwd=folder)
     return found
+
+
+def pip(python: Path, command: str, *arguments: str | Path, cwd: Path) -> None:
+    """This environment's pip, at work in that one."""
+    run(sys.executable, "-m", "pip", "--python", python, command, "--quiet", *arguments, cwd=cwd, environment=_alone(python))
 
 
 def _alone(python: Path) -> dict[str, str]:
@@ -63,7 +69,7 @@ def test_the_readme_is_true_of_the_wheel(python: Path, tmp_path: Path) -> None:
 
 
 def test_a_system_that_is_installed_beside_it_is_there(python: Path, tmp_path: Path) -> None:
-    run(python, "-m", "pip", "install", "--quiet", "--no-deps", BOXES, cwd=tmp_path, environment=_alone(python))
+    pip(python, "install", "--no-deps", BOXES, cwd=tmp_path)
     code = """
 from bucketcatalog import Catalog
 with Catalog("lake").writer("w") as writer, writer.transaction() as tx:
@@ -73,7 +79,7 @@ print(Catalog("lake").snapshot().scan("box_weights").to_arrow()["kilograms"].to_
     assert run(python, "-c", code, cwd=tmp_path, environment=_alone(python)).strip() == "[1.5]"
     weighed = run(python.with_name("bucketcatalog"), "boxes", "weigh", "lake", cwd=tmp_path, environment=_alone(python))
     assert "1.5" in weighed
-    run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "bucketcatalog-boxes", cwd=tmp_path, environment=_alone(python))
+    pip(python, "uninstall", "--yes", "bucketcatalog-boxes", cwd=tmp_path)
 
 
 def test_the_environment_has_nothing_of_this_one(python: Path, tmp_path: Path) -> None:
