@@ -41,6 +41,7 @@ def test_the_rest_is_read_where_that_is_asked_for(own: SparkSession, copied: Sam
         assert rows(read(own, copied.path, table=name, ignoreCorruption=True)) == rows(kept)
 
 
+@pytest.mark.once
 def test_changes_are_never_read_past_damage(spark: SparkSession, sample: Sample) -> None:
     with pytest.raises((PySparkException, InvalidOption), match="exclude each other"):
         read(spark, sample.path, readChangeFeed=True, ignoreCorruption=True)

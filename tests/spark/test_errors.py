@@ -19,6 +19,7 @@ from pyspark_bucketcatalog.read.relation import open_relation
 from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -67,6 +68,7 @@ def test_no_catalog_is_an_error_and_never_an_empty_frame(spark: SparkSession, tm
         spark.read.format("bucketcatalog").option("table", "log").load(["a", "b"])
 
 
+@pytest.mark.once
 def test_several_databases_are_listed(spark: SparkSession, tmp_path: Path) -> None:
     for database in ("photos", "videos"):
         with Catalog(tmp_path).writer("node-1", database=database) as writer, writer.transaction() as tx:
@@ -85,7 +87,7 @@ def damaged(sample: Sample, pattern: str) -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize("pattern", ["*.seg", "*.ckpt", "*.txn"])
+@pytest.mark.parametrize("pattern", ["*.seg", *(pytest.param(name, marks=pytest.mark.once) for name in ("*.ckpt", "*.txn"))])
 def test_a_damaged_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample, pattern: str) -> None:
     files = [path.relative_to(copied.path).as_posix() for path in damaged(copied, pattern)]
 
@@ -94,6 +96,7 @@ def test_a_damaged_file_stops_the_read_and_is_named(spark: SparkSession, copied:
     assert any(name in str(error.value) for name in files)
 
 
+@pytest.mark.once
 def test_a_missing_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample) -> None:
     frame = read(spark, copied.path)
     for path in Path(copied.path).rglob("*.seg"):
@@ -103,6 +106,7 @@ def test_a_missing_file_stops_the_read_and_is_named(spark: SparkSession, copied:
         frame.count()
 
 
+@pytest.mark.once
 def test_a_fork_is_a_warning_and_where_asked_for_an_error(sample: Sample, tmp_path: Path) -> None:
     copies = [tmp_path / "one", tmp_path / "two"]
     for path in copies:

@@ -105,6 +105,7 @@ def rows_of(planned: Iterable[tuple[DataSourceReader, InputPartition]]) -> Itera
 EVERYTHING = sorted([*(f"{number:05}" for number in range(ROWS)), *(f"new {number}" for number in range(10))])
 
 
+@pytest.mark.once
 def test_a_checkpoint_that_merges_everything_changes_no_frame(spark: SparkSession, old: Old) -> None:
     frames = [read(spark, str(old.path)), read(spark, str(old.path), versionAsOf=old.versions[0])]
     planned = [read(spark, str(old.path)), read(spark, str(old.path), versionAsOf=old.versions[0])]

@@ -77,6 +77,7 @@ def test_a_checkpoint_of_every_writers_cut_is_merged_on_the_executors(
     assert bcs.jobs.checkpoint(spark, copied.path) is None
 
 
+@pytest.mark.once
 def test_a_job_continues_the_checkpoint_before_and_can_merge_everything(
     spark: SparkSession, copied: Sample, small_tasks: None
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_job_continues_the_checkpoint_before_and_can_merge_everything(
     assert answers(copied.path) == before
 
 
+@pytest.mark.once
 def test_a_writers_own_timeline_can_be_covered(spark: SparkSession, copied: Sample) -> None:
     result = bcs.jobs.checkpoint(spark, copied.path, scope="own", writer="node-2")
     assert result is not None and result.version.startswith("node-2@") and result.tasks == 1
@@ -105,6 +107,7 @@ def test_a_writers_own_timeline_can_be_covered(spark: SparkSession, copied: Samp
         bcs.jobs.checkpoint(spark, copied.path, database="typo")
 
 
+@pytest.mark.once
 def test_tasks_that_die_after_they_have_written_are_done_again_and_leave_unreferenced_segments(
     copied: Sample, tmp_path: Path
 ) -> None:
@@ -121,6 +124,7 @@ def test_tasks_that_die_after_they_have_written_are_done_again_and_leave_unrefer
     assert answers(copied.path) == before
 
 
+@pytest.mark.once
 def test_a_task_that_runs_twice_counts_once(spark: SparkSession, copied: Sample, small_tasks: None) -> None:
     before, old = answers(copied.path), segments(copied.path)
     path = copied.path
@@ -160,6 +164,7 @@ def test_a_task_that_dies_for_good_publishes_nothing(spark: SparkSession, copied
     assert answers(copied.path) == before
 
 
+@pytest.mark.once
 def test_two_compactors_at_once_harm_nothing(spark: SparkSession, copied: Sample, small_tasks: None) -> None:
     before = answers(copied.path)
     with ThreadPoolExecutor(2) as pool:
@@ -210,6 +215,7 @@ def test_nothing_is_imported_before_a_job_is_asked_for() -> None:
         _ = bcs.jobs.no_such_job
 
 
+@pytest.mark.once
 @pytest.mark.skipif(os.environ.get("BUCKETCATALOG_SKIP_S3") == "1", reason="BUCKETCATALOG_SKIP_S3 is 1")
 def test_credentials_reach_the_tasks_and_are_shown_nowhere(
     spark: SparkSession, server: Server, bucket: str, small_tasks: None, capfd: pytest.CaptureFixture[str]

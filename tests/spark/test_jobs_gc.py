@@ -120,6 +120,7 @@ def test_a_callable_deletes_on_executors_and_what_it_leaves_is_kept(spark: Spark
             assert (done.garbage, done.left, done.purged, done.problems) == (1, 1, 0, ()) and why in done.why_left[0]
 
 
+@pytest.mark.once
 def test_a_tag_keeps_what_it_has_live(spark: SparkSession, lake: Path) -> None:
     catalog = Catalog(lake)
     catalog.tag("release", version="w@1", writer="maintainer-1")
@@ -135,6 +136,7 @@ def test_rows_whose_parent_has_ended_are_ended(spark: SparkSession, lake: Path, 
     assert bcs.jobs.reap(spark, lake, dry_run=False).rows["objects"] == 0
 
 
+@pytest.mark.once
 def test_what_is_refused_in_one_process_is_refused_by_jobs(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(InvalidOption, match="may be in use"):
         bcs.jobs.gc(spark, lake, older_than="1h")

@@ -79,6 +79,7 @@ def test_tasks_read_the_catalog_with_a_readers_rights(spark: SparkSession, place
     assert [row["_change_type"] for row in rows(changes)] == ["delete"]
 
 
+@pytest.mark.once
 def test_a_view_of_every_table_reaches_the_store(own: SparkSession, place: Place) -> None:
     attach(own, place.url, database="photos", storage_options=place.options("reader"))
 
@@ -146,6 +147,7 @@ def test_a_sql_table_keeps_where_the_store_is_and_no_credentials(own: SparkSessi
     assert not [name for name in ("key", "secret", "token") if storage[name] in described]
 
 
+@pytest.mark.once
 def test_parquet_beside_the_catalog_is_read_with_the_same_options(place: Place) -> None:
     import pyarrow.parquet as pq
     import s3fs

@@ -153,6 +153,7 @@ def test_no_job_has_an_option_that_is_one_of_those_who_run_it() -> None:
     assert named <= NOT_OPTIONS
 
 
+@pytest.mark.once
 def test_tables_that_would_be_shown_alike_are_not_shown_one_for_the_other(spark: SparkSession, tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "lake")
     row = 'message {0} {{ option (table) = {{ name: "{1}" key: "k" }}; string k = 1; }}'
@@ -185,6 +186,7 @@ SYSTEM = System("wrong", views=(SqlView("wrong_view", "SELECT nothing FROM {obje
         bcs.attach(spark, tmp_path / "lake", systems=["chests"])
 
 
+@pytest.mark.once
 def test_no_sql_view_is_shown_in_the_place_of_something_else(
     own: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
