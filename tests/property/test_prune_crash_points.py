@@ -1,4 +1,4 @@
-"""Every put and every delete of a prune is a crash point, before and after the call.
+"""A prune dies before its first put and after each of its puts and deletes, between which nothing in the store changes.
 
 After each crash what is retained reads as before: now, as of times and versions that contain the horizon, and as of tags; what lies behind
 the horizon is shown as it was or refused; and a second prune, somebody else's, finishes what the first began. All points are enumerated.
@@ -6,7 +6,6 @@ the horizon is shown as it was or refused; and a second prune, somebody else's, 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -69,9 +68,9 @@ Rows = list[tuple[Any, ...]]
 
 def rows(catalog: Catalog, **options: Any) -> Rows:
     """Live rows and tombstones."""
-    snapshot = catalog.snapshot(**options)
-    tables = (snapshot.scan(table).to_arrow() for table in ("objects", "deleted_objects"))
-    return [tuple(row[c] for c in ("name", "content_length", "created")) for table in tables for row in table.to_pylist()]
+    snapshot, columns = catalog.snapshot(**options), ["name", "content_length", "created"]
+    tables = (snapshot.scan(table, columns=columns).to_arrow() for table in ("objects", "deleted_objects"))
+    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
 
 
 class Filled:
@@ -168,7 +167,7 @@ def test_a_crash_at_any_put_or_delete_changes_nothing_that_is_retained_and_the_n
     refused_in_the_end = compare(filled, counting.inner)
     assert refused_in_the_end >= 6
     assert compare(filled, filled.copy(clock)) == 0
-    for at, late in itertools.product(range(len(counting.calls)), (False, True)):
+    for at, late in [(0, False), *((at, True) for at in range(len(counting.calls)))]:
         store = filled.copy(clock)
         with pytest.raises(SimulatedCrash):
             prune(Failing(store, at=at, after=late, methods=("put", "delete")))
