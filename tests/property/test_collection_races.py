@@ -187,7 +187,7 @@ CASES: dict[str, tuple[Step, list[list[Step]]]] = {
     ),
     "restore to a tag that is dropped once it has its own": (
         tagged,
-        [[restore_tagged, restore_tagged, drop_tag, restore_tagged]],
+        [[restore_tagged, both(restore_tagged, drop_tag), restore_tagged]],
     ),
     "restore to a tag that is dropped in the end": (tagged, [[restore_tagged, restore_tagged, both(restore_tagged, drop_tag)]]),
     "bucket created again": (dead_bucket, [[recreate, upload_into_new]]),
