@@ -1,7 +1,7 @@
 """``make explore``: the generated histories with random seeds, for as long as one likes.
 
-A batch is what ``make test`` runs of one search, with a seed of its own; batches of all searches take turns. Each is kept as a line of
-``build/explored.jsonl``: its seed, how many cases ended well, and what failed. What has been explored of the engine as it is now is told
+A batch is twice what ``make test`` runs of one search, with a seed of its own; batches of all searches take turns. Each is kept as a line
+of ``build/explored.jsonl``: its seed, how many cases ended well, and what failed. What has been explored of the engine as it is now is told
 at the end, by all runs together: a change of the engine's code starts the count anew, one of its comments does not.
 """
 

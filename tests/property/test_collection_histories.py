@@ -214,6 +214,5 @@ class Histories(RuleBasedStateMachine):
 
 def test_what_is_collected_is_what_the_model_allows() -> None:
     search = seed(seed_of("collection"))(Histories)
-    run_state_machine_as_test(
-        search, settings=settings(ANY_SPEED, max_examples=SEARCHES["collection"].cases, stateful_step_count=30)
-    )
+    cases = SEARCHES["collection"].cases_of_a_test
+    run_state_machine_as_test(search, settings=settings(ANY_SPEED, max_examples=cases, stateful_step_count=30))
