@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks import run
+from benchmarks import run, s3_writers
 from benchmarks.world import SMALL, World
 
 TINY = replace(SMALL, name="tiny", rounds=1, s3_commits=3, s3_seconds=0.5, s3_many=64, s3_writers=3, s3_tail=2, s3_objects=1_200)
-MEASURES = {"s3_commits": 1, "s3_writers": 7, "s3_opening": 7, "s3_harvest": 3}
+MEASURES = {"s3_commits": 1, "s3_writers": 5, "s3_opening": 7, "s3_harvest": 3}
+FEW = {"WRITERS": (1, 2), "AMONG_PEERS": 2, "MANY": 2}
+"""Writers: each two are a process or two more, which takes a second to begin."""
 
 
 def test_every_group_is_tried_here() -> None:
@@ -20,7 +22,9 @@ def test_every_group_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_group_gives_its_measures(name: str, tmp_path: Path) -> None:
+def test_group_gives_its_measures(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, few in FEW.items():
+        monkeypatch.setattr(s3_writers, number, few)
     document = importlib.import_module(f"benchmarks.{name}").run(World(tmp_path, TINY, tmp_path)).document()
 
     assert len(document["measures"]) == MEASURES[name]

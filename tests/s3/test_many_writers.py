@@ -12,7 +12,7 @@ from bucketcatalog.store.s3.store import S3Store
 from ..kit.world import names, obj
 from .committing import DATABASE, Plan, names_of, running
 
-PROCESSES, THREADS, COMMITS = 4, 16, 2_000
+PROCESSES, THREADS, COMMITS = 4, 16, 800
 
 
 def test_writers_at_once_lose_nothing_double_nothing_and_repeat_nothing(
