@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROWS = int(os.environ.get("BUCKETCATALOG_MEMORY_ROWS", "2000000"))
+ROWS = int(os.environ.get("BUCKETCATALOG_MEMORY_ROWS", "1000000"))
 CHILD = Path(__file__).with_name("memory_child.py")
 PROMISE = 600
 GROWTH = 120
