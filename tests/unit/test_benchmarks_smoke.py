@@ -43,9 +43,9 @@ TINY = replace(
     large_part_rows=3_000,
     checkpoints=3,
     changes=20,
-    overwrites=(1, 3),
+    overwrites=(3,),
 )
-MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 6, "levels": 9}
+MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "checkpoints": 6, "levels": 8}
 
 
 @pytest.fixture

@@ -311,7 +311,8 @@ def test_conflicts_are_what_the_rules_say_also_after_folding_in_parts(case: str)
     def label(text: str | None) -> Any:
         return text if text in (None, "absent") else UUIDS.index(bytes.fromhex(text.partition(":")[0].replace("-", "")))
 
-    for order in itertools.permutations(events):
+    orders = list(itertools.permutations(events))
+    for order in orders if len(events) < 5 else orders[1::5]:  # among which is every way to part five
         for at in range(len(order)):
             parts = [fold(facts(part), TABLE) for part in (order[:at], order[at:]) if part]
             found = conflicts(concat(parts), TABLE).to_pylist()

@@ -120,7 +120,7 @@ def test_tombstones_of_any_time_are_those_of_a_full_read(seed: int, monkeypatch:
                 writer.checkpoint(scope="all" if step == 11 else "own")
             snapshot = world.snapshot()
             levels.add(len(snapshot.state("objects").level_rows))
-            check_all_ranges(snapshot, chance.sample(times, min(len(times), 3 if step < 11 else 6)))
+            check_all_ranges(snapshot, chance.sample(times, min(len(times), 2 if step < 11 else 6)))
         assert uses(world.snapshot(), deleted_at=between(None, time_at(times[0]))) == "deleted_at"
     assert max(levels) > 1
 
