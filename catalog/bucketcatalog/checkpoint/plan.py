@@ -162,7 +162,8 @@ def prepare(
     if note is None:
         view = own_view(files, writer, using=using, ahead_of=limit, horizon=horizon)
     else:
-        view = whole_view(files, using=using, ahead_of=limit, horizon=horizon)
+        # What the transaction of this checkpoint will follow belongs to its cut, also where it is from the future and was voided.
+        view = whole_view(files, using=using, ahead_of=limit, naming=[link.head for link in timeline.parents], horizon=horizon)
     if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)

@@ -52,12 +52,13 @@ class LastLook:
 class _Scope:
     """Which transactions a view is looked for among.
 
-    With a ``limit`` none with a later commit time is taken but by name; where the view has to be ``founded`` what builds on such a one is
-    left out too, however far removed. Of an ``own`` timeline, one writer's, the view is closed under parents, not under reads. ``whole``
-    timelines are listed from their start, so that strays below the checkpoints are found.
+    With a ``limit`` none with a later commit time is taken but by name, as those that are ``named`` are; where the view has to be
+    ``founded`` what builds on such a one is left out too, however far removed. Of an ``own`` timeline, one writer's, the view is closed
+    under parents, not under reads. ``whole`` timelines are listed from their start, so that strays below the checkpoints are found.
     """
 
     limit: int | None = None
+    named: Set[Head] = frozenset()
     founded: bool = False
     own: bool = False
     whole: bool = False
@@ -101,14 +102,20 @@ def view_at(files: LogFiles, time: int, observed: int, *, horizon: Horizon | Non
 
 
 def whole_view(
-    files: LogFiles, *, using: Sequence[Checkpoint] = (), ahead_of: int | None = None, horizon: Horizon | None = None
+    files: LogFiles,
+    *,
+    using: Sequence[Checkpoint] = (),
+    ahead_of: int | None = None,
+    naming: Iterable[Head] = (),
+    horizon: Horizon | None = None,
 ) -> LogView:
     """The view of now with every timeline listed from its start, so that strays below the checkpoints are found.
 
     Where there are any in ``using`` no other checkpoint is looked for, but for those among them that do not know what is voided; one of
-    them reaches the ``horizon``. ``ahead_of`` is as for ``newest_view``.
+    them reaches the ``horizon``. ``ahead_of`` is as for ``newest_view``, but for transactions that are voided and that the caller is
+    ``naming``, since it follows them.
     """
-    return _view(files, None, _Scope(ahead_of, founded=True, whole=True), using=using, horizon=horizon)
+    return _view(files, None, _Scope(ahead_of, frozenset(naming), founded=True, whole=True), using=using, horizon=horizon)
 
 
 def own_view(files: LogFiles, writer: str, *, using: Sequence[Checkpoint], ahead_of: int, horizon: Horizon | None) -> LogView:
@@ -222,7 +229,7 @@ class _Search:
         gathering = Gathering(
             self.files,
             covered,
-            lambda head: limit is None or head.commit_time <= limit,
+            lambda head: limit is None or head.commit_time <= limit or head in self.scope.named,
             closed_reads=not self.scope.own,
             known=self.known.tail,
         )

@@ -113,7 +113,8 @@ def test_a_compactor_goes_on_where_its_clock_was_wrong_for_a_while() -> None:
     with world.writer("maintainer-1") as maintainer:
         maintainer.void([void(world, "compactor-1")])
     with world.writer("compactor-1") as compactor:
-        assert compactor.checkpoint(scope="all") is not None
+        made = compactor.checkpoint(scope="all")
+        assert made is not None and made.version == world.snapshot().version
         assert world.commit(compactor, ("put", "objects", obj("now"))).commit_time <= world.clock.now
     assert names(world.snapshot()) == ["base", "now"] and errors(world) == []
 

@@ -9,6 +9,7 @@ from bucketcatalog import CatalogWarning, HistoryPruned, MissingObject
 from bucketcatalog.maintain.restore import restore
 
 from ....kit.pruning import EVERYTHING, GRACE, checkpoint, old_history, own_checkpoint, prune, pruned_with_a_tag, put
+from ....kit.repairing import repair
 from ....kit.world import DAY, HOUR, MINUTE, World, names, obj, stored
 
 pytestmark = pytest.mark.usefixtures("one_clock")
@@ -46,6 +47,26 @@ def test_what_lies_before_the_horizon_is_refused_by_its_name_and_what_contains_i
         assert len(world.catalog().diff().to_arrow()) == 3
         found = {(row["writer"], row["revision"]) for row in world.snapshot().scan("log").to_arrow().to_pylist()}
         assert (("a", 0) in found) != deleted and ("a", 2) in found
+        world.clock.tick(GRACE)
+
+
+def test_a_version_is_read_that_follows_the_horizon_by_way_of_a_voided_transaction(world: World) -> None:
+    """Whoever made the horizon's checkpoint had committed from the future before."""
+    with world.writer("a") as writer:
+        put(world, writer, "before")
+    checkpoint(world)
+    with world.writer("compactor-1") as compactor:
+        world.clock.tick(30 * DAY)
+        put(world, compactor, "future")
+        world.clock.tick(-30 * DAY)
+    repair(world, void=["compactor-1@1"], dry_run=False)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    put(world, world.writer("a"), "after")
+    checkpoint(world)
+    for _ in ("published", "deleted"):
+        assert prune(world).horizon is not None
+        assert names(world.snapshot(version="compactor-1@3")) == ["after", "before"]
         world.clock.tick(GRACE)
 
 
