@@ -187,7 +187,7 @@ def test_seconds_after_the_at_sign_are_pointed_out(past: Past, capsys: pytest.Ca
 
 def test_help_of_ls_shows_its_arguments_as_they_are(cli: Cli) -> None:
     shown = cli("ls", "--help").out
-    assert "[BUCKET] [PREFIX]" in shown and "\n  BUCKET <str> " in shown and "\n  PREFIX <str> " in shown
+    assert "[BUCKET] [PREFIX]" in shown and "\n  BUCKET  " in shown and "\n  PREFIX  " in shown
 
 
 def test_info_says_what_it_is_and_what_needs_doing(cli: Cli, past: Past) -> None:

@@ -23,6 +23,7 @@ UNUSED = {
     "pandas",
     "pyarrow.dataset",
     "pyarrow.pandas_compat",
+    "pydantic",
     "pyspark",
     "tenacity",
 }
