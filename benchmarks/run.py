@@ -28,7 +28,19 @@ from benchmarks.world import FULL, SMALL, Scale, World
 
 ROOT = Path(__file__).resolve().parent.parent
 OF_S3 = ("s3_commits", "s3_writers", "s3_opening", "s3_harvest")
-GROUPS = ("commits", "upserts", "reads", "spark_reads", "harvest", "memory", "checkpoints", "spark_checkpoints", "levels", *OF_S3)
+GROUPS = (
+    "commits",
+    "upserts",
+    "reads",
+    "spark_reads",
+    "harvest",
+    "memory",
+    "commands",
+    "checkpoints",
+    "spark_checkpoints",
+    "levels",
+    *OF_S3,
+)
 SCALES = {scale.name: scale for scale in (SMALL, FULL)}
 PAGE = ROOT / "docs" / "guide" / "benchmarks.md"
 RESULTS = {"full": ROOT / "benchmarks" / "results.json", "small": ROOT / "build" / "bench-small.json"}
