@@ -31,7 +31,7 @@ test: setup $(SERVER) pyspark-4.1 ## every check and test; the last line counts 
 explore: setup ## the generated histories with random seeds, for as long as one likes (MINUTES=30, ONLY=everything)
 	@$(RUN) python -m tests.explore $(if $(MINUTES),--minutes $(MINUTES)) $(foreach name,$(ONLY),--only $(name))
 
-test-unit: setup ## the tests that take seconds
+test-unit: setup ## the tests of single scenarios and of the documents (5 minutes on two cores)
 	@$(RUN) scripts/check unit
 
 test-property: setup ## the tests with generated inputs
