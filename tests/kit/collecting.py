@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,16 @@ URL = "{owner}/{bucket_id}/{id}"
 
 def an_id(name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+
+
+def noting(asked: list[Any], column: str) -> Callable[[pa.Table], list[bool]]:
+    """A deleter that deletes all that it is asked for, and notes what that column says of it."""
+
+    def deleter(batch: pa.Table) -> list[bool]:
+        asked.extend(batch[column].to_pylist())
+        return [True] * len(batch)
+
+    return deleter
 
 
 def thing(name: str, data: str | None = None, **more: Any) -> dict[str, Any]:

@@ -157,6 +157,15 @@ def stored(world: World, ending: str = "") -> list[str]:
     return [info.name for info in world.store.list("") if info.name.endswith(ending)]
 
 
+def counted(world: World, call: Callable[[], Any]) -> tuple[int, Any]:
+    """How many ranges of files are read for a call, in a world that counts, and what it gives."""
+    store = world.store
+    assert isinstance(store, Counting)
+    store.reset()
+    found = call()
+    return store.requests["get_range"], found
+
+
 def version(row: Mapping[str, Any], snapshot: Snapshot, table: str = "objects") -> str:
     """The ``_version`` of the live row with this key."""
     where = {name: row[name] for name in snapshot.table(table).key}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -90,3 +91,9 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
     (source / "added").write_text("")
     harvest(catalog, source, bucket="pets", writer="w")
     return Past(path, source, first, between)
+
+
+@pytest.fixture
+def catalog(past: Past, tmp_path: Path) -> Path:
+    """A copy of the catalog, to be changed or damaged."""
+    return Path(shutil.copytree(past.path, tmp_path / "catalog"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,12 @@ from bucketcatalog.cli.gc import refuse_problems
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
 
+from ...kit.collecting import an_id
 from .conftest import Cli, Past
 
-OWNER = str(uuid.uuid5(uuid.NAMESPACE_OID, "owner"))
-BUCKET = str(uuid.uuid5(uuid.NAMESPACE_OID, "bucket"))
+OWNER = an_id("owner")
+BUCKET = an_id("bucket")
 DAY = 86_400_000_000
-
-
-def an_id(name: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
 
 
 class Earlier(Wrapped):

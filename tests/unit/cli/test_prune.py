@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,6 @@ import pytest
 from bucketcatalog import Catalog
 
 from .conftest import Cli, Past
-
-
-@pytest.fixture
-def catalog(past: Past, tmp_path: Path) -> Path:
-    """A copy of the catalog, to be pruned."""
-    return Path(shutil.copytree(past.path, tmp_path / "catalog"))
 
 
 def files(catalog: Path) -> set[str]:

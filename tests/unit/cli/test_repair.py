@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,15 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.cli import run
 
-from .conftest import Cli, Past
+from .conftest import Cli
 
 
 @pytest.fixture
-def catalog(past: Past, tmp_path: Path) -> Path:
-    """A copy of the catalog with a checkpoint, to be damaged."""
-    path = Path(shutil.copytree(past.path, tmp_path / "catalog"))
-    with Catalog(path).writer("compactor-1") as compactor:
+def catalog(catalog: Path) -> Path:
+    """One with a checkpoint, to be damaged."""
+    with Catalog(catalog).writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all")
-    return path
+    return catalog
 
 
 def test_nothing_is_done_about_a_whole_catalog(cli: Cli, catalog: Path) -> None:

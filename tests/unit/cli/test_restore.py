@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from .conftest import Cli, Past
-
-
-@pytest.fixture
-def catalog(past: Past, tmp_path: Path) -> Path:
-    """A copy of the catalog, to be changed."""
-    return Path(shutil.copytree(past.path, tmp_path / "catalog"))
 
 
 def live(cli: Cli, catalog: Path, *more: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,6 @@ import pytest
 from bucketcatalog.clock import host_name
 
 from .conftest import Cli, Past
-
-
-@pytest.fixture
-def catalog(past: Past, tmp_path: Path) -> Path:
-    """A copy of the catalog, to be tagged."""
-    return Path(shutil.copytree(past.path, tmp_path / "catalog"))
 
 
 def test_a_name_can_be_given_wherever_a_version_can(cli: Cli, catalog: Path, past: Past, tmp_path: Path) -> None:

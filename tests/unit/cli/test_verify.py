@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from bucketcatalog.cli import run
 
-from .conftest import Cli, Past
-
-
-@pytest.fixture
-def catalog(past: Past, tmp_path: Path) -> Path:
-    """A copy of the catalog, to be damaged."""
-    return Path(shutil.copytree(past.path, tmp_path / "catalog"))
+from .conftest import Cli
 
 
 def test_a_whole_catalog_ends_with_0(cli: Cli, catalog: Path) -> None:

@@ -21,7 +21,7 @@ from bucketcatalog.state.indexes import runs_by_table
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from ...kit.world import BUCKET, MINUTE, OWNER, Clock, World, obj
+from ...kit.world import BUCKET, MINUTE, OWNER, Clock, World, counted, obj
 
 COUNT = 30_000
 LOOK = {"owner": OWNER, "bucket_id": BUCKET}
@@ -44,18 +44,10 @@ def world() -> World:
     return world
 
 
-def reads(world: World, call: Any) -> tuple[int, Any]:
-    store = world.store
-    assert isinstance(store, Counting)
-    store.reset()
-    found = call()
-    return store.requests["get_range"], found
-
-
 def test_a_listing_of_groups_reads_each_block_once(world: World) -> None:
     snapshot = world.snapshot()
     snapshot.get("objects", **LOOK, name="d0001")  # reads the index
-    count, page = reads(world, lambda: snapshot.list("objects", **LOOK, delimiter="/", limit=5_000))
+    count, page = counted(world, lambda: snapshot.list("objects", **LOOK, delimiter="/", limit=5_000))
     assert list(page.groups) == [f"d{n:04}/" for n in range(COUNT // 10)]
     assert (count, len(page.rows), page.next_marker) == (4, 0, None)
 
@@ -82,7 +74,7 @@ def test_pages_of_groups_are_the_pages_of_all_groups(world: World) -> None:
 def test_slices_within_a_long_group_are_not_read(world: World) -> None:
     snapshot = world.snapshot()
     snapshot.get("objects", **LOOK, name="d0001")
-    count, page = reads(world, lambda: snapshot.list("objects", **LOOK, delimiter="d", prefix="", limit=5))
+    count, page = counted(world, lambda: snapshot.list("objects", **LOOK, delimiter="d", prefix="", limit=5))
     assert (page.groups, page.next_marker, count) == (
         ["d"],
         None,
@@ -98,7 +90,7 @@ def test_keys_are_found_in_the_blocks_that_hold_them_alone(world: World, wanted:
     blocks = {number // 8_192 for number in wanted}
     few = len(wanted) < 64
 
-    count, found = reads(world, lambda: snapshot.scan("objects", where=where).to_arrow())
+    count, found = counted(world, lambda: snapshot.scan("objects", where=where).to_arrow())
     assert found["content_length"].to_pylist() == wanted
     assert count <= (len(wanted) if few else len(blocks))
     assert snapshot.scan("objects", where={**where, "content_length": wanted[0]}).to_arrow().num_rows == 1
@@ -116,10 +108,10 @@ def test_what_was_put_since_is_found_without_the_blocks_below(world: World) -> N
         snapshot = world.snapshot()
         snapshot.get("objects", **LOOK, name="d0001")
 
-        count, found = reads(world, lambda: snapshot.scan("objects", where={**LOOK, "name": new}).to_arrow())
+        count, found = counted(world, lambda: snapshot.scan("objects", where={**LOOK, "name": new}).to_arrow())
         assert count == 1  # the block of the new events
         assert found["content_length"].to_pylist() == [COUNT + n for n in range(0, COUNT, 100)]
-        count, row = reads(world, lambda: snapshot.get("objects", **LOOK, name=name(7)))
+        count, row = counted(world, lambda: snapshot.get("objects", **LOOK, name=name(7)))
         assert (count, row["content_length"]) == (0, 777)  # its block was read before
 
         world.commit(writer, ("delete", "objects", obj(name(100))), ("delete", "objects", obj(name(8))))
@@ -180,7 +172,7 @@ def test_versions_that_a_higher_level_has_ended_are_left_out_and_no_block_is_rea
     levels = snapshot.state("objects").blocks_by_level()
     assert len(levels) == 3
     live = sum(place.header.block_class is BlockClass.LIVE for level in levels for place in level)
-    count, found = reads(world, lambda: snapshot.scan("objects").to_arrow())
+    count, found = counted(world, lambda: snapshot.scan("objects").to_arrow())
     assert found["content_length"].to_pylist() == expected
     assert count == live
 

@@ -15,9 +15,8 @@ from bucketcatalog.log.segments import read_block
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.side_runs import shape_of_blocks
 from bucketcatalog.state.sums import SumRun
-from bucketcatalog.store.faults import Counting
 
-from ...kit.world import BUCKET, OWNER, World, messages, obj, rows
+from ...kit.world import BUCKET, OWNER, World, counted, messages, obj, rows
 
 TABLE = """
 syntax = "proto3";
@@ -45,14 +44,6 @@ def sums(snapshot: Snapshot, table: str = "objects") -> dict[tuple[str, ...], in
 @pytest.fixture
 def world() -> World:
     return World.counting()
-
-
-def counted(world: World, call: Any) -> tuple[int, Any]:
-    store = world.store
-    assert isinstance(store, Counting)
-    store.reset()
-    found = call()
-    return store.requests["get_range"], found
 
 
 def test_sums_follow_every_event_and_every_checkpoint(world: World) -> None:

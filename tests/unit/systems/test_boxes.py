@@ -19,6 +19,7 @@ from bucketcatalog.registry import JobTask, in_turn
 from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Counting
 
+from ...kit.collecting import noting
 from ...kit.installing import BOXES
 from ...kit.world import HOUR, World, compiled, rows, stored
 
@@ -251,12 +252,7 @@ def test_its_data_is_deleted_as_it_says(world: World, tmp_path: Path, monkeypatc
 def test_a_deleter_of_the_users_own_is_asked_for_everything(world: World) -> None:
     asked: list[str] = []
     world.clock.tick(48 * HOUR)
-
-    def deleter(batch: pa.Table) -> list[bool]:
-        asked.extend(batch["label"].to_pylist())
-        return [True] * len(batch)
-
-    world.catalog().collect(deleter=deleter, writer="maintainer-m", clock=world.clock, force=True, dry_run=False)
+    world.catalog().collect(deleter=noting(asked, "label"), writer="maintainer-m", clock=world.clock, force=True, dry_run=False)
     assert asked == ["L-c"]
 
 

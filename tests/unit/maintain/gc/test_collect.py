@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
 from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.state.contents import TableState
 
-from ....kit.collecting import Yard, an_id, dead, thing
+from ....kit.collecting import Yard, an_id, dead, noting, thing
 from ....kit.world import BUCKET, HOUR, MINUTE, OTHER, bucket, messages, names, obj, proto, rows, version
 
 
@@ -149,14 +148,9 @@ def test_a_row_that_any_definition_makes_external_keeps_the_data_of_its_children
             yard.world.commit(writer, ("delete", "own.file", {"name": row}), ("delete", "own.holder", {"name": row}))
     yard.world.clock.tick(25 * HOUR)
     asked: list[str] = []
-
-    def deleter(batch: pa.Table) -> list[bool]:
-        asked.extend(batch["path"].to_pylist())
-        return [True] * len(batch)
-
-    done = yard.collected(deleter=deleter)
+    done = yard.collected(deleter=noting(asked, "path"))
     assert sorted(asked) == (["ours"] if stays else ["ours", "theirs"]) and done.external == stays
-    yard.collected(deleter=deleter)
+    yard.collected(deleter=noting(asked, "path"))
     assert [row["name"] for row in rows(yard.world.snapshot(), "deleted_own.holder")] == (["theirs"] if stays else [])
 
 
@@ -185,13 +179,8 @@ def deleted_by(yard: Yard) -> list[str]:
     """The paths that two runs of a collection have deleted, a day later."""
     yard.world.clock.tick(25 * HOUR)
     asked: list[str] = []
-
-    def deleter(batch: pa.Table) -> list[bool]:
-        asked.extend(batch["path"].to_pylist())
-        return [True] * len(batch)
-
-    yard.collected(deleter=deleter)
-    yard.collected(deleter=deleter)
+    yard.collected(deleter=noting(asked, "path"))
+    yard.collected(deleter=noting(asked, "path"))
     return sorted(asked)
 
 
@@ -270,12 +259,7 @@ def test_data_of_ours_that_an_external_bucket_names_too_stays(yard: Yard) -> Non
     yard.world.commit(writer, ("delete", "own.file", [{"name": name} for name, *_ in files]))
     yard.world.clock.tick(25 * HOUR)
     asked: list[str] = []
-
-    def deleter(batch: pa.Table) -> list[bool]:
-        asked.extend(batch["path"].to_pylist())
-        return [True] * len(batch)
-
-    done = yard.collected(deleter=deleter)
+    done = yard.collected(deleter=noting(asked, "path"))
     assert (done.purged, done.external, done.shared, asked) == (3, 1, 1, ["alone"])
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from google.protobuf.descriptor import Descriptor
 
 from bucketcatalog.maintain.gc.collect import Collected
 from bucketcatalog.maintain.restore import plan_restore
 
-from ....kit.collecting import Yard
+from ....kit.collecting import Yard, noting
 from ....kit.world import HOUR, messages, names, proto
 
 STRING = ("optional string {} = 2;", "x")
@@ -76,12 +75,7 @@ def yard(request: pytest.FixtureRequest) -> Yard:
 def collected(yard: Yard) -> tuple[Collected, list[str]]:
     """A collection, and the paths that it has deleted."""
     asked: list[str] = []
-
-    def deleter(batch: pa.Table) -> list[bool]:
-        asked.extend(batch["path"].to_pylist())
-        return [True] * len(batch)
-
-    return yard.collected(deleter=deleter), asked
+    return yard.collected(deleter=noting(asked, "path")), asked
 
 
 def test_what_may_be_somebody_elses_is_kept_and_the_rest_is_collected(yard: Yard) -> None:
