@@ -20,7 +20,7 @@ from ..log.discovery import horizon_of
 from ..log.files import LogFiles
 from ..model import paths
 from ..model.times import shown_age
-from ..store.retry import for_seconds, put_retrying
+from ..store.retry import put_retrying
 from .merge import Merged
 from .plan import Prepared
 
@@ -60,9 +60,9 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
     _refuse_late(files, prepared, name)
     _refuse_pruned(files, prepared, name)
-    _put(files, name, data)
+    put_retrying(files.store, name, data)
     if prepared.marked:
-        _put(files, paths.newest_marker(checkpoint.writer, files.database, checkpoint.head), b"")
+        put_retrying(files.store, paths.newest_marker(checkpoint.writer, files.database, checkpoint.head), b"")
     return CheckpointResult(
         name=name,
         version=str(checkpoint.cut),
@@ -97,11 +97,6 @@ def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
             f"{name} was not published: prune may delete what it refers to, by a horizon that was published meanwhile.",
             next_step="Write it again: it then starts from the horizon.",
         )
-
-
-def _put(files: LogFiles, name: str, data: bytes) -> None:
-    """Put a file of a checkpoint; a lost response is met with the same bytes again."""
-    put_retrying(files.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
 
 
 def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from .. import clock, limits
+from .. import clock
 from ..checkpoint.merge import MergeTask, merge_parts, run_task
 from ..checkpoint.plan import outside_reads
 from ..checkpoint.publish import totals_of
@@ -48,7 +48,7 @@ from ..model.times import Time
 from ..query.database import Database, has_timeline
 from ..state.contents import Contents
 from ..store.base import Store
-from ..store.retry import for_seconds, put_retrying
+from ..store.retry import put_retrying
 from ..write.commit import Commit
 from ..write.tags import given
 from ..write.writer import Writer
@@ -217,13 +217,9 @@ class _Target:
             return False
         return True
 
-    def put(self, name: str, data: bytes) -> None:
-        """Put a file; a lost response is met with the same bytes again."""
-        put_retrying(self.store, name, data, for_seconds(limits.PATIENCE_SECONDS))
-
     def mark(self, link: CheckpointLink) -> None:
         """Put the marker of the checkpoint, which makes opening the clone cheap."""
-        self.put(paths.newest_marker(link.writer, self.files.database, link.head), b"")
+        put_retrying(self.store, paths.newest_marker(link.writer, self.files.database, link.head), b"")
 
 
 class _Clone:
@@ -249,7 +245,7 @@ class _Clone:
             self._copy_segment(segment)
         self._publish(link, floors_of(checkpoint, {}))
         self._files.map(self._copy, heads)
-        self._place.put(paths.checkpoint(link.writer, self._files.database, link.head), data)
+        put_retrying(self._place.store, paths.checkpoint(link.writer, self._files.database, link.head), data)
         self._place.mark(link)
         return replace(
             cloned,
@@ -301,12 +297,12 @@ class _Clone:
         """The transaction byte for byte, once it was found to be whole."""
         writer, head = ref
         _, data = files.stored_transaction(writer, head)
-        self._place.put(paths.transaction(writer, files.database, head), data)
+        put_retrying(self._place.store, paths.transaction(writer, files.database, head), data)
 
     def _copy_segment(self, reference: SegmentReference) -> None:
         """A segment of events byte for byte; one at a time, for they are large. What is wrong in a block of it stays so."""
         name = paths.segment(reference.writer, self._files.database, reference.uuid)
-        self._place.put(name, self._files.store.get(name))
+        put_retrying(self._place.store, name, self._files.store.get(name))
 
 
 def _coverage(view: LogView, writer: str) -> Coverage:

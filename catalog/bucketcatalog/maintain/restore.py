@@ -40,7 +40,7 @@ from ..write.commit import Commit
 from ..write.references import ids, known_versions
 from ..write.staging import StagedSegments
 from ..write.writer import Writer
-from .gc.parents import Distinct, state_rows, without
+from .gc.parents import NO_IDS, Distinct, state_rows, without
 from .revert import Reverted, reverted
 
 
@@ -117,7 +117,6 @@ class Hold:
 
 
 _SAMPLE = 10
-_NO_IDS = pa.nulls(0, pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,7 @@ class _Restoring:
     skipped: int = 0
     held: int = 0
     sample: list[dict[str, Any]] = field(default_factory=list)
-    orphaned: pa.Array = field(default_factory=lambda: _NO_IDS)
+    orphaned: pa.Array = field(default_factory=lambda: NO_IDS)
     orphaned_by: Any = None
 
     def steps(self) -> Iterator[Reverted]:
@@ -300,7 +299,7 @@ def _owners(snapshot: Snapshot, table: Table) -> pa.Array:
     name = table.parent.table
     parent = snapshot.definitions.get(name)
     if parent is None or parent.id is None:
-        return _NO_IDS
+        return NO_IDS
     own, found = parent.by_name[parent.id], Distinct()
     for facts in state_rows(snapshot.state(name), Part.LIVE, [own]):
         found.add(ids(facts, own, surely=True).drop_null())

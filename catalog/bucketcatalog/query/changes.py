@@ -32,7 +32,7 @@ from ..state.shares import grouped, share_count
 from ..state.tail import every_event
 from ..store.base import Store
 from .metadata import METADATA_TABLES
-from .scan import ReadTask
+from .scan import InBatches, ReadTask
 from .snapshot import DELETED_PREFIX, Snapshot
 
 CHANGE_TYPE = "_change_type"
@@ -61,7 +61,7 @@ def changed_table(snapshot: Snapshot, name: str) -> Table:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(InBatches):
     """The events between two cuts of one table, by stamp.
 
     ``_change_type`` is put, update, delete or purge; ``_version`` the version concerned, null for a blind delete; ``_stamp`` names the
@@ -86,10 +86,6 @@ class Changes:
             if facts is not None and len(facts):
                 order = pa.array(np.argsort(facts.stamps(), kind="stable"))
                 yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)
-
-    def to_arrow(self) -> pa.Table:
-        """All of them as one table."""
-        return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The read in parts of about so many events, for other processes: of the transactions that hold events of the table."""
@@ -219,7 +215,7 @@ def _begun(facts: Facts, table: Table, update: Mask) -> Facts:
 
 
 @dataclass(frozen=True)
-class Diff:
+class Diff(InBatches):
     """The net difference of one table between two snapshots, by key.
 
     ``_change_type`` is created, overwritten (another version is live), modified (the same version has another row) or deleted. The row
@@ -239,10 +235,6 @@ class Diff:
         """The differences in key order; memory does not grow with the table."""
         for before, after in live_sides(self.start, self.end, self.table):
             yield from _compare(before, after, self.table).combine_chunks().to_batches()
-
-    def to_arrow(self) -> pa.Table:
-        """All of them as one table."""
-        return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
 
 def diff_schema(table: Table) -> pa.Schema:

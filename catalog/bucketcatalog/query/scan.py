@@ -77,13 +77,25 @@ class ReadTask(Protocol):
         ...
 
 
-class Read(ABC):
-    """Rows that somebody asked for, planned but not read. Nothing is read before a ``to_`` method is called."""
+class InBatches(ABC):
+    """What is read batch by batch, or all at once. Nothing is read before a ``to_`` method is called."""
 
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
         """The columns of what is returned."""
+
+    @abstractmethod
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches."""
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+
+class Read(InBatches):
+    """Rows that somebody asked for, planned but not read."""
 
     @property
     @abstractmethod
@@ -101,10 +113,6 @@ class Read(ABC):
     @abstractmethod
     def explain(self) -> str:
         """What is read and what is skipped, in a few lines."""
-
-    def to_arrow(self) -> pa.Table:
-        """All rows as one table."""
-        return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
     def to_pandas(self) -> Any:
         """All rows as a pandas DataFrame; needs pandas."""

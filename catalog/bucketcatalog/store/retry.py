@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from .. import clock
+from .. import clock, limits
 from ..errors import OutcomeUnknown, StoreError, StoreUnreachable
 from .base import Store
 
@@ -82,8 +82,8 @@ def for_seconds(seconds: float) -> Callable[[], bool]:
     return lambda: clock.monotonic() >= end
 
 
-def put_retrying(store: Store, name: str, data: bytes, gives_up: Callable[[], bool]) -> None:
-    """Put until it is certain that the object is there.
+def put_retrying(store: Store, name: str, data: bytes, gives_up: Callable[[], bool] | None = None) -> None:
+    """Put until it is certain that the object is there, or until ``gives_up`` says so: by default for ``PATIENCE_SECONDS``.
 
     Raises ``OutcomeUnknown`` where any of the puts may have been carried out, else what the last one met.
     """
@@ -98,7 +98,7 @@ def put_retrying(store: Store, name: str, data: bytes, gives_up: Callable[[], bo
             raise
 
     try:
-        retry(attempt, gives_up)
+        retry(attempt, gives_up or for_seconds(limits.PATIENCE_SECONDS))
     except StoreError:
         if doubtful is None:
             raise

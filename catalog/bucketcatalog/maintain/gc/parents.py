@@ -29,7 +29,8 @@ from ...state.read import read_batches
 from ...write.references import ids
 from .judge import FACT_NAMES, masked
 
-_NO_IDS = pa.nulls(0, pa.binary())
+NO_IDS = pa.nulls(0, pa.binary())
+"""None, of ids as they compare."""
 _AT_ONCE = 1 << 16
 """So many values are joined at least."""
 
@@ -41,9 +42,9 @@ class ParentIds:
     ``has_external`` is whether there are any of these, ``is_known`` whether their ids can be told at all.
     """
 
-    live: pa.Array = field(default_factory=lambda: _NO_IDS)
-    ended: pa.Array = field(default_factory=lambda: _NO_IDS)
-    external: pa.Array = field(default_factory=lambda: _NO_IDS)
+    live: pa.Array = field(default_factory=lambda: NO_IDS)
+    ended: pa.Array = field(default_factory=lambda: NO_IDS)
+    external: pa.Array = field(default_factory=lambda: NO_IDS)
     has_external: bool = False
     is_known: bool = True
 
@@ -120,7 +121,7 @@ class Distinct:
     """
 
     def __init__(self) -> None:
-        self._known = _NO_IDS
+        self._known = NO_IDS
         self._chunks: list[pa.Array] = []
         self._waiting = 0
 
