@@ -1,6 +1,6 @@
 """What the fields of a system take, and of what stands in them: one table, by which whatever is something else is told.
 
-A field has a kind. A kind says in words what it takes and what an author writes who has given something else, and looks into what it holds.
+What a field requires says in words what it takes and what an author writes who has given something else, and looks into what it holds.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _CODE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What something takes, in words, and what mends it where it was given something else.
+class Requirement:
+    """What has to stand somewhere, in words, and what mends it where it was given something else.
 
     ``instead`` says what a value is that does not fit, and nothing of one that does; ``within`` are the values in one that does, each
-    with where it stands and its own kind.
+    with where it stands and what is required there.
     """
 
     takes: str
     mend: str
     instead: Callable[[Any], str]
-    within: Callable[[Any], Iterable[tuple[str, Any, Kind]]] = lambda value: ()
+    within: Callable[[Any], Iterable[tuple[str, Any, Requirement]]] = lambda value: ()
 
     def misfit(self, where: str, value: Any) -> Problem | None:
         """What is wrong with the value that stands there, if anything is."""
         if instead := self.instead(value):
             return Problem(f"{where} is {instead}, and has to be {self.takes}", self.mend)
-        found = (kind.misfit(f"{where}{step}", each) for step, each, kind in self.within(value))
+        found = (required.misfit(f"{where}{step}", each) for step, each, required in self.within(value))
         return next((misfit for misfit in found if misfit is not None), None)
 
 
@@ -49,46 +49,46 @@ def _unless(fits: Callable[[Any], bool]) -> Callable[[Any], str]:
     return lambda value: "" if fits(value) else shown(value)
 
 
-def _of(takes: str, mend: str, *types: type) -> Kind:
-    return Kind(takes, mend, _unless(lambda value: isinstance(value, types)))
+def _of(takes: str, mend: str, *types: type) -> Requirement:
+    return Requirement(takes, mend, _unless(lambda value: isinstance(value, types)))
 
 
-def _text(takes: str, like: str) -> Kind:
+def _text(takes: str, like: str) -> Requirement:
     return _of(takes, f"Write {like}", str)
 
 
-def _several(takes: str, like: str, each: Kind) -> Kind:
+def _several(takes: str, like: str, each: Requirement) -> Requirement:
     fits = _unless(lambda value: isinstance(value, tuple | list))
-    return Kind(takes, f"Write {like}", fits, lambda value: ((f"[{at}]", item, each) for at, item in enumerate(value)))
+    return Requirement(takes, f"Write {like}", fits, lambda value: ((f"[{at}]", item, each) for at, item in enumerate(value)))
 
 
-def _by_name(takes: str, mend: str, each: Kind) -> Kind:
+def _by_name(takes: str, mend: str, each: Requirement) -> Requirement:
     def instead(value: Any) -> str:
         if not isinstance(value, Mapping):
             return shown(value)
         return next((f"a mapping with the key {shown(key)}" for key in value if not isinstance(key, str)), "")
 
-    return Kind(takes, mend, instead, lambda value: ((f"[{name!r}]", item, each) for name, item in value.items()))
+    return Requirement(takes, mend, instead, lambda value: ((f"[{name!r}]", item, each) for name, item in value.items()))
 
 
-def _with_fields(takes: str, mend: str, *types: type) -> Kind:
+def _with_fields(takes: str, mend: str, *types: type) -> Requirement:
     """One of these classes, whose fields the table has."""
 
-    def within(value: Any) -> Iterable[tuple[str, Any, Kind]]:
+    def within(value: Any) -> Iterable[tuple[str, Any, Requirement]]:
         fields = next((fields for each, fields in FIELDS.items() if isinstance(value, each)), {})
-        return ((f".{name}", getattr(value, name), kind) for name, kind in fields.items())
+        return ((f".{name}", getattr(value, name), required) for name, required in fields.items())
 
-    return Kind(takes, mend, _unless(lambda value: isinstance(value, types)), within)
+    return Requirement(takes, mend, _unless(lambda value: isinstance(value, types)), within)
 
 
-def _code(what: str, like: str, *, but: str = "") -> Kind:
+def _code(what: str, like: str, *, but: str = "") -> Requirement:
     """Text that names code, or is ``but``."""
     fits = _unless(lambda value: isinstance(value, str) and (value == but or _CODE.fullmatch(value) is not None))
-    return Kind(f'"module:name" of {what}', f"Write {like}", fits)
+    return Requirement(f'"module:name" of {what}', f"Write {like}", fits)
 
 
-def _having(takes: str, mend: str, *names: str) -> Kind:
-    return Kind(
+def _having(takes: str, mend: str, *names: str) -> Requirement:
+    return Requirement(
         takes, mend, _unless(lambda value: not isinstance(value, type) and all(callable(getattr(value, n, None)) for n in names))
     )
 
@@ -110,11 +110,11 @@ def _is_app(value: Any) -> bool:
     return any(each.__name__ == "Typer" and each.__module__.partition(".")[0] == "typer" for each in type(value).__mro__)
 
 
-FIELDS: Mapping[type, Mapping[str, Kind]] = {
+FIELDS: Mapping[type, Mapping[str, Requirement]] = {
     Computed: {
         "type": _of("a type of Arrow", "Write type=pa.float64()", pa.DataType),
         "of": _several("a tuple of names of columns", 'of=("grams",)', _text("the name of a column", 'of=("grams",)')),
-        "compute": Kind("a function", "Give the function itself, not its name", _unless(callable)),
+        "compute": Requirement("a function", "Give the function itself, not its name", _unless(callable)),
         "nullable": _of("True or False", "Write nullable=False, or leave it out", bool),
     },
     View: {
@@ -132,12 +132,12 @@ FIELDS: Mapping[type, Mapping[str, Kind]] = {
         "sql": _text("a query", 'sql="SELECT crate FROM {crates.parts}"'),
     },
     Job: {
-        "plan": Kind(
+        "plan": Requirement(
             f"a function of a snapshot, a writer and options, none of them called {', '.join(sorted(NOT_OPTIONS))}",
             "Give such a function: def plan(snapshot, writer, *, least=2)",
             _instead_of_plan,
         ),
-        "role": Kind(
+        "role": Requirement(
             f"{COMPACTOR_PREFIX!r} or {MAINTAINER_PREFIX!r}",
             "Import COMPACTOR_PREFIX or MAINTAINER_PREFIX from bucketcatalog.model.names, or leave it out",
             _unless(lambda value: value in (COMPACTOR_PREFIX, MAINTAINER_PREFIX)),
@@ -146,9 +146,9 @@ FIELDS: Mapping[type, Mapping[str, Kind]] = {
 }
 """What the fields take of what stands in a system."""
 
-SYSTEM: Mapping[str, Kind] = {
+SYSTEM: Mapping[str, Requirement] = {
     "name": _text("text", 'name="crates"'),
-    "declarations": Kind(
+    "declarations": Requirement(
         "the module that protoc made, or None",
         "Import the module and give it, not its name: declarations=crates_pb2",
         _unless(lambda value: value is None or (isinstance(value, ModuleType) and hasattr(value, "DESCRIPTOR"))),
@@ -171,8 +171,8 @@ SYSTEM: Mapping[str, Kind] = {
 }
 """What the fields of a system itself take."""
 
-PARTS: Mapping[str, Kind] = {
-    "commands": Kind("a typer app", "Let it name an app = typer.Typer()", _unless(_is_app)),
+PARTS: Mapping[str, Requirement] = {
+    "commands": Requirement("a typer app", "Let it name an app = typer.Typer()", _unless(_is_app)),
     "reads": _having("an object with names and read", "Let it name an object, such as READS = PackedReads()", "names", "read"),
     "writes": _having(
         "an object with takes and begin", "Let it name an object, such as WRITES = PackedWrites()", "takes", "begin"
@@ -184,5 +184,5 @@ PARTS: Mapping[str, Kind] = {
     ),
 }
 """What the fields that name code have to lead to."""
-DELETER = Kind("a function of the catalog's store", "Let it name a function: def peeler(store)", _unless(callable))
+DELETER = Requirement("a function of the catalog's store", "Let it name a function: def peeler(store)", _unless(callable))
 """What the code has to be that says how data is deleted."""

@@ -18,7 +18,7 @@ from ..query.database import declared
 from ..query.metadata import METADATA_TABLES
 from ..query.snapshot import DELETED_PREFIX
 from ..query.views import Computed, SqlView, View
-from .fields import DELETER, IN_CATALOG, PARTS, SYSTEM, Kind
+from .fields import DELETER, IN_CATALOG, PARTS, SYSTEM, Requirement
 
 GROUP = "bucketcatalog.systems"
 # fmt: off
@@ -70,12 +70,12 @@ class System:
             raise broken(self.name, *problem)
 
     def check_values(self) -> None:
-        """``BrokenSystem`` where a field is not of its kind, or something has a name that is not the system's to give, or is not there."""
+        """``BrokenSystem`` where a field is something else, or something has a name that is not the system's to give, or is not there."""
         for problem in self._problems():  # the first: what comes after it may stumble over the same
             raise broken(self.name, *problem)
 
     def _problems(self) -> Iterator[Problem]:
-        misfits = (kind.misfit(f"its field {name}", getattr(self, name)) for name, kind in SYSTEM.items())
+        misfits = (required.misfit(f"its field {name}", getattr(self, name)) for name, required in SYSTEM.items())
         yield from (misfit for misfit in misfits if misfit is not None)
         yield from self._problems_of_names()
         yield from self._problems_of_tables()
@@ -186,7 +186,7 @@ class System:
         return imported(self.name, name, text, PARTS[name]) if text else None
 
 
-def imported(system: str, where: str, text: str, kind: Kind) -> Any:
+def imported(system: str, where: str, text: str, required: Requirement) -> Any:
     """What ``module:name`` names in a field of a system; ``BrokenSystem`` where that cannot be imported, or is something else."""
     module, _, name = text.partition(":")
     try:
@@ -197,7 +197,7 @@ def imported(system: str, where: str, text: str, kind: Kind) -> Any:
             f"its field {where} names {text!r}, which cannot be imported: {said(error)}",
             f"See how it fails: python -c 'from {module} import {name}'",
         ) from error
-    misfit = kind.misfit(text, found)
+    misfit = required.misfit(text, found)
     if misfit is not None:
         raise broken(system, f"its field {where} names what it must not: {misfit.why}", misfit.mend)
     return found
