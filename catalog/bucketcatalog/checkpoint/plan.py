@@ -294,7 +294,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         coverage=coverages(files, view, view.observed - 2 * bound),
         created=0,
         lateness_bound=bound,
-        definitions=contents.definitions.given,
+        definitions=contents.definitions.stamped,
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=kept,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),

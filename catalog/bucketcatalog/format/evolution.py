@@ -159,20 +159,20 @@ _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 class Definitions(Mapping[str, Table]):
     """The tables of a database by name, each merged from its definitions when it is asked for.
 
-    Definitions count in the order of their stamps, whatever order they are given in; ``known`` are older than all, ``last`` newer. A
-    table whose definitions contradict each other raises ``IncompatibleTable`` when it is asked for, and no other does.
+    Definitions count in the order of their stamps, whatever order the ``stamped`` come in; ``known`` are older than all, ``last`` newer.
+    A table whose definitions contradict each other raises ``IncompatibleTable`` when it is asked for, and no other does.
     """
 
-    def __init__(self, known: Iterable[Table], given: Iterable[Definition], last: Iterable[Table] = ()) -> None:
+    def __init__(self, known: Iterable[Table], stamped: Iterable[Definition], last: Iterable[Table] = ()) -> None:
         self._known = {table.name: table for table in known}
         self._last = {table.name: table for table in last}
         latest: dict[tuple[str, bytes], Definition] = {}
-        for definition in given:
+        for definition in stamped:
             key = (definition.table.name, definition.table.definition)
             if key not in latest or latest[key].stamp < definition.stamp:
                 latest[key] = definition
-        self.given = tuple(sorted(latest.values(), key=lambda definition: (definition.stamp, definition.table.name)))
-        self._names = dict.fromkeys([*self._known, *(definition.table.name for definition in self.given), *self._last])
+        self.stamped = tuple(sorted(latest.values(), key=lambda definition: (definition.stamp, definition.table.name)))
+        self._names = dict.fromkeys([*self._known, *(definition.table.name for definition in self.stamped), *self._last])
         self._merged: dict[str, Table] = {}
 
     def __getitem__(self, name: str) -> Table:
@@ -180,7 +180,7 @@ class Definitions(Mapping[str, Table]):
             if name not in self._names:
                 raise KeyError(name)
             parts = [self._known[name]] if name in self._known else []
-            parts += [definition.table for definition in self.given if definition.table.name == name]
+            parts += [definition.table for definition in self.stamped if definition.table.name == name]
             parts += [self._last[name]] if name in self._last else []
             self._merged[name] = reduce(
                 lambda older, newer: older if older.definition == newer.definition else merge(older, newer), parts
@@ -189,7 +189,7 @@ class Definitions(Mapping[str, Table]):
 
     def known_as(self, table: Table) -> Definitions:
         """The same tables, one of them as who declares it knows it: with columns that nobody has written yet, and its names for all."""
-        return Definitions(self._known.values(), self.given, [*self._last.values(), table])
+        return Definitions(self._known.values(), self.stamped, [*self._last.values(), table])
 
     def usable(self) -> list[Table]:
         """The tables whose definitions fit together, by name."""

@@ -50,7 +50,7 @@ from ..state.contents import Contents
 from ..store.base import Store
 from ..store.retry import put_retrying
 from ..write.commit import Commit
-from ..write.tags import given
+from ..write.tags import giving
 from ..write.writer import Writer
 
 
@@ -177,7 +177,7 @@ def _is_still(source: Database, name: str, found: _Found) -> bool:
     if not found.is_complete:
         return False
     try:
-        return not given(source, name, None, None, replace=False).is_new
+        return not giving(source, name, None, None, replace=False).is_new
     except TagExists:
         return False
 
@@ -274,7 +274,7 @@ class _Clone:
             coverage={name: _coverage(view, name) for name in view.cut.heads},
             created=clock.now_us(),
             lateness_bound=view.lateness_bound,
-            definitions=contents.definitions.given,
+            definitions=contents.definitions.stamped,
             totals=totals_of(segments),
             applications=tuple(result for _, result in sorted(latest_results(view).items())),
             segments=segments,

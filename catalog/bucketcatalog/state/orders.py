@@ -35,7 +35,7 @@ from .read import ending_keys, places_read
 
 RUN_ROWS = 1 << 19
 """About the most rows of a sorted run: they are held while it is written."""
-HELD = 1 << 19
+MOST_KEYS = 1 << 19
 """The most keys that a question is narrowed to: they are held while it is planned."""
 SHARE = 3
 """A question is narrowed by an order only if all that is read then is at most this part of the rows that would be read without."""
@@ -160,7 +160,7 @@ def narrowed_to(state: TableState, plan: list[Slice], where: Where, stored: Stor
     if END_TIME.name not in stored or not orders:
         return None
     new = _rows(_overlay(plan)) + sum(len(slice_.tail) for slice_ in plan if slice_.tail is not None)
-    limit = min(HELD, _read_of(plan) // SHARE) - new
+    limit = min(MOST_KEYS, _read_of(plan) // SHARE) - new
     found = [each for order in orders if (each := _question(state, order, where, stored)) is not None]
     best = min(found, key=lambda each: _rows(each.places), default=None)
     if best is None or _rows(best.places) > limit:

@@ -52,7 +52,7 @@ class Decided:
     after: int = 0
 
 
-def given(database: Database, name: str, timestamp: Time | None, version: Version | None, *, replace: bool) -> Decided:
+def giving(database: Database, name: str, timestamp: Time | None, version: Version | None, *, replace: bool) -> Decided:
     """The entry that gives a name to the cut of now, of a time, or of a version; ``TagExists`` where it is another cut's.
 
     The cut is read first, so that nothing gets a name that cannot be read, and so that the transaction comes after all of it.
@@ -106,7 +106,7 @@ def _exists(entry: TagEntry) -> TagExists:
     )
 
 
-def taken_back(database: Database, name: str) -> Decided:
+def taking_back(database: Database, name: str) -> Decided:
     """The entry that drops a tag; ``NotFound`` where there is no such tag, or it was dropped."""
     known = tags_of(database.view()).get(tag_name(name))
     if known is None:

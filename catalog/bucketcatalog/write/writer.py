@@ -34,7 +34,7 @@ from ..store.retry import retry
 from .commit import Commit, Committed, NoEvents, check_options
 from .draft import Draft
 from .parts import Taken, WritePlace, Writes
-from .tags import Decided, Tag, given, taken_back
+from .tags import Decided, Tag, giving, taking_back
 from .transaction import WriteTransaction
 
 
@@ -245,14 +245,14 @@ class Writer:
         """
         with self._turn:
             self._open_timeline()
-            decided = given(self._database, name, timestamp, version, replace=replace)
+            decided = giving(self._database, name, timestamp, version, replace=replace)
             return self._say_of_tag("tag", decided) if decided.is_new else Tag.of(decided.entry)
 
     def drop_tag(self, name: str) -> Tag:
         """Take a name back from its cut; ``NotFound`` where it names none. The name stays known, with what it named."""
         with self._turn:
             self._open_timeline()
-            return self._say_of_tag("drop tag", taken_back(self._database, name))
+            return self._say_of_tag("drop tag", taking_back(self._database, name))
 
     def _say_of_tag(self, operation: str, decided: Decided) -> Tag:
         """Commit a transaction without events that carries the entry."""

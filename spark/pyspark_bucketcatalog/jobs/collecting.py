@@ -239,7 +239,7 @@ def _with_answers(answers: DataFrame, done: Collected) -> Collected:
         came = "deleted" if row[_GONE] else "left" if row[_LEFT] else "failed"
         said = [row[_SAID]] if row[_SAID] else []
         done = done.plus(garbage=row["count"], **{came: row["count"]})
-        done = done.told([], said) if row[_LEFT] else done.told(said, [])
+        done = done.with_answers([], said) if row[_LEFT] else done.with_answers(said, [])
     return done
 
 

@@ -36,7 +36,7 @@ def test_a_clone_shows_what_the_version_shows_with_the_same_versions(world: Worl
     assert shown(at(world, target)) == shown(at(world, target), version=version) == shown(world, version=version)
     there = at(world, target).snapshot()
     assert {row["name"] for row in rows(there, "tags")} == {"before"}
-    assert set(rows(there, "tables")[0]) and there.definitions.given == world.snapshot(version=version).definitions.given
+    assert set(rows(there, "tables")[0]) and there.definitions.stamped == world.snapshot(version=version).definitions.stamped
 
 
 def test_a_clone_has_its_own_segments_one_checkpoint_and_the_last_transactions(world: World, target: MemoryStore) -> None:

@@ -2,7 +2,7 @@
 
 One run does one step of that: it collects by the boundary that an earlier run has published long enough ago, and publishes the next one
 for the run after it. Only what a deleter reports as gone is purged, so a run that dies anywhere is finished by the next, and runs at the
-same time do the same work twice. At most ``HELD`` candidates are in memory; each so many read the table's references once.
+same time do the same work twice. At most ``AT_ONCE`` candidates are in memory; each so many read the table's references once.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_grace(grace: int, *, force: bool) -> None:
         )
 
 
-HELD = 1 << 19
+AT_ONCE = 1 << 19
 """Candidates that are held at a time."""
 BATCH = 1 << 14
 """References that a deleter is given at a time, and versions that a transaction purges."""
@@ -133,7 +133,7 @@ class Collected:
         """With these counts added."""
         return replace(self, **{name: getattr(self, name) + count for name, count in counts.items()})
 
-    def told(self, problems: Iterable[str], reasons: Iterable[str]) -> Collected:
+    def with_answers(self, problems: Iterable[str], reasons: Iterable[str]) -> Collected:
         """With what deleters said was wrong, and why they left data; the first few, each once."""
         both = ((*self.problems, *problems), (*self.why_left, *reasons))
         problems, reasons = (tuple(dict.fromkeys(said))[:_FEW] for said in both)
@@ -246,14 +246,14 @@ class _Run:
         return self.done
 
     def _held(self, tables: Sequence[Table]) -> Iterator[HeldRows]:
-        """The candidates of the tables, at most ``HELD`` and those of a slice at a time."""
+        """The candidates of the tables, at most ``AT_ONCE`` and those of a slice at a time."""
         held: HeldRows = []
         for table in tables:
             for facts in ended_rows(self.contents.state(table.name), self.rules.limits[table.name], read_columns(table)):
                 rows, tagged = candidates_in(facts, table, self.rules)
                 self.done = self.done.plus(tagged=tagged, waiting=len(rows) + tagged)
                 held += [(table, rows)] if len(rows) else []
-                if sum(len(rows) for _, rows in held) >= HELD:
+                if sum(len(rows) for _, rows in held) >= AT_ONCE:
                     yield held
                     held = []
         if held:
@@ -292,7 +292,7 @@ class _Run:
         named = pa.concat_tables([some.select([*columns, REFERENCE]) for _, some in rows]).combine_chunks()
         first = pc.index_in(garbage, value_set=one_chunk(named[REFERENCE]))
         deletions: Deletions = deleter.delete(named.select(columns).take(first), dry_run=self.writer is None)
-        self.done = self.done.plus(**deletions.counts).told(deletions.problems, deletions.reasons)
+        self.done = self.done.plus(**deletions.counts).with_answers(deletions.problems, deletions.reasons)
         gone = garbage.filter(pa.array(deletions.gone))
         self._purge([(t, some.filter(pc.is_in(some[REFERENCE], value_set=gone))) for t, some in rows])
 

@@ -54,7 +54,7 @@ def abandoned(store: Store, older_than: int, *, below: str | None = None, force:
     return (put for put in store.unfinished_puts() if put.begun_us < before and is_of_a_catalog(put.name))
 
 
-HELD = 1 << 17
+AT_ONCE = 1 << 17
 """Names that are held at a time; each so many read the table's references once."""
 _PATTERNS = {
     DataType.UUID: "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
@@ -145,7 +145,7 @@ def _listed(namer: Namer, before: int) -> Iterator[list[ObjectInfo]]:
     """What may be data and was written before a time, so many at a time."""
     every = (info for prefix in namer.prefixes for info in namer.store.list(prefix))
     old = (info for info in every if info.modified_us < before and namer.may_be(info.name))
-    while found := list(islice(old, HELD)):
+    while found := list(islice(old, AT_ONCE)):
         yield found
 
 

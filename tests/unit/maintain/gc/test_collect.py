@@ -348,7 +348,7 @@ def test_several_tombstones_of_one_datum_are_one_deletion(yard: Yard) -> None:
 
 
 def test_more_candidates_than_are_held_are_collected_in_parts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.maintain.gc.collect.HELD", 10)
+    monkeypatch.setattr("bucketcatalog.maintain.gc.collect.AT_ONCE", 10)
     monkeypatch.setattr("bucketcatalog.maintain.gc.collect.BATCH", 4)
     monkeypatch.setitem(TableState.plan.__kwdefaults__, "target", 16)
     dead(yard, *(f"{number:03}" for number in range(50)))
