@@ -59,7 +59,7 @@ def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | N
     try:
         return version_view(files, cut, horizon, writers, observed=observed, had_tag=had_tag)
     except (HistoryPruned, CorruptionError) as error:
-        tags = [] if now is None else [tag for tag in _given(now) if tag.cut == cut]
+        tags = [] if now is None else [tag for tag in _undropped(now) if tag.cut == cut]
         if now is None or not tags:
             raise
         return _tagged_view(files, max(tags, key=lambda tag: tag.stamp), now, error)
@@ -81,9 +81,9 @@ def _tagged_view(files: LogFiles, tag: TagEntry, now: LogView, error: HistoryPru
 
 
 def _naming_tags(error: HistoryPruned, files: LogFiles, now: LogView) -> HistoryPruned:
-    """The error with a tag to read instead, where there are any that can be read."""
+    """The error with a tag to read instead, if there is one that is not of a clone's source; whether it can be read is not asked."""
     try:
-        tag = next((tag for tag in _given(now) if not is_of_source(files, now.cut, tag)), None)
+        tag = next((tag for tag in _undropped(now) if not is_of_source(files, now.cut, tag)), None)
     except CorruptionError:
         tag = None  # a reader is told what was pruned, not what else is wrong
     if tag is None:
@@ -101,7 +101,7 @@ def without_naming_tags() -> Iterator[None]:
         raise HistoryPruned(error.message, next_step=FROM_THEN_ON) from None
 
 
-def _given(view: LogView) -> list[TagEntry]:
+def _undropped(view: LogView) -> list[TagEntry]:
     """The tags that name something, by name."""
     return [tag.latest for tag in tags_of(view).values() if not tag.latest.dropped]
 
