@@ -11,7 +11,7 @@ from .. import limits
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from ..console.output import finish, number, print_facts, print_rows, progress_line, size, visible, write
 from ..maintain.prune import PruneResult
-from ..maintain.retention import Prunable
+from ..maintain.verdict import Prunable
 from ..model.times import shown_age, shown_time
 
 

@@ -10,7 +10,8 @@ Before it come queries, by which it looks, and writers, by which it commits; aft
     revert       the events that make live rows what they were
     restore      a table as it was at another cut, in one transaction; what a tag keeps meanwhile
     clone        the state of a cut in another store
-    retention    which checkpoint becomes the horizon, and which files go with it
+    retention    what a database has in the store, and which checkpoint becomes the horizon
+    verdict      which files go behind it, and what keeps the others
     prune        publishes horizons, and deletes what was published long enough ago
     compactor    when a checkpoint is due, and a compaction that goes on
     gc/          a package: collection: what has ended is forgotten, with its data, once nobody can need it; what a

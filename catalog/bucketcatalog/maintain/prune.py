@@ -30,19 +30,8 @@ from ..model.names import is_data_writer
 from ..query.database import Database
 from ..store.retry import for_seconds, retry
 from ..write.writer import Writer
-from .retention import (
-    Keeper,
-    Prunable,
-    Retention,
-    Staying,
-    StoredFiles,
-    StoredKind,
-    Verdict,
-    all_staying,
-    chosen_horizon,
-    judged,
-    of_everyone,
-)
+from .retention import Retention, StoredFiles, chosen_horizon, of_everyone
+from .verdict import Keeper, Prunable, Staying, StoredKind, Verdict, all_staying, judged
 from .verify.checkpoints import check_blocks
 
 

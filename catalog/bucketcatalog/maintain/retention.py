@@ -1,158 +1,25 @@
-"""Retention: which checkpoint becomes the horizon, and which files go then. Functions of values alone.
+"""Retention: what a database has in the store, and which of its checkpoints becomes the horizon.
 
 A horizon is a checkpoint of every writer's cut. Everything from its newest commit time on stays readable, so its age is that of its cut.
-
-Nothing goes that was not seen covered, nothing from where readers list a timeline, no head of a timeline, and nothing that cannot be read.
+Which files go once there is one stands in ``verdict``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 
 from .. import limits
 from ..errors import CorruptionError, InvalidOption
 from ..format.checkpoints import Checkpoint
-from ..log.coverage import Covered
-from ..log.entries import TagState, tags_of
 from ..log.files import LogFiles
-from ..log.horizon import floors_of
-from ..log.segments import read_segment_file
-from ..log.view import LogView
 from ..model import paths
-from ..model.cuts import Cut, Head, Ref
+from ..model.cuts import Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
 from ..model.times import shown_age
 from ..store.base import ObjectInfo
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """What is kept: ``keep`` checkpoints of everyone, everything younger than ``older_than``, and all tags.
-
-    What may go is deleted ``grace`` after that was published. Times are in microseconds.
-    """
-
-    older_than: int
-    keep: int = 1
-    grace: int = limits.PRUNE_GRACE
-
-    def check(self, lateness_bound: int, *, force: bool) -> None:
-        """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
-        if self.keep < 1 or self.older_than < 0 or self.grace < 0:
-            raise InvalidOption(
-                f"History cannot be pruned with --keep {self.keep} and the ages {shown_age(self.older_than)} and {shown_age(self.grace)}.",
-                next_step="Give --keep 1 or more, and ages of 0s or more.",
-            )
-        if not force and self.older_than < lateness_bound:
-            raise InvalidOption(
-                f"What is {shown_age(self.older_than)} old may still be joined by transactions that are under way.",
-                next_step=f"Give an age of {shown_age(lateness_bound)} or more, or --force where no writer runs.",
-            )
-        if not force and self.grace < limits.SAFE_PRUNE_GRACE:
-            raise InvalidOption(
-                f"Readers, and merges under way, may need what they began to read {shown_age(self.grace)} ago.",
-                next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, or --force where nobody reads or merges.",
-            )
-
-
-def of_everyone(checkpoints: Iterable[Checkpoint], began: Mapping[str, int]) -> list[Checkpoint]:
-    """Those that cover every writer that had ``began`` to commit by then, oldest first; of equal cuts one."""
-    covering = [c for c in checkpoints if not c.reads.heads and all(w in c.cut.heads or t > _time(c) for w, t in began.items())]
-    by_cut = {c.cut: c for c in sorted(covering, key=lambda c: c.uuid, reverse=True)}
-    return sorted(by_cut.values(), key=lambda c: (_time(c), c.uuid))
-
-
-def chosen_horizon(checkpoints: Iterable[Checkpoint], began: Mapping[str, int], now: int, policy: Retention) -> Checkpoint | None:
-    """The newest checkpoint of everyone that is old enough and has ``keep`` less one newer ones, if there is one."""
-    covering = of_everyone(checkpoints, began)
-    eligible = covering[: len(covering) - (policy.keep - 1)]
-    return next((c for c in reversed(eligible) if not policy.older_than or now - _time(c) >= policy.older_than), None)
-
-
-def _time(checkpoint: Checkpoint) -> int:
-    return checkpoint.as_of
-
-
-_NEVER = 1 << 62
-
-
-class StoredKind(Enum):
-    """The kinds of files, in the order in which they go: each before what it leads to or is made from."""
-
-    MARKER = "marker"
-    CHECKPOINT = "checkpoint"
-    TRANSACTION = "transaction"
-    SEGMENT = "segment"
-
-
-class Keeper(Enum):
-    """What keeps a file that does not go; the first three are the policy, where it lets nothing later be the horizon."""
-
-    AGE = "age"
-    KEEP = "keep"
-    CHECKPOINT = "checkpoint"
-    NEWER = "newer"
-    HORIZON = "horizon"
-    TAG = "tag"
-    HEAD = "head"
-    LISTED = "listed"
-    GRACE = "grace"
-    UNREADABLE = "unreadable"
-
-    @property
-    def why(self) -> str:
-        """The same in words, of several files."""
-        return _WHYS[self]
-
-
-_WHYS = {
-    Keeper.AGE: "no checkpoint of every writer that covers them is as old as --older-than asks",
-    Keeper.KEEP: "only the newest checkpoints of every writer cover them, as many as --keep keeps",
-    Keeper.CHECKPOINT: "no later checkpoint of every writer covers them",
-    Keeper.NEWER: "the horizon's checkpoint does not cover them",
-    Keeper.HORIZON: "they belong to the horizon's checkpoint",
-    Keeper.TAG: "they belong to the checkpoint of a version that a tag names",
-    Keeper.HEAD: "they are the newest of their timelines, which the next commits follow",
-    Keeper.LISTED: "they were so young when the horizon's checkpoint was written that readers still list them",
-    Keeper.GRACE: "they were put, or freed by a tag, so short a time ago that something under way may need them",
-    Keeper.UNREADABLE: "they cannot be read, so that nobody knows what they hold",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Prunable:
-    """A file that goes: its name, its size, and why. ``writer`` and ``head`` are those of a file on a timeline."""
-
-    name: str
-    kind: StoredKind
-    bytes: int
-    why: str
-    writer: str = ""
-    head: Head | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Staying:
-    """Files that one ``keeper`` keeps: how many, and their size."""
-
-    keeper: Keeper
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The files that go, in the order in which they are deleted, and what keeps the others."""
-
-    going: tuple[Prunable, ...]
-    staying: tuple[Staying, ...]
-
-
-_Fate = Prunable | Staying
 
 
 @dataclass(frozen=True)
@@ -223,141 +90,49 @@ def _list_writer(
     return timeline, segments, {file.head: info for file, info in found if file is not None}
 
 
-def judged(stored: StoredFiles, view: LogView, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
-    """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
-    before = now - max(grace, limits.UNFINISHED_PUT_AGE)
-    covered = Covered(stored.files, [horizon], view.horizon)
-    for writer in stored.timelines:
-        covered.know(writer, (head for head, _ in stored.transactions(writer)))
-    keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
-    found = [*_checkpoints(stored, keepers, before), *_transactions(stored, view, covered)]
-    gone = {file.name for file in found if isinstance(file, Prunable)}
-    found += _segments(stored, keepers, gone, min(before, now - limits.LEFT_BEHIND))
-    return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept: ``keep`` checkpoints of everyone, everything younger than ``older_than``, and all tags.
+
+    What may go is deleted ``grace`` after that was published. Times are in microseconds.
+    """
+
+    older_than: int
+    keep: int = 1
+    grace: int = limits.PRUNE_GRACE
+
+    def check(self, lateness_bound: int, *, force: bool) -> None:
+        """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
+        if self.keep < 1 or self.older_than < 0 or self.grace < 0:
+            raise InvalidOption(
+                f"History cannot be pruned with --keep {self.keep} and the ages {shown_age(self.older_than)} and {shown_age(self.grace)}.",
+                next_step="Give --keep 1 or more, and ages of 0s or more.",
+            )
+        if not force and self.older_than < lateness_bound:
+            raise InvalidOption(
+                f"What is {shown_age(self.older_than)} old may still be joined by transactions that are under way.",
+                next_step=f"Give an age of {shown_age(lateness_bound)} or more, or --force where no writer runs.",
+            )
+        if not force and self.grace < limits.SAFE_PRUNE_GRACE:
+            raise InvalidOption(
+                f"Readers, and merges under way, may need what they began to read {shown_age(self.grace)} ago.",
+                next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, or --force where nobody reads or merges.",
+            )
 
 
-def all_staying(stored: StoredFiles, keeper: Keeper) -> tuple[Staying, ...]:
-    """What is said where one keeper keeps every file, for nothing can be the horizon."""
-    timelines = [info for files in stored.timelines.values() for _, info in files]
-    segments = [info for files in stored.segments.values() for _, info in files]
-    markers = [info for files in stored.markers.values() for info in files.values()]
-    every = [*timelines, *segments, *markers]
-    return (Staying(keeper, len(every), sum(info.size for info in every)),) if every else ()
+def of_everyone(checkpoints: Iterable[Checkpoint], began: Mapping[str, int]) -> list[Checkpoint]:
+    """Those that cover every writer that had ``began`` to commit by then, oldest first; of equal cuts one."""
+    covering = [c for c in checkpoints if not c.reads.heads and all(w in c.cut.heads or t > _time(c) for w, t in began.items())]
+    by_cut = {c.cut: c for c in sorted(covering, key=lambda c: c.uuid, reverse=True)}
+    return sorted(by_cut.values(), key=lambda c: (_time(c), c.uuid))
 
 
-def _summed(fates: Iterable[_Fate]) -> tuple[Staying, ...]:
-    """The files that stay, by keeper."""
-    sizes: dict[Keeper, list[int]] = {}
-    for fate in fates:
-        if isinstance(fate, Staying):
-            sizes.setdefault(fate.keeper, []).append(fate.bytes)
-    return tuple(Staying(keeper, len(sizes[keeper]), sum(sizes[keeper])) for keeper in Keeper if keeper in sizes)
+def chosen_horizon(checkpoints: Iterable[Checkpoint], began: Mapping[str, int], now: int, policy: Retention) -> Checkpoint | None:
+    """The newest checkpoint of everyone that is old enough and has ``keep`` less one newer ones, if there is one."""
+    covering = of_everyone(checkpoints, began)
+    eligible = covering[: len(covering) - (policy.keep - 1)]
+    return next((c for c in reversed(eligible) if not policy.older_than or now - _time(c) >= policy.older_than), None)
 
 
-_Keepers = Mapping[Ref, Keeper | None]
-"""What keeps each checkpoint; None where it goes."""
-
-
-def _keeper(stored: StoredFiles, view: LogView, covered: Covered, key: Ref, before: int) -> Keeper | None:
-    """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
-    checkpoint, info = stored.checkpoints[key]
-    if checkpoint.uuid == covered.checkpoints[0].uuid:
-        return Keeper.HORIZON
-    is_marked, is_of_tags = stored.is_marked(*key), stored.is_of_tags(*key)
-    if (is_marked or not is_of_tags) and not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
-        return Keeper.NEWER
-    free = _free_since(tags_of(view).values(), checkpoint.cut) if is_of_tags else 0
-    if free == _NEVER:
-        return Keeper.TAG
-    placed = info.modified_us + (0 if is_marked else limits.MARKER_DELAY)  # a marker under way must not come to lead nowhere
-    return Keeper.GRACE if max(placed, free) > before else None
-
-
-def _checkpoints(stored: StoredFiles, keepers: _Keepers, before: int) -> Iterator[_Fate]:
-    """Markers, and the checkpoints that they lead to. Where a tag alone needs one its marker goes: who reads that tag looks without."""
-    for writer, markers in stored.markers.items():
-        for head, info in markers.items():
-            keeper = keepers.get(Ref(writer, head), Keeper.UNREADABLE)
-            why = "it leads to a checkpoint that goes"
-            if keeper is Keeper.TAG:
-                why = "it leads to a checkpoint that only a tag needs"
-                keeper = Keeper.GRACE if info.modified_us > before else None
-            yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.MARKER, info.size, why)
-    for key, (_, info) in stored.checkpoints.items():
-        keeper = keepers[key]
-        was_kept = stored.is_of_tags(*key) and not stored.is_marked(*key)
-        why = "no tag names its version any more" if was_kept else "it is older than the horizon"
-        yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.CHECKPOINT, info.size, why)
-
-
-def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
-    """Since when no tag names the cut: a time in the future where one does, and never before what is known of it."""
-    since = 0
-    for tag in tags:
-        if tag.latest.cut == cut and not tag.latest.dropped:
-            return _NEVER
-        since = max(since, tag.latest.stamp.commit_time if cut in (tag.latest.cut, tag.replaced and tag.replaced.cut) else 0)
-        since = max(since, tag.replaced.stamp.commit_time if tag.replaced else 0)
-    return since
-
-
-def _transactions(stored: StoredFiles, view: LogView, covered: Covered) -> Iterator[_Fate]:
-    """The covered transactions before the floors, in order of revision; heads stay, for they tell the next revision and what it follows."""
-    horizon = covered.checkpoints[0]
-    floors = floors_of(horizon, view.horizon.boundary.floors if view.horizon is not None else {})
-    for writer in stored.timelines:
-        heads, floor = {*view.cut.of_writer(writer)}, floors.get(writer, 0)
-        for head, info in stored.transactions(writer):
-            keeper = Keeper.HEAD if head in heads else Keeper.LISTED if head.revision >= floor else Keeper.NEWER
-            if head.revision > horizon.cut.newest_revision(writer):
-                keeper = Keeper.NEWER
-            if head.revision < floor and head not in heads and covered.holds(writer, head):
-                why = "the horizon's checkpoint covers it"
-                yield Prunable(info.name, StoredKind.TRANSACTION, info.size, why, writer, head)
-            else:
-                yield Staying(keeper, 1, info.size)
-
-
-def _segments(stored: StoredFiles, keepers: _Keepers, going: Collection[str], before: int) -> Iterator[_Fate]:
-    """The segments that nothing refers to: those of checkpoints that go, and those that were left behind long ago."""
-    kept_by: dict[bytes, Keeper] = {}
-    freed: set[bytes] = set()
-    for key, (checkpoint, _) in stored.checkpoints.items():
-        keeper, own = keepers[key], {segment.uuid for segment in checkpoint.segments}
-        if keeper is None:
-            freed |= own
-        else:
-            kept_by |= {uuid: keeper for uuid in own if kept_by.get(uuid) is not Keeper.HORIZON}
-    for writer, segments in stored.segments.items():
-        named: set[bytes] | None = None
-        for uuid, info in segments:
-            if uuid in kept_by:
-                yield Staying(kept_by[uuid], 1, info.size)
-            elif uuid in freed:
-                yield Prunable(info.name, StoredKind.SEGMENT, info.size, "no checkpoint that stays refers to it")
-            elif info.modified_us >= before:
-                yield Staying(Keeper.GRACE, 1, info.size)
-            else:
-                try:
-                    is_events = not read_segment_file(stored.files.store, info.name, info.size).cut.heads
-                except CorruptionError:
-                    yield Staying(Keeper.UNREADABLE, 1, info.size)
-                    continue
-                if is_events and named is None:
-                    named = _named_by_transactions(stored, writer, going)
-                if is_events and named and uuid in named:
-                    yield Staying(Keeper.NEWER, 1, info.size)
-                else:
-                    yield Prunable(info.name, StoredKind.SEGMENT, info.size, "nothing refers to it")
-
-
-def _named_by_transactions(stored: StoredFiles, writer: str, going: Collection[str]) -> set[bytes]:
-    """The segments whose rows are events of the writer's transactions that stay."""
-    refs = [Ref(writer, head) for head, info in stored.transactions(writer) if info.name not in going]
-    found: set[bytes] = set()
-    for at in range(0, len(refs), _AT_ONCE):
-        found |= {segment.uuid for t in stored.files.fetched(refs[at : at + _AT_ONCE]) for segment in t.segments}
-    return found
-
-
-_AT_ONCE = 256
+def _time(checkpoint: Checkpoint) -> int:
+    return checkpoint.as_of
