@@ -22,8 +22,7 @@ from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.format.sealing import RUNS
 from minio.process import Server
 from pyspark_bucketcatalog.jobs.checkpointing import MergeOnExecutors
-from pyspark_bucketcatalog.jobs.executors import on_executors
-from pyspark_bucketcatalog.jobs.place import CatalogPlace
+from pyspark_bucketcatalog.jobs.executors import CatalogPlace, on_executors
 
 from ..kit.roles import credentials
 from .sample import OWNER, Sample, objects, read, rows

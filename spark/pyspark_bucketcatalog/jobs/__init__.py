@@ -5,8 +5,7 @@ and ``spark-submit`` runs ``jobs/__main__.py``. Nothing is imported before it is
 
 ::
 
-    place            where a catalog is, for tasks that open it elsewhere
-    executors        things done on executors, one task each, and the state of tables read there
+    executors        things done on executors, one task each; catalogs opened and the state of tables read there
     checkpointing    ``checkpoint``: planned and published by the driver, merged by executors
     collecting       ``gc``: judged, joined and deleted on executors, purged by the driver
     reaping          ``reap``: found on executors, ended by the driver

@@ -7,14 +7,18 @@ the outcomes comes back. Where a thing reads the state of a table, it is a share
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from bucketcatalog import Catalog
 from bucketcatalog.log.segments import Blocks
 from bucketcatalog.maintain.gc.parents import slice_states
 from bucketcatalog.model.facts import Facts
@@ -26,6 +30,25 @@ from bucketcatalog.state.shares import Share, shares
 from bucketcatalog.store import Store
 
 from ..types import arrow_schema, conformed, spark_schema
+
+
+@dataclass(frozen=True)
+class CatalogPlace:
+    """Where a catalog is, for whoever opens it elsewhere; it travels with what its store needs, and shows none of it."""
+
+    path: str
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> CatalogPlace:
+        """The place; executors run in other folders, so a path on disk is made whole."""
+        text = os.fspath(path)
+        return cls(text if "://" in text else str(Path(text).absolute()), dict(storage_options or {}))
+
+    def open(self) -> Catalog:
+        """The catalog, opened in this process."""
+        return Catalog(self.path, storage_options=self.storage or None)
+
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bucketcatalog.errors import AccessDenied, BucketCatalogError, InvalidOption, ObjectNotFound, StoreUnreachable
-from bucketcatalog.store.s3.credentials import redeemed, ticket_for
 from bucketcatalog.store.s3.inventory import S3Inventory
+from bucketcatalog.store.s3.options import redeemed, ticket_for
 from bucketcatalog.store.s3.store import S3Store
 
 from ...kit.answering import Answering, answering, refusal

@@ -18,10 +18,8 @@ from ..base import ObjectInfo, UnfinishedPut, truncated
 from ..object_names import check_name, check_prefix, check_range
 from ..retry import for_seconds, retry
 from . import uploads
-from .calls import Calls
-from .credentials import redeemed, ticket_for
-from .listing import level, pages
-from .options import S3Options, split_url
+from .calls import Calls, level, pages
+from .options import S3Options, redeemed, split_url, ticket_for
 
 
 class S3Store:
