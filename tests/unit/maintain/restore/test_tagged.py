@@ -15,8 +15,8 @@ from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
-from ...kit.collecting import Yard, thing
-from ...kit.world import HOUR, Intervening, World, names, obj, rows, version
+from ....kit.collecting import Yard, thing
+from ....kit.world import HOUR, Intervening, World, names, obj, rows, version
 
 
 def tagged_and_ended(yard: Yard) -> Writer:

@@ -1,4 +1,4 @@
-"""Restoring a table: its live rows are again what they were, each by the one event that says so, and whatever races it shows."""
+"""Restoring a table: its live rows are again what they were, each by the one event that says so."""
 
 from __future__ import annotations
 
@@ -7,77 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import (
-    Catalog,
-    ClockSkew,
-    DatabaseNotFound,
-    DataCollected,
-    InvalidOption,
-    InvalidVersion,
-    ParentEnded,
-    StaleRead,
-    UnknownTable,
-)
-from bucketcatalog.format.records import Boundary, Link, Void
-from bucketcatalog.limits import MAX_SNAPSHOT_AGE
-from bucketcatalog.log.files import LogFiles
-from bucketcatalog.maintain.restore import Restored, plan_restore
-from bucketcatalog.maintain.restore import restore as restore_table
-from bucketcatalog.query.seen import Seen
+from bucketcatalog import Catalog, DatabaseNotFound, InvalidOption, InvalidVersion, UnknownTable
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.commit import Committed
 
-from ...kit.world import (
-    BUCKET,
-    MINUTE,
-    OWNER,
-    SECOND,
-    Clock,
-    Intervening,
-    World,
-    bucket,
-    messages,
-    names,
-    obj,
-    proto,
-    rows,
-    version,
-)
-
-ID = "44444444-4444-4444-8444-44444444444{}"
-MAINTAINER = "maintainer-test"
-
-
-def restore(world: World, to: str | int, table: str = "objects", *, dry_run: bool = False, skip: bool = False) -> Restored:
-    """What ``Catalog.restore`` does, by the world's clock; ``to`` is a version, or a time in microseconds."""
-    world.clock.tick()
-    timestamp, version = (f"@{to}", None) if isinstance(to, int) else (None, to)
-    catalog = world.catalog()
-    database = catalog.database("default")
-    if dry_run:
-        return plan_restore(database, table, timestamp, version)
-    with world.writer(MAINTAINER, catalog=catalog) as held:
-        return restore_table(database, held, table, timestamp, version, skip_collected=skip)
-
-
-def full(name: str, number: int, **more: Any) -> dict[str, Any]:
-    return obj(name, id=ID.format(number), content_length=number, tags={"a": "b"}, roles=[OWNER], headers={"x": "y"}, **more)
-
-
-@pytest.fixture
-def past(world: World) -> Committed:
-    """Five objects; since then one was deleted, one overwritten, one updated, one left alone, one deleted and put again; and one is new."""
-    with world.writer() as w:
-        world.commit(
-            w, ("put", "objects", [full(name, at) for at, name in enumerate(["again", "gone", "kept", "new row", "over"])])
-        )
-        first = world.commit(w, ("update", "objects", full("over", 4, etag="e")))
-        world.commit(w, ("delete", "objects", [obj("gone"), obj("again")]), ("put", "objects", full("over", 9)))
-        world.commit(w, ("put", "objects", [full("fresh", 8), full("again", 7)]))
-        world.commit(w, ("update", "objects", full("new row", 3, etag="other")))
-    return first
+from ....kit.restoring import MAINTAINER, full, restore
+from ....kit.world import World, bucket, names, obj, rows, version
 
 
 def test_every_row_is_what_it_was_then_with_its_times_and_ids(world: World, past: Committed) -> None:
@@ -200,165 +137,6 @@ def test_equal_blocks_are_not_read(world: World) -> None:
     assert len(read) == 2  # an index for each of the two states, and no block
 
 
-# Races.
-
-
-def raced(world: World, past: Committed, *calls: tuple[Any, ...]) -> World:
-    """A restore before whose commit, and after whose look, somebody else commits."""
-
-    def act() -> None:
-        with world.catalog().writer("racer", clock=Clock(world.clock.now - SECOND // 2)) as racer, racer.transaction() as tx:
-            for method, table, given in calls:
-                getattr(tx, method)(table, given)
-
-    between = World(Intervening(world.store, f"{MAINTAINER}/", act))
-    between.clock = world.clock
-    restore(between, past.version)
-    return world
-
-
-def test_what_is_put_meanwhile_is_replaced_and_shows_as_a_conflict(world: World, past: Committed) -> None:
-    raced(world, past, ("put", "objects", [full("gone", 5), full("over", 6)]))
-    (gone, over) = world.snapshot().scan("conflicts").to_arrow().sort_by("key").to_pylist()
-    assert (gone["kind"], gone["expected"]) == ("expectation", "absent") and gone["found"] != "absent"
-    assert over["expected"] != over["found"] and over["writer"] == MAINTAINER
-    assert {row["content_length"] for row in rows(world.snapshot()) if row["name"] in ("gone", "over")} == {1, 4}
-
-
-def test_what_replaces_meanwhile_what_was_to_be_deleted_stays(world: World, past: Committed) -> None:
-    raced(world, past, ("put", "objects", [full("fresh", 6), full("another", 5)]))
-    assert {"fresh", "another"} <= set(names(world.snapshot()))
-
-
-def test_a_row_that_is_deleted_before_its_update_shows_as_a_conflict(world: World, past: Committed) -> None:
-    raced(world, past, ("delete", "objects", obj("new row")))
-    (found,) = world.snapshot().scan("conflicts").to_arrow().to_pylist()
-    assert found["kind"] == "late_update" and "new row" not in names(world.snapshot())
-
-
-def test_late_transactions_show_as_conflicts(world: World, past: Committed) -> None:
-    late = Clock(world.clock.now - 10)
-    restore(world, past.version)
-    with world.catalog().writer("late", clock=late) as w:
-        w._database._seen = Seen()  # it has read nothing of what has happened
-        with w.transaction() as tx:
-            tx.put("objects", full("gone", 5))
-    assert tx.committed is not None and tx.committed.commit_time < world.clock.now
-    (found,) = world.snapshot().scan("conflicts").to_arrow().to_pylist()
-    assert found["expected"] == "absent" and found["found"].startswith(tx.committed.uuid)
-    assert [row["content_length"] for row in rows(world.snapshot()) if row["name"] == "gone"] == [1]
-
-
-def test_a_delete_from_the_future_is_waited_for(world: World, past: Committed) -> None:
-    ahead = Clock(world.clock.now + 50 * SECOND)
-    with world.catalog().writer("ahead", clock=ahead) as w, w.transaction() as tx:
-        tx.delete("objects", obj("gone"))
-    world.clock.tick(-20 * SECOND)
-    with pytest.raises(ClockSkew):
-        restore(world, past.version)
-    world.clock.tick(2 * MINUTE)
-    restore(world, past.version)
-    assert "gone" in names(world.snapshot())
-
-
-def test_a_voided_transaction_from_the_future_is_not_waited_for(world: World, past: Committed) -> None:
-    ahead = Clock(world.clock.now + 50 * SECOND)
-    with world.catalog().writer("ahead", clock=ahead) as w, w.transaction() as tx:
-        tx.delete("objects", obj("gone"))
-    transaction = LogFiles(world.store, "default").transaction(
-        "ahead", max(LogFiles(world.store, "default").transactions("ahead"))
-    )
-    world.clock.tick(-20 * SECOND)
-    with world.writer(MAINTAINER) as held:
-        held.void([Void("ahead", Link(transaction.revision, transaction.uuid, transaction.digest))])
-    restore(world, past.version)
-    assert "gone" in names(world.snapshot())
-
-
-# What cannot be put again.
-
-
-def test_rows_of_a_bucket_that_has_ended_need_the_bucket_first(world: World) -> None:
-    with world.writer() as w:
-        world.commit(w, ("put", "buckets", bucket("b", id=BUCKET)))
-        past = world.commit(w, ("put", "objects", obj("x", id=ID.format(1))))
-        world.commit(w, ("delete", "objects", obj("x")), ("delete", "buckets", bucket("b")))
-    planned = restore(world, past.version, dry_run=True)
-    assert (planned.parent, planned.ended_parents, planned.put) == ("buckets", 1, 1)
-    with pytest.raises(ParentEnded, match=f"{BUCKET}.*Restore 'buckets'"):
-        restore(world, past.version)
-    assert [info.name for info in world.store.list(f"{MAINTAINER}/")] == []
-    restore(world, past.version, table="buckets")
-    assert restore(world, past.version).ended_parents == 0
-    assert names(world.snapshot()) == ["x"] and rows(world.snapshot(), "buckets")[0]["id"] == BUCKET
-
-
-@pytest.mark.parametrize(
-    "kinds", [("int32", "int32"), ("int64", "int32"), ("uint32", "int64"), ("string", "string"), ("bytes", "bytes")]
-)
-def test_rows_of_a_parent_that_has_ended_need_it_first_whatever_its_id_is(world: World, kinds: tuple[str, str]) -> None:
-    declared = messages(
-        proto(f"""
-        message Box {{ option (table) = {{ name: "own.box" key: "name" id: "id" }}; string name = 1; optional {kinds[0]} id = 2; }}
-        message Piece {{
-          option (table) = {{ name: "own.piece" key: "name" parent: {{ table: "own.box" field: "box" }} }};
-          string name = 1; optional {kinds[1]} box = 2;
-        }}""")
-    )
-    catalog = world.catalog()
-    catalog.register(list(declared.values()))
-    one, two = {"string": ("7", "8"), "bytes": (b"7", b"8")}.get(kinds[0], (7, 8))
-    with world.writer(catalog=catalog) as w:
-        world.commit(w, ("put", "own.box", [{"name": "stays", "id": one}, {"name": "ends", "id": two}]))
-        pieces = [{"name": "a", "box": one}, {"name": "b", "box": two}, {"name": "c", "box": two}, {"name": "wild"}]
-        past = world.commit(w, ("put", "own.piece", pieces))
-        world.commit(w, ("delete", "own.piece", [{"name": piece["name"]} for piece in pieces]))
-        world.commit(w, ("delete", "own.box", {"name": "ends"}))
-    planned = restore(world, past.version, "own.piece", dry_run=True)
-    assert (planned.parent, planned.ended_parents, planned.put) == ("own.box", 1, 4)
-    with pytest.raises(ParentEnded, match=f"with the id {two}[.] Next: Restore 'own.box'"):
-        restore(world, past.version, "own.piece")
-    restore(world, past.version, "own.box")
-    assert restore(world, past.version, "own.piece").ended_parents == 0
-    assert names(world.snapshot(), "own.piece") == ["a", "b", "c", "wild"]
-
-
-def test_rows_whose_data_may_be_gone_are_refused_or_left_out(world: World, past: Committed) -> None:
-    ended = world.snapshot(version=past.version)
-    with world.writer() as w:
-        world.commit(w, ("purge", "objects", obj("gone", _version=version(obj("gone"), ended))))
-    assert restore(world, past.version, dry_run=True).skipped == 1
-    files = [info.name for info in world.store.list("")]
-    with pytest.raises(DataCollected):
-        restore(world, past.version)
-    assert [info.name for info in world.store.list("")] == files
-    done = restore(world, past.version, skip=True)
-    assert (done.skipped, done.put) == (1, 2)
-    assert names(world.snapshot()) == ["again", "kept", "new row", "over"]
-
-
-@pytest.mark.parametrize(("from_end", "gone"), [(-1, False), (0, True), (1, True)])
-@pytest.mark.parametrize("covered", [False, True])
-def test_data_is_gone_from_the_boundary_at_which_its_version_ended(
-    world: World, from_end: int, gone: bool, covered: bool
-) -> None:
-    with world.writer() as w, world.writer(MAINTAINER) as held:
-        past = world.commit(w, ("put", "objects", [full("gone", 1), full("later", 2)]))
-        end = world.commit(w, ("delete", "objects", obj("gone")))
-        world.commit(w, ("put", "objects", full("later", 3)))
-        world.clock.tick()
-        held.bound("collect", Boundary(data=end.commit_time + from_end, settled=end.commit_time + from_end))
-        if covered:
-            held.checkpoint(scope="all")
-    planned = restore(world, past.version, dry_run=True)
-    assert (planned.put, planned.skipped) == ((1, 1) if gone else (2, 0))
-    if gone:
-        with pytest.raises(DataCollected):
-            restore(world, past.version)
-    restore(world, past.version, skip=True)
-    assert names(world.snapshot()) == (["later"] if gone else ["gone", "later"])
-
-
 @pytest.mark.parametrize("as_columns", [False, True])
 def test_a_bucket_created_after_one_was_restored_has_an_id_that_none_of_its_name_had(world: World, as_columns: bool) -> None:
     ids = set()
@@ -397,24 +175,6 @@ def test_a_table_without_tombstones_is_restored_as_time_travel_shows_it(world: W
     then = rows(world.snapshot(version=past.version), "harvest_errors")
     assert restore(world, past.version, table="harvest_errors").put == 1
     assert rows(world.snapshot(), "harvest_errors") == then
-
-
-def test_a_comparison_that_took_too_long_is_not_committed(world: World, past: Committed) -> None:
-    class Slow(Wrapped):
-        def get_range(self, name: str, offset: int, length: int) -> bytes:
-            world.clock.tick(MAX_SNAPSHOT_AGE + 1)
-            return super().get_range(name, offset, length)
-
-    with world.writer() as w:
-        w.checkpoint()
-    slow = World(Slow(world.store))
-    slow.clock = world.clock
-    with pytest.raises(StaleRead):
-        restore(slow, past.version)
-    assert restore(world, past.version).put == 3
-
-
-# More than a transaction carries.
 
 
 @pytest.fixture
@@ -482,9 +242,6 @@ def test_a_crash_anywhere_leaves_all_as_it_was_or_all_restored(world: World) -> 
             assert names(after.snapshot()) == (then if at == puts[-1] and late else now)
             restore(after, past.version)
             assert names(after.snapshot()) == then
-
-
-# What is asked for and cannot be.
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,29 @@
+"""A restore by a world's clock, and objects with values in columns of every shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bucketcatalog.maintain.restore import Restored, plan_restore
+from bucketcatalog.maintain.restore import restore as restore_table
+
+from .world import OWNER, World, obj
+
+ID = "44444444-4444-4444-8444-44444444444{}"
+MAINTAINER = "maintainer-test"
+
+
+def restore(world: World, to: str | int, table: str = "objects", *, dry_run: bool = False, skip: bool = False) -> Restored:
+    """What ``Catalog.restore`` does, by the world's clock; ``to`` is a version, or a time in microseconds."""
+    world.clock.tick()
+    timestamp, version = (f"@{to}", None) if isinstance(to, int) else (None, to)
+    catalog = world.catalog()
+    database = catalog.database("default")
+    if dry_run:
+        return plan_restore(database, table, timestamp, version)
+    with world.writer(MAINTAINER, catalog=catalog) as held:
+        return restore_table(database, held, table, timestamp, version, skip_collected=skip)
+
+
+def full(name: str, number: int, **more: Any) -> dict[str, Any]:
+    return obj(name, id=ID.format(number), content_length=number, tags={"a": "b"}, roles=[OWNER], headers={"x": "y"}, **more)
