@@ -1,4 +1,4 @@
-"""Lanes stand side by side: what several share is in the kit, which knows none of them, and nobody imports a test."""
+"""Lanes stand side by side: what several share is in the kit, which knows none of them, and nobody imports a test. No file is long."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def astray(module: str, found: Iterable[str]) -> set[str]:
 def test_no_lane_imports_another_the_kit_imports_none_and_nobody_imports_a_test() -> None:
     wrong = {module: found for module in TESTS.modules if (found := astray(module, TESTS.imports(module)))}
     assert wrong == {}
+
+
+def test_no_file_of_the_tests_is_longer_than_what_one_reads_at_once() -> None:
+    assert {module for module, path in TESTS.modules.items() if len(path.read_text().splitlines()) > 500} == set()
 
 
 def test_no_import_of_the_tests_goes_round_in_a_circle() -> None:
