@@ -17,7 +17,7 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
-from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table, problems
+from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table, problems, unfillable
 from ..v1 import log_pb2, options_pb2, tables_pb2
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -97,7 +97,7 @@ def tables_of(source: Any) -> list[Table]:
 
 
 def table_of(descriptor: Descriptor) -> Table:
-    """The table that a row message declares."""
+    """The table that a row message declares; ``IncompatibleTable`` where it declares none that a writer can fill."""
     name = _options(_proto(descriptor)).name
     if not name:
         raise IncompatibleTable(
@@ -105,7 +105,9 @@ def table_of(descriptor: Descriptor) -> Table:
             next_step="Give it a name and a key: option (bucketcatalog.v1.table) = {name: ..., key: ...}.",
         )
     definition = log_pb2.TableDefinition(message=descriptor.full_name, files=_needed_files(descriptor), name=name)
-    return parse_definition(definition.SerializeToString(deterministic=True))
+    table = parse_definition(definition.SerializeToString(deterministic=True))
+    _refuse(table, unfillable(table))
+    return table
 
 
 @lru_cache(maxsize=256)
@@ -139,7 +141,7 @@ def parse_definition(serialized: bytes) -> Table:
         tombstone_retention_seconds=options.tombstone_retention_seconds,
         definition=serialized,
     )
-    _check(table)
+    _refuse(table, problems(table))
     return table
 
 
@@ -159,8 +161,8 @@ def row_class(definition: bytes) -> type[Message]:
         ) from None
 
 
-def _check(table: Table) -> None:
-    for problem in problems(table):
+def _refuse(table: Table, problems: Iterable[str]) -> None:
+    for problem in problems:
         raise _cannot_be(table.name, problem)
 
 

@@ -286,6 +286,16 @@ def problems(table: Table) -> Iterator[str]:
         yield from _of_column(column)
 
 
+def unfillable(table: Table) -> Iterator[str]:
+    """What a writer could not fill in as a declaration says, in the same words. Tables that a log has are read and written all the same."""
+    derived = [column for column in table.columns if column.default is Default.INCARNATION]
+    for column in derived:
+        if column.field_name not in table.fixed_columns:  # the next one is derived from the last, which a purge would forget
+            yield f"its field {column.name!r} has the default INCARNATION, and is neither its id nor of its data reference"
+    if len(derived) > 1:
+        yield f"the default INCARNATION is for one field, and {', '.join(repr(column.name) for column in derived)} have it"
+
+
 def _of_sums(table: Table) -> Iterator[str]:
     names = [total.name for total in table.sums]
     yield from (f"it has two sums {name!r}" for name in sorted(set(names)) if names.count(name) > 1)

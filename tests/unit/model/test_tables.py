@@ -24,7 +24,7 @@ from bucketcatalog.model.tables import (
     side_table,
     split_side,
 )
-from bucketcatalog.v1 import log_pb2, tables_pb2
+from bucketcatalog.v1 import log_pb2, options_pb2, tables_pb2
 
 from ...kit.odd import ACL, FULL, UID, odd
 from ...kit.world import World, declaring, messages, proto, rows
@@ -216,6 +216,11 @@ REFUSED = {
         optional string v = 2 [(column) = {default: COLUMN_DEFAULT_CREATED}]; }""",
     "incarnation that is no uuid": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
         optional bytes v = 2 [(column) = {default: COLUMN_DEFAULT_INCARNATION}]; }""",
+    "incarnation that a purge forgets": """message Row { option (table) = { name: "x.y" key: "k" }; string k = 1;
+        optional bytes v = 2 [(column) = {type: LOGICAL_TYPE_UUID default: COLUMN_DEFAULT_INCARNATION}]; }""",
+    "two incarnations": """message Row { option (table) = { name: "x.y" key: "k" id: "v" data_reference: "w" }; string k = 1;
+        optional bytes v = 2 [(column) = {type: LOGICAL_TYPE_UUID default: COLUMN_DEFAULT_INCARNATION}];
+        optional bytes w = 3 [(column) = {type: LOGICAL_TYPE_UUID default: COLUMN_DEFAULT_INCARNATION}]; }""",
     "message within itself": 'message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; repeated Row children = 2; }',
     "message within another within itself": """message Node { repeated Node nodes = 1; }
         message Row { option (table) = { name: "x.y" key: "k" }; string k = 1; Node node = 2; }""",
@@ -242,6 +247,16 @@ def test_declarations_that_contradict_themselves_are_refused(what: str) -> None:
     with pytest.raises(IncompatibleTable) as error:
         world.catalog().register(descriptor)
     assert error.value.next_step
+
+
+def test_a_log_may_have_a_table_that_nobody_can_declare_any_more() -> None:
+    """With a default that is now refused of who declares it, the table is read and written as before."""
+    body = """message Row { option (table) = { name: "x.y" key: "k" id: "v" }; string k = 1;
+        optional bytes v = 2 [(column) = {type: LOGICAL_TYPE_UUID default: COLUMN_DEFAULT_INCARNATION}]; }"""
+    definition = log_pb2.TableDefinition.FromString(only(body).definition)
+    definition.files.file[0].message_type[0].options.Extensions[options_pb2.table].ClearField("id")
+    table = parse_definition(definition.SerializeToString(deterministic=True))
+    assert table.id is None and table.by_name["v"].default is Default.INCARNATION
 
 
 @pytest.mark.parametrize("source", [5, "x", None, object(), [5]])
