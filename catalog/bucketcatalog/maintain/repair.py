@@ -78,8 +78,8 @@ class Plan:
     lost: tuple[Finding, ...]
 
 
-def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collection[str], void: Collection[str]) -> Plan:
-    """The plan for a database over which a walk has found this, by the store's time.
+def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: Collection[str], void: Collection[str]) -> Plan:
+    """The plan for a database over which a walk has found this, by the store's time, for the maintainer ``by``.
 
     ``InvalidOption`` where nothing is to be joined or voided of that name.
     """
@@ -98,7 +98,9 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
     if again is not None:
         left = Remains(without, whole_view(without, using=again.parts), again.parts)
     obstacle = left.obstacle
-    actions = [*_void_actions(ahead, chosen), *_join_actions(walk, forked, join, now)]
+    joins = {action.subject: action for action in _join_actions(walk, forked, join, now, [v for v in ahead if v not in chosen])}
+    first = [joins.pop(by)] if by in joins else []
+    actions = [*first, *_void_actions(ahead, chosen), *joins.values()]
     for (writer, head), why in sorted(broken.items()):
         if not obstacle and not _is_marked(walk, Ref(writer, head)):
             continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
@@ -117,10 +119,10 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
         actions.append(
             Action("checkpoint", walk.files.database, "What the dropped checkpoints covered is written again from what is left.")
         )
-    return Plan(
+    plan = Plan(
         database=walk.files.database,
         voids=tuple(chosen),
-        joins=tuple(w for w in forked if w in join and not _too_young(walk, w, now)),
+        joins=tuple(action.subject for action in actions if action.what == "join" and not action.obstacle),
         files=left.files,
         dropped=dropped,
         instead=left.instead,
@@ -138,6 +140,18 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, join: Collectio
             ),
         ),
     )
+    if (own := next((void for void in ahead if void.writer == by), None)) is not None:
+        return _waiting(plan, by, f"{by} can commit nothing before {_shown(own)} is voided: another maintainer can do that.")
+    if any(action.obstacle for action in first):
+        return _waiting(plan, by, f"{by} can commit nothing before its timeline is joined.")
+    return plan
+
+
+def _waiting(plan: Plan, by: str, why: str) -> Plan:
+    """What can be done of a plan while nobody can commit as ``by``: joins of others that need no void. What waits is not lost."""
+    joins = tuple(writer for writer in plan.joins if writer not in {by, *(void.writer for void in plan.voids)})
+    actions = [a if a.obstacle or (a.what == "join" and a.subject in joins) else replace(a, obstacle=why) for a in plan.actions]
+    return replace(plan, voids=(), joins=joins, dropped=(), instead=None, kept=(), actions=tuple(actions))
 
 
 def _name(walk: Walk, ref: Ref) -> str:
@@ -170,16 +184,23 @@ def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
 
 def _void_actions(ahead: Iterable[Void], chosen: Collection[Void]) -> Iterator[Action]:
     for void in ahead:
-        name = f"{void.writer}@{void.link.revision}"
-        obstacle = "" if void in chosen else f"Give --void {name}, or wait until its time has come."
-        yield Action("void", name, "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
+        obstacle = "" if void in chosen else f"Give --void {_shown(void)}, or wait until its time has come."
+        yield Action("void", _shown(void), "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
 
 
-def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now: int) -> Iterator[Action]:
+def _shown(void: Void) -> str:
+    return f"{void.writer}@{void.link.revision}"
+
+
+def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now: int, ahead: Iterable[Void]) -> Iterator[Action]:
+    """``ahead`` are the transactions from the future that stay: nothing can follow them yet."""
+    late = {void.writer: void for void in ahead}
     for writer in forked:
         obstacle = f"Give --join {writer}, with the right to write as {writer}, once no process writes under that id."
         if writer in join:
             obstacle = _too_young(walk, writer, now)
+            if writer in late:
+                obstacle = f"A branch of it ends in the future. Give --void {_shown(late[writer])} too, or wait until then."
         yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
 
 
@@ -340,21 +361,20 @@ class Repairer:
         if deep:
             findings += differences(walk.files, walk.checkpoints)
         now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes goes by no other clock
-        plan = decide(walk, findings, now, join=join, void=void)
+        plan = decide(walk, findings, now, by=self.writer, join=join, void=void)
         if not dry_run:
             self._do(plan, tell)
         done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
         return Repair(name, done, plan.lost)
 
     def _do(self, plan: Plan, tell: Tell) -> None:
+        """The maintainer's own timeline first, for it commits the voids; these before others, whose branches may end in the future."""
+        self._join(plan, [writer for writer in plan.joins if writer == self.writer], tell)
         if plan.voids:
             tell("voiding")
             with self._open(plan, self.writer) as maintainer:
                 maintainer.void(plan.voids)
-        for writer in plan.joins:
-            tell(f"joining the branches of {writer}")
-            with self._open(plan, writer, joins=True) as forked:
-                forked.join()
+        self._join(plan, [writer for writer in plan.joins if writer != self.writer], tell)
         for cut in plan.kept:
             tell("writing the checkpoint of a tag")
             prepared = prepare_kept(plan.files, self.writer, cut, None, reuses=False)
@@ -365,6 +385,12 @@ class Repairer:
                 maintainer.checkpoint(scope="all", instead=plan.instead or ())
         for writer, head in plan.dropped:
             self.store.delete(paths.newest_marker(writer, plan.database, head))
+
+    def _join(self, plan: Plan, writers: Iterable[str], tell: Tell) -> None:
+        for writer in writers:
+            tell(f"joining the branches of {writer}")
+            with self._open(plan, writer, joins=True) as forked:
+                forked.join()
 
     def _open(self, plan: Plan, writer: str, *, joins: bool = False) -> Writer:
         """A writer in the database that meets none of the broken checkpoints."""

@@ -118,6 +118,88 @@ class TestTheFuture:
             repair(world, void=[name])
 
 
+class TestTheRepairersOwnFork:
+    """Who repairs commits voids and checkpoints under its own id, so a fork of its own comes first."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        """The timelines of the repairing maintainer and of a writer are forked, and one of the writer's branches ends in the future."""
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", obj("base")))
+        for name in ("maintainer-1", "w"):
+            branches = [world.writer(name) for _ in range(2)]
+            for number, writer in enumerate(branches * 2):
+                world.clock.tick(24 * HOUR if (name, number) == ("w", 3) else 1)
+                world.commit(writer, ("put", "objects", obj(f"{name}{number}")))
+        world.clock.tick(-23 * HOUR)
+        return world
+
+    def test_it_is_joined_before_a_void_and_others_after(self, world: World) -> None:
+        before = names(world.snapshot())
+        options = {"join": ["w", "maintainer-1"], "void": ["w@2"]}
+        assert [action.obstacle for action in repair(world, **options).actions] == ["", "", ""]
+        made = repair(world, **options, dry_run=False)
+        assert done(made) == [("join", "maintainer-1"), ("void", "w@2"), ("join", "w")]
+        assert names(world.snapshot(strict=True)) == [name for name in before if name != "w3"] and errors(world) == []
+        assert repair(world, dry_run=False).actions == ()
+
+    @pytest.mark.parametrize(("join", "obstacle"), [([], "Give --join maintainer-1"), (["maintainer-1"], "Wait for")])
+    def test_what_it_has_to_commit_waits_until_then(self, world: World, join: list[str], obstacle: str) -> None:
+        if join:
+            world.clock.tick(2 * MINUTE - HOUR)
+        options = {"join": [*join, "w"], "void": ["w@2"]}
+        before = listed(world.store)
+        for dry_run in (True, False):
+            made = repair(world, **options, dry_run=dry_run)
+            assert done(made) == []
+            (own,) = (action for action in made.actions if action.subject == "maintainer-1")
+            others = [action for action in made.actions if action is not own]
+            assert obstacle in own.obstacle and [(action.what, action.subject) for action in others] == [
+                ("void", "w@2"),
+                ("join", "w"),
+            ]
+            assert "maintainer-1" in others[0].obstacle and others[1].obstacle
+        assert listed(world.store) == before
+
+    def test_a_branch_that_ends_in_the_future_is_joined_once_that_is_voided(self, world: World) -> None:
+        for dry_run in (True, False):
+            void, join = (a for a in repair(world, join=["w"], dry_run=dry_run).actions if a.subject != "maintainer-1")
+            assert (join.what, join.subject, join.done) == ("join", "w", False) and "--void w@2" in join.obstacle
+            assert (void.what, void.subject, void.done) == ("void", "w@2", False) and "--void w@2" in void.obstacle
+
+    @pytest.mark.parametrize("is_forked", [False, True])
+    def test_its_own_commit_from_the_future_is_voided_by_another_maintainer(self, is_forked: bool) -> None:
+        world = World()
+        world.commit(world.writer("w"), ("put", "objects", obj("base")))
+        branches = [world.writer("maintainer-1") for _ in range(2 if is_forked else 1)]
+        for writer in branches:
+            world.commit(writer, ("put", "objects", obj("now")))
+        world.clock.tick(24 * HOUR)
+        world.commit(branches[0], ("put", "objects", obj("future")))
+        world.clock.tick(-23 * HOUR)
+        options = {"void": ["maintainer-1@1"], "join": ["maintainer-1"] * is_forked}
+        before = listed(world.store)
+        for dry_run in (True, False):
+            made = repair(world, **options, dry_run=dry_run)
+            assert done(made) == [] and len(made.actions) == 1 + is_forked
+            assert all("another maintainer" in action.obstacle for action in made.actions)
+        assert listed(world.store) == before
+        made = world.catalog().repair(writer="maintainer-2", clock=world.clock, void=options["void"], dry_run=False)
+        assert done(made) == [("void", "maintainer-1@1")] and names(world.snapshot()) == ["base", "now"]
+
+    def test_damaged_checkpoints_wait_too_and_nothing_is_lost_with_them(self) -> None:
+        one = specimen()
+        for writer in [one.world.writer("maintainer-1") for _ in range(2)] * 2:
+            one.world.clock.tick()
+            one.world.commit(writer, ("put", "objects", obj("same")))
+        DAMAGES["flipped"](one, one.files["checkpoint"])
+        one.world.clock.tick(HOUR)
+        made = repair(one.world, dry_run=False)
+        assert done(made) == [] and made.lost == () and {action.what for action in made.actions} >= {"drop", "checkpoint", "join"}
+        made = repair(one.world, join=["maintainer-1"], dry_run=False)
+        assert {what for what, _ in done(made)} >= {"drop", "checkpoint", "join"} and errors(one.world) == []
+
+
 class Dying(Wrapped):
     """A store that fails at the n-th change."""
 
