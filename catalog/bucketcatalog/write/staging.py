@@ -41,9 +41,9 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Left:
-    """What a transaction's own PUTs and blind DELETEs leave of the keys that they touch: by key the row's id, None where it is ended."""
+    """What its own PUTs and blind DELETEs leave of some keys: for each whether they touch it, whether it is live, and its row's id."""
 
-    keys: pa.Array
+    touched: pa.Array
     live: pa.Array
     ids: pa.Array
 
@@ -109,11 +109,16 @@ def _repeated(name: str, value: Any, count: int) -> pa.Array:
 
 @dataclass
 class StagedEvents:
-    """Events one by one and as columns, numbered through."""
+    """Events one by one and as columns, numbered through.
+
+    What they leave of a table's keys is noted once somebody asks, and then of those that are new: a call costs what it adds.
+    """
 
     count: int = 0
     _events: list[tuple[int, Event]] = field(default_factory=list)
     _columns: list[tuple[str, Facts]] = field(default_factory=list)
+    _new: dict[str, list[tuple[Given, EventKind]]] = field(default_factory=dict)
+    _left: dict[str, dict[bytes, tuple[bool, Any]]] = field(default_factory=dict)
 
     def add(self, given: Given, said: Said) -> None:
         """Add an event for each row."""
@@ -121,24 +126,21 @@ class StagedEvents:
             self._events += enumerate(said.events(given), self.count)
         else:
             self._columns.append((given.table.name, Facts(NO_TRANSACTIONS, said.facts(given, self.count))))
+        if said.kind in (EventKind.PUT, EventKind.DELETE):
+            self._new.setdefault(given.table.name, []).append((given, said.kind))
         self.count += len(given)
 
     def left(self, table: Table, keys: pa.Array) -> Left | None:
         """What the events so far leave of these encoded keys; None where they touch none of them."""
-        facts = self._facts(table)
-        if facts is None:
+        known = self._left.setdefault(table.name, {})
+        for given, kind in self._new.pop(table.name, ()):
+            known |= _ends(given) if kind is EventKind.DELETE else _puts(given)
+        found = [known.get(key) for key in keys.to_pylist()] if known else []
+        if not any(found):
             return None
-        own = one_chunk(encode_keys(table, facts.rows))
-        kinds = facts.numbers("_kind")
-        concerned = np.flatnonzero(np.asarray(pc.is_in(own, value_set=keys)) & (kinds != Kind.NAMED))
-        if not len(concerned):
-            return None
-        newest_first = concerned[np.argsort(-facts.numbers("_seq")[concerned], kind="stable")]
-        distinct = pc.index_in(own.take(pa.array(newest_first)), value_set=pc.unique(own.take(pa.array(newest_first))))
-        _, first = np.unique(np.asarray(distinct), return_index=True)
-        last = pa.array(newest_first[first])
-        ids = facts.meant_column(table.by_name[table.id]).take(last) if table.id is not None else pa.nulls(len(last))
-        return Left(own.take(last), pa.array(kinds == Kind.VERSION).take(last), ids)
+        live, ids = zip(*(each or (False, None) for each in found), strict=True)
+        kind_of_id = pa.null() if table.id is None else table.by_name[table.id].storage_type
+        return Left(pa.array([each is not None for each in found]), pa.array(live), pa.array(ids, kind_of_id))
 
     def encoded(self, tables: Mapping[str, Table]) -> Encoded:
         """The events as actions, or as blocks where they are more than a transaction carries one by one."""
@@ -156,6 +158,19 @@ class StagedEvents:
         parts = [facts_of_events(table, placed, NO_TRANSACTIONS)] if placed else []
         parts += [facts for name, facts in self._columns if name == table.name and len(facts)]
         return concat(parts) if parts else None
+
+
+def _puts(given: Given) -> dict[bytes, tuple[bool, Any]]:
+    """What rows that are put leave of their keys."""
+    column = given.table.by_name[given.table.id] if given.table.id is not None else None
+    ids = [None] * len(given) if column is None else given.values(column)
+    unset = column.zero if column is not None and column.implicit else None
+    return {key: (True, unset if id_ is None else id_) for key, id_ in zip(given.key_list, ids, strict=True)}
+
+
+def _ends(given: Given) -> dict[bytes, tuple[bool, Any]]:
+    """What deletes leave of their keys: those that name a version say nothing of what is live."""
+    return {key: (False, None) for key, is_named in zip(given.key_list, given.by_version, strict=True) if not is_named}
 
 
 def _by_key(facts: Facts, table: Table) -> Facts:

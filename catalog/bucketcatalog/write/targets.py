@@ -80,14 +80,12 @@ class Targets:
             fits = pc.and_(fits, _same(facts.meant_column(self._table.by_name[self._table.id]).take(at), wanted))
         left = self._own.left(self._table, keys)
         if left is not None:
-            own = pc.index_in(keys, value_set=left.keys)
-            again = pc.fill_null(left.live.take(own), False)
-            just_now = pc.index(again, True).as_py()
+            just_now = pc.index(left.live, True).as_py()
             if just_now >= 0 and self._kind is EventKind.UPDATE:
                 raise self._put_just_now(searched[just_now])
-            at = pc.if_else(own.is_valid(), pa.scalar(None, at.type), at)
-            again = again if wanted is None else pc.and_(again, _same(left.ids.take(own), wanted))
-            fits = pc.if_else(own.is_valid(), again, fits)
+            at = pc.if_else(left.touched, pa.scalar(None, at.type), at)
+            again = left.live if wanted is None else pc.and_(left.live, _same(left.ids, wanted))
+            fits = pc.if_else(left.touched, again, fits)
         missing = pc.index(fits, False).as_py()
         if missing >= 0 and self._kind is EventKind.UPDATE:
             raise self._not_live(searched[missing])

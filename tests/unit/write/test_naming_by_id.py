@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
@@ -9,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, InvalidRows
+from bucketcatalog.model import events
 from bucketcatalog.store.faults import Counting
+from bucketcatalog.write import given as given_rows
 
-from ...kit.world import World, bucket, names, obj, rows, version
+from ...kit.world import World, bucket, messages, names, obj, proto, rows, version
 
 Call = tuple[Any, ...]
 
@@ -180,6 +183,55 @@ def test_rows_of_one_transaction_are_found_at_one_cut_with_the_requests_of_one_s
     )
     assert store.requests["list"] + store.requests["list_prefixes"] <= 2 * (1 + 2 * 4)
     assert len(names(world.snapshot())) == 20
+
+
+@pytest.mark.parametrize("kind", ["update", "delete"])
+def test_each_call_looks_at_what_it_adds_and_not_at_all_before_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted are rows of which a key is encoded, and events of which facts are made, in calls and in the commit."""
+    count, world, looked = 40, World(), 0
+    given = [obj(f"{n:02}", id=id_of(f"{n}")) for n in range(count)]
+    writer = world.writer()
+    world.commit(writer, ("put", "objects", given))
+
+    def counting(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def counted(*arguments: Any) -> Any:
+            nonlocal looked
+            looked += 1
+            return real(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+    counting(events, "_fact")
+    counting(given_rows, "encode_key")
+    world.commit(writer, *((kind, "objects", row) for row in given))
+    assert count <= looked <= 6 * count
+
+
+@pytest.mark.parametrize("form", ["dicts", "arrow"])
+@pytest.mark.parametrize(
+    ("field", "of", "ids"),
+    [
+        ("int64", "type: LOGICAL_TYPE_TIMESTAMP_MICROS", (0, datetime.datetime.fromtimestamp(7, datetime.UTC))),
+        ("int32", "max_bytes: 0", (0, 7)),
+        ("bytes", "type: LOGICAL_TYPE_UUID", (id_of("0"), ONE)),
+        ("string", "max_bytes: 0", ("x", "y")),
+    ],
+)
+def test_an_id_of_any_type_ends_what_the_transaction_put(form: str, field: str, of: str, ids: tuple[Any, Any]) -> None:
+    world = World()
+    body = f"string k = 1; optional {field} i = 2 [(column) = {{ {of} }}];"
+    body = f'message R {{ option (table) = {{ name: "t.r" key: "k" id: "i" }}; {body} }}'
+    catalog = world.catalog()
+    catalog.register(messages(proto(body)).values())
+    put = [{"k": f"{n}", "i": id_} for n, id_ in enumerate(ids)]
+    crossed = [{"k": "0", "i": ids[1]}, {"k": "1", "i": ids[1]}]
+    with catalog.writer("w", database="default", clock=world.clock) as writer, writer.transaction() as tx:
+        tx.put("t.r", put[:1])
+        tx.put("t.r", pa.Table.from_pylist(put[1:]))
+        tx.delete("t.r", as_rows(form, *crossed))
+    assert [row["k"] for row in rows(world.snapshot(), "t.r")] == ["0"]
 
 
 def test_a_list_of_buckets_gets_the_ids_that_its_rows_would_get_one_by_one() -> None:
