@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidName, InvalidOption
 from bucketcatalog.harvest import harvest
+from bucketcatalog.model.times import parse_age
 
 from ..kit.world import World, messages, names, obj, proto
 
@@ -128,6 +130,49 @@ def test_a_harvest_names_the_argument_that_does_not_fit(
     with pytest.raises(expected, match=message):
         harvest(world.catalog(), tmp_path, **options)
     assert names(world.snapshot()) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        *[
+            (method, {"table": table} | more, r"is no table's name. Next: Give one of the snapshot's tables")
+            for method, more in [("changes", {}), ("diff", {}), ("restore", {"version": "w@0", "dry_run": True})]
+            for table in ([], {}, 5, None)
+        ],
+        *[("run_job", {"job": job}, r"There is no job .*. Next: Choose one of SYSTEM.JOB") for job in (5, None, [], b"x.y")],
+        *[
+            (method, {"data_url": url}, r"data_url is .*, and no text. Next: Give a URL such as s3://")
+            for method in ("collect", "orphans")
+            for url in (5, b"x", [], {})
+        ],
+        *[
+            ("prune", {"older_than": "7d", "keep": keep}, r"cannot be pruned with --keep .*. Next: Give --keep 1 or more")
+            for keep in ("", b"x", None, [], 1.5, 0, True)
+        ],
+        *[
+            (method, {"older_than": age}, r"is not an age. Next: Give one from 0s to 999999w")
+            for method in ("collect", "reap", "orphans", "prune")
+            for age in (2**70, -1, timedelta.max, timedelta(days=-1))
+        ],
+        ("prune", {"older_than": "7d", "grace": 2**70}, r"is not an age. Next: Give one from 0s to 999999w"),
+    ],
+)
+def test_a_method_names_the_argument_that_does_not_fit(world: World, method: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        getattr(world.catalog(), method)(**options)
+
+
+@pytest.mark.parametrize("table", [[], {}, 5, None, b"objects"])
+@pytest.mark.parametrize("method", ["get", "list", "table"])
+def test_a_snapshot_asked_for_what_is_no_name_of_a_table_says_so(world: World, method: str, table: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"is no table's name. Next: Give one of the snapshot's tables"):
+        getattr(world.snapshot(), method)(table)
+
+
+def test_the_longest_age_that_text_can_say_is_one_in_every_form(world: World) -> None:
+    for age in ("999999w", parse_age("999999w"), timedelta(weeks=999_999)):
+        assert (world.catalog().reap(older_than=age).parents, world.catalog().collect(older_than=age).waiting) == (0, 0)
 
 
 def test_columns_may_be_any_iterable_of_names(world: World) -> None:

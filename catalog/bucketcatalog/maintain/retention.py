@@ -103,9 +103,10 @@ class Retention:
 
     def check(self, lateness_bound: int, *, force: bool) -> None:
         """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
-        if self.keep < 1 or self.older_than < 0 or self.grace < 0:
+        if not _is_count(self.keep) or self.older_than < 0 or self.grace < 0:
             raise InvalidOption(
-                f"History cannot be pruned with --keep {self.keep} and the ages {shown_age(self.older_than)} and {shown_age(self.grace)}.",
+                f"History cannot be pruned with --keep {self.keep!r} and the ages {shown_age(self.older_than)} "
+                f"and {shown_age(self.grace)}.",
                 next_step="Give --keep 1 or more, and ages of 0s or more.",
             )
         if not force and self.older_than < lateness_bound:
@@ -118,6 +119,10 @@ class Retention:
                 f"Readers, and merges under way, may need what they began to read {shown_age(self.grace)} ago.",
                 next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, or --force where nobody reads or merges.",
             )
+
+
+def _is_count(keep: object) -> bool:
+    return isinstance(keep, int) and not isinstance(keep, bool) and keep >= 1
 
 
 def of_everyone(checkpoints: Iterable[Checkpoint], began: Mapping[str, int]) -> list[Checkpoint]:

@@ -14,6 +14,8 @@ Time = str | datetime.datetime
 Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_LONGEST = 999_999 * _UNITS["w"] * 1_000_000
+"""The longest age that text can say, in microseconds: what is longer is no age in another form either."""
 _AGE = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[smhdw])", re.ASCII)
 _CAUSAL = re.compile(rf"(?P<writer>{NAME})@(?P<revision>[0-9]{{1,20}})", re.ASCII)
 
@@ -46,8 +48,8 @@ def age_micros(value: Age) -> int:
     """Microseconds of an age given as text such as ``24h``, as a timedelta, or as that number; else ``InvalidOption``."""
     if isinstance(value, datetime.timedelta) or (isinstance(value, int) and not isinstance(value, bool)):
         age = value // _MICROSECOND if isinstance(value, datetime.timedelta) else value
-        if age < 0:
-            raise InvalidOption(f"{value!r} is not an age.", next_step="Give one that is not negative.")
+        if not 0 <= age <= _LONGEST:
+            raise InvalidOption(f"{value!r} is not an age.", next_step="Give one from 0s to 999999w.")
         return age
     return parse_age(value if isinstance(value, str) else repr(value))
 

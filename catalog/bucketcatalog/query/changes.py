@@ -33,7 +33,7 @@ from ..state.tail import every_event
 from ..store.base import Store
 from .metadata import METADATA_TABLES
 from .scan import InBatches, ReadTask
-from .snapshot import DELETED_PREFIX, Snapshot
+from .snapshot import DELETED_PREFIX, Snapshot, check_table_name
 
 CHANGE_TYPE = "_change_type"
 _EVENT_COLUMNS = [
@@ -50,7 +50,8 @@ _PORTION = 65_536
 
 def changed_table(snapshot: Snapshot, name: str) -> Table:
     """The definition of a table that can change; ``InvalidOption`` for what is derived, ``UnknownTable`` for what is not there."""
-    kept = name.removeprefix(DELETED_PREFIX) if isinstance(name, str) and name not in snapshot.definitions else name
+    check_table_name(name)
+    kept = name if name in snapshot.definitions else name.removeprefix(DELETED_PREFIX)
     if name in METADATA_TABLES or (kept != name and kept in snapshot.definitions):
         kind = "shows tombstones" if name not in METADATA_TABLES else "is about the catalog"
         rows = [kept] if kept in snapshot.definitions else sorted(snapshot.definitions)

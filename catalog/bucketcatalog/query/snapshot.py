@@ -105,6 +105,7 @@ class Snapshot(Contents):
 
     def table(self, name: str) -> Table:
         """The definition of a table; ``UnknownTable``, which says what else has that name where something has."""
+        check_table_name(name)
         try:
             return super().table(name)
         except UnknownTable as error:
@@ -129,7 +130,7 @@ class Snapshot(Contents):
             raise InvalidOption(
                 "No column is asked for, and without one there are no rows.", next_step="Name a column of the key to count rows."
             )
-        _check_table_name(table)
+        check_table_name(table)
         if not isinstance(conditions, Mapping):
             raise InvalidOption(
                 f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
@@ -182,6 +183,7 @@ class Snapshot(Contents):
         return list_page(self.state(table), key, prefix, delimiter, marker, limit)
 
 
-def _check_table_name(table: Any) -> None:
+def check_table_name(table: Any) -> None:
+    """``InvalidOption`` for what is no text, and so no table's name."""
     if not isinstance(table, str):
         raise InvalidOption(f"{table!r} is no table's name.", next_step="Give one of the snapshot's tables.")

@@ -180,7 +180,7 @@ class Registry:
 
     def job(self, name: str) -> Job:
         """The job called ``SYSTEM.JOB``; ``InvalidOption`` where there is none."""
-        owner, _, job = name.partition(".")
+        owner, _, job = name.partition(".") if isinstance(name, str) else ("", "", "")
         found = self.system(owner)
         jobs: Mapping[str, Job] = (found.part("jobs") if found is not None else None) or {}
         if job not in jobs:
