@@ -203,7 +203,7 @@ def _to_storage(column: Column, values: pa.Array) -> pa.Array:
         return _maps(column, values)
     if column.shape is Shape.ONE and column.type in _FAMILIES:
         if not any(fits(values.type) for fits in _FAMILIES[column.type]):
-            raise TypeError(f"a {column.type.value} is expected, not {values.type}")
+            raise TypeError(f"{column.type_name} is expected, not {values.type}")
         return _scalars(column, values)
     converted = [None if value is None else storage_value(column, value) for value in values.to_pylist()]
     return pa.array(converted, column.storage_type)

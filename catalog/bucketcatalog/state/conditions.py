@@ -159,7 +159,8 @@ def raw_text(table: Table, column: Column, text: Any) -> bytes:
     except UnicodeEncodeError:
         pass
     raise InvalidOption(
-        f"Column {column.name!r} of table {table.name!r} cannot hold {text!r}.", next_step=f"Give a {column.type.value}."
+        f"Column {column.name!r} of table {table.name!r} cannot hold {text!r}.",
+        next_step=f"Give a value of its type, {column.type_name}.",
     )
 
 
@@ -174,7 +175,7 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidOption(
             f"The condition on column {column.name!r} of table {table.name!r} does not fit: {error}.",
-            next_step=f"Compare it with a {column.type.value}, a list of these, prefix(...) or between(...).",
+            next_step=f"Compare it with a value of its type, {column.type_name}, a list of these, prefix(...) or between(...).",
         ) from None
 
 
@@ -236,7 +237,7 @@ def _requested_values(name: str, condition: Any, kind: pa.DataType) -> pa.Array:
         return pa.array([condition.text] if isinstance(condition, Prefix) else _compared(condition), kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidOption(
-            f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a {kind}."
+            f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a value of its type, {kind}."
         ) from None
 
 

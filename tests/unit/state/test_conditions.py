@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bucketcatalog import Catalog, InvalidOption, InvalidRows, between
+from bucketcatalog import Catalog, InvalidOption, InvalidRows, between, prefix
 from bucketcatalog.model.keys import encode_key
 from bucketcatalog.model.tables import TIMESTAMP, Table
 from bucketcatalog.query.snapshot import Snapshot
@@ -162,6 +162,23 @@ def test_a_range_that_does_not_fit_is_refused_by_name(name: str, condition: Any,
         world.commit(writer, ("put", "objects", obj("a")))
     with pytest.raises(InvalidOption, match=f"{name}.*{said}"):
         world.snapshot().scan("deleted_objects", where={name: condition})
+
+
+@pytest.mark.parametrize(
+    ("where", "next_step"),
+    [
+        ({"content_length": "x"}, "Compare it with a value of its type, int64, a list of these, prefix(...) or between(...)."),
+        ({"name": prefix(b"x")}, "Give a value of its type, string."),
+        ({"_revision": "x"}, "Compare it with a value of its type, int64."),
+    ],
+)
+def test_the_next_step_names_the_type_without_an_article(where: dict[str, Any], next_step: str) -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+    with pytest.raises(InvalidOption) as error:
+        world.snapshot().scan("objects", where=where)
+    assert error.value.next_step == next_step
 
 
 def test_a_range_says_which_ends_belong_to_it() -> None:

@@ -230,6 +230,11 @@ class TestInputs:
             tx.put("objects", table)
         assert list(world.store.list("")) == []
 
+    def test_a_column_of_another_type_is_told_which_is_expected(self, writer: Writer) -> None:
+        given = pa.Table.from_pylist([obj("x", content_length="5")])
+        with pytest.raises(InvalidRows, match=r": int64 is expected, not string\."), writer.transaction() as tx:
+            tx.put("objects", given)
+
     @pytest.mark.parametrize(
         ("given", "what"),
         [
