@@ -1,8 +1,8 @@
 """Data references: where a version's data lies, as bytes that are equal where the data is the same, and who may name it again.
 
-Tables share a *space* of references where they declare the same columns, by name and type, in the same order: then equal references name
-the same data, in whichever of these tables they stand. A reference with an unset column names no data. In a column without presence a zero
-is a value, for it may have been said, but an empty text is unset.
+A reference is the values of its columns, in the order of their names. One with an unset column names no data. In a column without presence
+a zero is a value, for it may have been said, but an empty text is unset. Where another table's columns have other types, references are
+compared as they are spelled in the name of an object.
 
 Data is deleted once all versions that name it have ended long enough ago (docs/spec/collection.md), so that a PUT may name the data of a
 version only while that cannot have begun: the version is known, is not purged, and has not ended in the reach of a data boundary.
@@ -10,9 +10,7 @@ version only while that cannot have begun: the version is known, is not purged, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,48 +21,48 @@ from ..model.arrays import one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts, Kind
 from ..model.keys import encode_array, encode_keys
 from ..model.parents import is_comparable
-from ..model.render import version_names
+from ..model.render import surface_array, version_names
 from ..model.tables import Column, DataType, Table
 from ..model.times import shown_time
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
 
-Space: TypeAlias = tuple[tuple[str, DataType], ...]
-"""The columns of a data reference, in order."""
-
-
 _NUMBER = pa.decimal128(20)
 """Holds every integer of 64 bits, with a sign and without."""
 
 
-def space_of(table: Table) -> Space:
-    """The space of the table's references, empty where its rows have no data."""
-    return tuple((name, table.by_name[name].type) for name in table.data_reference)
+def references(facts: Facts, table: Table, *, is_spelled: bool = False) -> pa.Array:
+    """The data reference of each row as bytes, null where a column of it is unset or the table has none.
 
-
-def by_space(tables: Iterable[Table]) -> dict[Space, list[Table]]:
-    """The tables of each space; those without data are together."""
-    found: dict[Space, list[Table]] = {}
-    for table in tables:
-        found.setdefault(space_of(table), []).append(table)
-    return found
-
-
-def references(facts: Facts, table: Table) -> pa.Array:
-    """The data reference of each row as bytes, null where a column of it is unset or the table has none."""
-    columns = [table.by_name[name] for name in table.data_reference]
+    They compare with those of tables whose columns have the same types, or spelled, as text, with those of as many columns.
+    """
+    columns = [table.by_name[name] for name in sorted(table.data_reference)]
     if not columns:
         return pa.nulls(len(facts), pa.binary())
-    stored = {column.field_name: _named(facts, column) for column in columns}
+    if is_spelled:
+        stored = {table.by_name[name].field_name: values for name, values in spelled(facts, table).items()}
+        columns = [replace(column, type=DataType.STRING) for column in columns]
+    else:
+        stored = {column.field_name: _named(facts, column) for column in columns}
     valid = one_chunk(pa.chunked_array([pa.repeat(pa.scalar(True), len(facts))]))
     for values in stored.values():
         valid = pc.and_(valid, values.is_valid()) if values.null_count else valid
-    shape = replace(table, key=table.data_reference)
+    shape = replace(table, columns=tuple(columns), key=tuple(column.name for column in columns))
     if pc.all(valid, min_count=0).as_py():
         return one_chunk(encode_keys(shape, stored))
     encoded = one_chunk(encode_keys(shape, {name: values.filter(valid) for name, values in stored.items()}))
     position = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     return encoded.take(pc.if_else(valid, position, pa.scalar(None, pa.int64())))
+
+
+def spelled(facts: Facts, table: Table) -> dict[str, pa.Array]:
+    """The columns of the rows' references as they stand in names of objects, null where they are unset: text, be it of bytes or not."""
+    found = {}
+    for name in sorted(table.data_reference):
+        column = table.by_name[name]
+        shown = surface_array(replace(column, implicit=False), _named(facts, column))
+        found[name] = shown.cast(pa.string(), safe=False)  # bytes need not be UTF-8
+    return found
 
 
 def _named(facts: Facts, column: Column) -> pa.Array:

@@ -36,12 +36,12 @@ from bucketcatalog.maintain.gc.candidates import (
 )
 from bucketcatalog.maintain.gc.collect import BATCH, OPERATION, Collected
 from bucketcatalog.maintain.gc.data import Callback, Deleter, Deleters
+from bucketcatalog.maintain.gc.spaces import Space, spaces
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import Age
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share
-from bucketcatalog.write.references import by_space
 from bucketcatalog.write.writer import Writer
 
 from .executors import CatalogPlace, ended_shares, every_share, frame, on_executors, packed_rows, read_states
@@ -80,38 +80,39 @@ class CollectOnExecutors:
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
         """Collect every table, a space of references after the other."""
         tables = [snapshot.table(name) for name in rules.limits]
-        counts = self._count(snapshot, rules, tables)
+        divided = list(spaces(tables, self.deleters))
+        counts = self._count(snapshot, rules, divided)
         done = done.plus(waiting=sum(map(sum, counts.values())), tagged=sum(tagged for _, tagged in counts.values()))
-        for same in by_space(tables).values():
-            found = [table for table in same if counts[table.name][0]]
+        for space in divided:
+            found = [table for table in space.tables if counts[table.name][0]]
             if found:
-                done = _Space(self, snapshot, rules, same, found).collect(writer, done)
+                done = _InSpace(self, snapshot, rules, space, found).collect(writer, done)
         return done
 
-    def _count(self, snapshot: Snapshot, rules: Rules, tables: Sequence[Table]) -> dict[str, tuple[int, int]]:
+    def _count(self, snapshot: Snapshot, rules: Rules, divided: Sequence[Space]) -> dict[str, tuple[int, int]]:
         """For each table how many candidates it has, and how many tombstones a tag alone keeps."""
-        place = self.place
+        place, of = self.place, {table.name: space for space in divided for table in space.tables}
 
         def count(task: Share) -> tuple[str, int, int]:
             states = read_states(task, place.open().store, read_columns(task.table))
-            found = [candidates_in(facts, task.table, rules) for facts in states]
+            found = [candidates_in(facts, task.table, rules, of[task.table.name]) for facts in states]
             return task.table.name, sum(len(rows) for rows, _ in found), sum(tagged for _, tagged in found)
 
-        counts = {table.name: (0, 0) for table in tables}
-        tasks = [task for table in tables for task in ended_shares(snapshot.state(table.name), rules.limits[table.name])]
+        counts = dict.fromkeys(of, (0, 0))
+        tasks = [task for name in of for task in ended_shares(snapshot.state(name), rules.limits[name])]
         for name, found, tagged in on_executors(self.spark, count, tasks):
             counts[name] = (counts[name][0] + found, counts[name][1] + tagged)
         return counts
 
 
 @dataclass(frozen=True)
-class _Space:
-    """The tables whose references are compared with each other, at one cut, and those of them that have candidates."""
+class _InSpace:
+    """A space at one cut, and those of its tables that have candidates."""
 
     workers: CollectOnExecutors
     snapshot: Snapshot
     rules: Rules
-    tables: Sequence[Table]
+    space: Space
     found: Sequence[Table]
 
     def collect(self, writer: Writer | None, done: Collected) -> Collected:
@@ -134,11 +135,11 @@ class _Space:
         self, writer: Writer | None, judged: Mapping[str, DataFrame], counts: Mapping[str, int], done: Collected
     ) -> Collected:
         """Have the data of garbage deleted, of which each table has so many tombstones, and purge those whose data is gone."""
-        names = self.tables[0].data_reference
+        names = self.space.tables[0].data_reference
         garbage = {name: judged[name].filter(col(_STATE) == _GARBAGE) for name in counts}
         references = _union([rows.select(*names, REFERENCE) for rows in garbage.values()]).dropDuplicates([REFERENCE])
         spread = references.repartition(_tasks(sum(counts.values()), BATCH))  # else little data is one task, which deletes it all
-        deletion = _deletion(self.workers.deleters.of(self.tables), names, dry_run=writer is None)
+        deletion = _deletion(self.workers.deleters.of(self.space.tables), names, dry_run=writer is None)
         answers = spread.mapInArrow(deletion, _ANSWER).persist()
         try:
             done = _with_answers(answers, done)
@@ -175,12 +176,12 @@ class _Space:
         return found.withColumn(_STATE, state.when(col(_NEEDED), _SHARED).otherwise(_GARBAGE))
 
     def _candidates(self, table: Table) -> DataFrame:
-        place, rules = self.workers.place, self.rules
+        place, rules, space = self.workers.place, self.rules, self.space
         live = rules.parents[table.name].live if table.name in rules.children else pa.array([], pa.binary())
 
         def find(task: Share) -> Iterator[pa.Table]:
             for facts in read_states(task, place.open().store, read_columns(task.table)):
-                rows, _ = candidates_in(facts, task.table, rules)
+                rows, _ = candidates_in(facts, task.table, rules, space)
                 yield rows.append_column(_LIVE, pc.is_in(rows[ID], value_set=live))
 
         schema = candidate_schema(table).append(pa.field(_LIVE, pa.bool_()))
@@ -188,14 +189,14 @@ class _Space:
         return frame(self.workers.spark, find, tasks, schema)
 
     def _needed(self) -> DataFrame:
-        """Every reference that some version in these tables needs, each once."""
-        place, rules = self.workers.place, self.rules
+        """Every reference in the space that some version needs, each once."""
+        place, rules, space = self.workers.place, self.rules, self.space
 
         def find(task: Share) -> Iterator[pa.Table]:
             for facts in read_states(task, place.open().store, needing_columns(task.table)):
-                yield pa.table([needed_in(facts, task.table, rules)], schema=_REFERENCES)
+                yield pa.table([needed_in(facts, task.table, rules, space)], schema=_REFERENCES)
 
-        tasks = [task for table in self.tables for task in every_share(self.snapshot.state(table.name), Part.EVERYTHING)]
+        tasks = [task for table in space.named_by for task in every_share(self.snapshot.state(table.name), Part.EVERYTHING)]
         return frame(self.workers.spark, find, tasks, _REFERENCES).distinct().withColumn(_NEEDED, lit(True))
 
     def _owned(self, table: Table) -> DataFrame:

@@ -5,7 +5,7 @@ Only these rows are held, so many at a time; what may need their data is read pa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,9 +20,10 @@ from ...model.tables import Column, Table
 from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
-from ...write.references import ids, references
+from ...write.references import ids
 from .judge import Pins, judge, masked
 from .parents import Distinct, ParentIds, parent_ids, says_external, state_rows
+from .spaces import Space
 
 VERSION = "_version"
 REFERENCE = "_reference"
@@ -83,8 +84,8 @@ def candidate_schema(table: Table) -> pa.Schema:
     return pa.schema([*output_schema(table, columns=names), *(pa.field(name, kind) for name, kind in judged)])
 
 
-def candidates_in(facts: Facts, table: Table, rules: Rules) -> tuple[pa.Table, int]:
-    """The candidates among the rows of a state, and how many more a tag alone keeps.
+def candidates_in(facts: Facts, table: Table, rules: Rules, space: Space) -> tuple[pa.Table, int]:
+    """The candidates among the rows of a state of a table in the space, and how many more a tag alone keeps.
 
     A row that says that its children's data is somebody else's is none: nobody is to forget that.
     """
@@ -96,7 +97,7 @@ def candidates_in(facts: Facts, table: Table, rules: Rules) -> tuple[pa.Table, i
     schema = candidate_schema(table)
     shown = render(found, table, output_schema(table, columns=schema.names[:-3]))
     own = ids(found, table.by_name[table.id]) if table.id is not None else pa.nulls(len(found), pa.binary())
-    columns = [*shown.columns, references(found, table), own, pa.array(rules.external(found, table))]
+    columns = [*shown.columns, space.references(found, table), own, pa.array(rules.external(found, table))]
     return pa.table(columns, schema=schema), int(judged.pinned.sum())
 
 
@@ -107,18 +108,18 @@ def count_waiting(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
     return int(waiting.sum()), int((waiting & (facts.end_times() > boundary)).sum())
 
 
-def needed_in(facts: Facts, table: Table, rules: Rules) -> pa.Array:
-    """The references that versions among the rows of a state need, each once."""
+def needed_in(facts: Facts, table: Table, rules: Rules, space: Space) -> pa.Array:
+    """The references in a space that versions among the rows of a state need, or may, each once."""
     judged = judge(facts, limit=rules.limits[table.name], pins=rules.pins, external=rules.external(facts, table))
-    return masked(references(facts.filter(pa.array(judged.needs)), table), np.ones(int(judged.needs.sum()), dtype=bool))
+    return space.named(facts.filter(pa.array(judged.needs)), table).drop_null().unique()
 
 
-def needed(contents: Contents, rules: Rules, tables: Collection[Table], wanted: pa.Array) -> Mask:
-    """Which of the wanted references some version of these tables needs: the anti-join, a slice of keys after the other."""
+def needed(contents: Contents, rules: Rules, space: Space, wanted: pa.Array) -> Mask:
+    """Which of the wanted references of a space some version needs: the anti-join, a slice of keys after the other."""
     found = np.zeros(len(wanted), dtype=bool)
-    for table in tables:
+    for table in space.named_by:
         for facts in state_rows(contents.state(table.name), Part.EVERYTHING, needing_columns(table)):
-            found |= np.asarray(pc.is_in(wanted, value_set=needed_in(facts, table, rules)))
+            found |= np.asarray(pc.is_in(wanted, value_set=needed_in(facts, table, rules, space)))
     return found
 
 

@@ -7,7 +7,7 @@ same time do the same work twice. At most ``AT_ONCE`` candidates are in memory; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -25,7 +25,6 @@ from ...model.tables import Table
 from ...model.times import shown_age
 from ...query.snapshot import Snapshot
 from ...state.contents import Contents
-from ...write.references import by_space, space_of
 from ...write.writer import Writer
 from .candidates import (
     EXTERNAL,
@@ -42,6 +41,7 @@ from .candidates import (
     with_children,
 )
 from .data import NOBODY, Deleter, Deleters, Deletions
+from .spaces import Space, spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +240,17 @@ class _Run:
     def all(self) -> Collected:
         """Collect every table."""
         tables = [self.contents.table(name) for name in self.rules.limits]
-        for same in by_space(tables).values():
-            for held in self._held(same):
-                self._collect(same, held)
+        for space in spaces(tables, self.deleters):
+            for held in self._held(space):
+                self._collect(space, held)
         return self.done
 
-    def _held(self, tables: Sequence[Table]) -> Iterator[HeldRows]:
-        """The candidates of the tables, at most ``AT_ONCE`` and those of a slice at a time."""
+    def _held(self, space: Space) -> Iterator[HeldRows]:
+        """The candidates of the space's tables, at most ``AT_ONCE`` and those of a slice at a time."""
         held: HeldRows = []
-        for table in tables:
+        for table in space.tables:
             for facts in ended_rows(self.contents.state(table.name), self.rules.limits[table.name], read_columns(table)):
-                rows, tagged = candidates_in(facts, table, self.rules)
+                rows, tagged = candidates_in(facts, table, self.rules, space)
                 self.done = self.done.plus(tagged=tagged, waiting=len(rows) + tagged)
                 held += [(table, rows)] if len(rows) else []
                 if sum(len(rows) for _, rows in held) >= AT_ONCE:
@@ -259,11 +259,11 @@ class _Run:
         if held:
             yield held
 
-    def _collect(self, tables: Sequence[Table], held: HeldRows) -> None:
+    def _collect(self, space: Space, held: HeldRows) -> None:
         """Purge what has no data that could be deleted, then batch by batch what has, as it goes."""
         held = [(table, self._without_parents(table, rows)) for table, rows in _by_table(held)]
         wanted = _distinct(held)
-        needs = needed(self.contents, self.rules, tables, wanted) if len(wanted) else np.zeros(0, dtype=bool)
+        needs = needed(self.contents, self.rules, space, wanted) if len(wanted) else np.zeros(0, dtype=bool)
         kept, garbage = wanted.filter(pa.array(needs)), wanted.filter(pa.array(~needs))
         for table, rows in held:
             shared = pc.and_(pc.is_in(rows[REFERENCE], value_set=kept), pc.invert(rows[EXTERNAL]))
@@ -272,9 +272,9 @@ class _Run:
             for some in in_batches(rows.filter(pc.or_(shared, nobodys)), BATCH):
                 self._purge([(table, some)])
         self.done = self.done.plus(garbage=len(garbage))
-        deleter = self.deleters.of(tables)
+        deleter = self.deleters.of(space.tables)
         for start in range(0, len(garbage), BATCH):
-            self._delete(deleter, tables[0], garbage.slice(start, BATCH), held)
+            self._delete(deleter, space.tables[0], garbage.slice(start, BATCH), held)
 
     def _without_parents(self, table: Table, rows: pa.Table) -> pa.Table:
         """The candidates without those that rows still belong to: a parent is forgotten after its children."""
@@ -287,7 +287,7 @@ class _Run:
 
     def _delete(self, deleter: Deleter, table: Table, garbage: pa.Array, held: HeldRows) -> None:
         """Have the data of some references deleted, and purge the versions whose data is gone."""
-        columns = [name for name, _ in space_of(table)]
+        columns = list(table.data_reference)
         rows = [(table, rows.filter(pc.is_in(rows[REFERENCE], value_set=garbage))) for table, rows in held]
         named = pa.concat_tables([some.select([*columns, REFERENCE]) for _, some in rows]).combine_chunks()
         first = pc.index_in(garbage, value_set=one_chunk(named[REFERENCE]))

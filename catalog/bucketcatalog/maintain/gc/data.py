@@ -70,7 +70,7 @@ class Template:
         return cls(place, tuple(literals), tuple(columns))
 
     def names(self, references: Mapping[str, pa.Array] | pa.Table) -> pa.Array:
-        """The names of the objects of these references, given as surface columns without nulls."""
+        """The names of the objects of these references, given as surface columns; null where one is."""
         parts: list[Any] = [self.literals[0]]
         for column, literal in zip(self.columns, self.literals[1:], strict=True):
             values = references[column]
@@ -85,7 +85,7 @@ def _encoded(text: pa.Array) -> pa.Array:
     plain = pc.match_substring_regex(text, _PLAIN)
     if pc.all(plain, min_count=0).as_py():
         return text
-    distinct = text.unique()
+    distinct = text.drop_null().unique()
     return pa.array([quote(value, safe="") for value in distinct.to_pylist()], pa.string()).take(
         pc.index_in(text, value_set=distinct)
     )
@@ -137,6 +137,11 @@ class DataPlace:
     def is_in_catalog(self) -> bool:
         """Whether the place is the catalog or a folder in it."""
         return f"{self.store.url.rstrip('/')}/".startswith(f"{self.catalog_url.rstrip('/')}/")
+
+    @property
+    def holds_catalog(self) -> bool:
+        """Whether the catalog is a folder in the place."""
+        return f"{self.catalog_url.rstrip('/')}/".startswith(f"{self.store.url.rstrip('/')}/")
 
     def is_data(self, name: str) -> bool:
         """Whether an object of the place can be data: what lies within the catalog is only if it lies below a folder for it."""
