@@ -42,12 +42,15 @@ def elsewhere(names: pa.Array, database: str) -> int:
 def refuse_elsewhere(table: Table, given: Given, database: str) -> None:
     """``InvalidRows`` where a row that is to be put names data that is not in the database's own folders for it.
 
-    A table whose references are not one text is none of which a system can say that they are paths.
+    A table whose references are not one text is none of which a system can say that they are paths. An empty one is unset in a column
+    without presence: so a scan shows a row that names no data, and such a row can be put back. Only of a key nothing can be left out.
     """
     columns = [table.by_name[name] for name in table.data_reference]
     if [column.type for column in columns] != [DataType.STRING]:
         return
     paths = given.array(columns[0])
+    if columns[0].implicit and columns[0].name not in table.key:
+        paths = pc.if_else(pc.equal(paths, columns[0].zero), pa.scalar(None, paths.type), paths)
     at = elsewhere(paths, database)
     if at >= 0:
         raise InvalidRows(

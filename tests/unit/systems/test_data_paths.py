@@ -92,6 +92,27 @@ def test_a_row_may_name_none_and_may_share_what_a_row_names_already(world: World
     assert names(world.snapshot(), "own.parts") == ["none", "none at all", "old", "renamed"]
 
 
+@pytest.mark.parametrize("as_columns", [False, True], ids=["row", "columns"])
+@pytest.mark.parametrize("presence", ["", "optional "], ids=["without presence", "with presence"])
+def test_what_a_scan_shows_of_a_row_without_a_path_can_be_put_back(world: World, as_columns: bool, presence: str) -> None:
+    source = f"""message Part {{
+      option (table) = {{ name: "own.parts" key: "name" data_reference: "path" }}; string name = 1; {presence}string path = 2;
+    }}"""
+    beside = Beside(knowing(world, source).registry.table, keeps_data=lambda name: name == "own.parts")
+    with Writer(Database(world.store, "default", beside), "w", world.clock, Limits()) as writer:
+        world.commit(writer, ("put", "own.parts", {"name": "none"}), ("put", "own.parts", pa.table({"name": ["null"]})))
+        shown = rows(world.snapshot(), "own.parts")
+        world.commit(writer, ("put", "own.parts", pa.Table.from_pylist(shown) if as_columns else shown))
+        assert (
+            rows(world.snapshot(), "own.parts")
+            == shown
+            == [{"name": n, "path": None if presence else ""} for n in ("none", "null")]
+        )
+        if presence:
+            with pytest.raises(InvalidRows, match="'' is no path of data"), writer.transaction() as tx:
+                tx.put("own.parts", {"name": "none", "path": ""})
+
+
 def test_tables_of_no_system_name_data_wherever_it_is(world: World, install_boxes: Callable[[], None]) -> None:
     install_boxes()
     source = PART.replace("boxes.parts", "chests.parts")
