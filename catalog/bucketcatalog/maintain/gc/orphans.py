@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -33,6 +34,7 @@ from .collect import known_boundary
 from .data import DataPlace, Template
 from .judge import Pins
 from .parents import state_rows
+from .spaces import Places, is_one_text
 
 
 def abandoned(store: Store, older_than: int, *, below: str | None = None, force: bool = False) -> Iterator[UnfinishedPut]:
@@ -77,7 +79,8 @@ class Orphan:
 class Namer:
     """Where data lies, and what it may be called there; without a template a reference is a path from the catalog's root.
 
-    ``log`` is the catalog's own where data lies in the same store, None elsewhere.
+    ``log`` is the catalog's own where data lies in the same store, None elsewhere; ``places`` are there where paths in the catalog lead to
+    the same objects as the template.
     """
 
     store: Store
@@ -85,6 +88,7 @@ class Namer:
     template: Template | None
     may_be: Callable[[str], bool]
     log: LogFiles | None
+    places: Places | None = None
 
     def time_for(self, maintainer: str | None) -> int:
         """The time of the store that data lies in for a maintainer who deletes there; None only looks, and may get the machine's.
@@ -100,8 +104,16 @@ class Namer:
         """How the data of each table is named that can name any there."""
         tables = [snapshot.table(name) for name in snapshot.names]
         if self.template is None:
-            return {table.name: Template("", ("", ""), table.data_reference) for table in tables if _is_path(table)}
+            return {table.name: Template("", ("", ""), table.data_reference) for table in tables if is_one_text(table)}
         return {table.name: self.template for table in tables if sorted(table.data_reference) == sorted(self.template.columns)}
+
+    def naming(self, snapshot: Snapshot) -> Iterator[tuple[Table, Callable[[Facts, Table], pa.Array]]]:
+        """The tables that can name anything there, each with what tells the names of its rows' data; a table that can in two ways twice."""
+        for name, template in self.templates(snapshot).items():
+            yield snapshot.table(name), partial(_names, template=template)
+        if self.places is not None:
+            tables = (snapshot.table(name) for name in snapshot.names)
+            yield from ((table, self.places.of_paths) for table in tables if is_one_text(table))
 
 
 def namer_of(place: DataPlace | None, files: LogFiles, snapshot: Snapshot) -> Namer:
@@ -119,7 +131,7 @@ def namer_of(place: DataPlace | None, files: LogFiles, snapshot: Snapshot) -> Na
     def may_be(name: str) -> bool:
         return place.is_data(name) and any(pattern.fullmatch(name) for pattern in patterns)
 
-    return Namer(place.store, ("",), place.template, may_be, log)
+    return Namer(place.store, ("",), place.template, may_be, log, Places.of(place))
 
 
 def orphans(look: Callable[[], Snapshot], namer: Namer, grace: int, maintainer: str | None) -> Iterator[Orphan]:
@@ -154,13 +166,12 @@ def _named(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
     known = known_boundary(snapshot.view)
     boundary = known.data if known.is_usable(snapshot.view.observed) else 0
     pins, found = Pins.of(snapshot.view), np.zeros(len(wanted), dtype=bool)
-    for name, template in namer.templates(snapshot).items():
-        table = snapshot.table(name)
+    for table, names_of in namer.naming(snapshot):
         columns = [table.by_name[column] for column in table.data_reference]
-        for facts in state_rows(snapshot.state(name), Part.EVERYTHING, columns):
+        for facts in state_rows(snapshot.state(table.name), Part.EVERYTHING, columns):
             versions: Mask = facts.numbers("_kind") == Kind.VERSION
             forgotten = (facts.numbers("_purged") > 0) & (facts.end_times() <= boundary) & ~pins.live(facts)
-            names = _names(facts.filter(pa.array(versions & ~forgotten)), table, template)
+            names = names_of(facts.filter(pa.array(versions & ~forgotten)), table)
             found |= np.asarray(pc.is_in(wanted, value_set=names))
     return found
 
@@ -168,10 +179,6 @@ def _named(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
 def _names(facts: Facts, table: Table, template: Template) -> pa.Array:
     """The names of the data of some rows, without those that have none."""
     return template.names(render(facts, table, output_schema(table, columns=list(template.columns))).drop_null())
-
-
-def _is_path(table: Table) -> bool:
-    return len(table.data_reference) == 1 and table.by_name[table.data_reference[0]].type is DataType.STRING
 
 
 def _pattern(template: Template, table: Table) -> str:

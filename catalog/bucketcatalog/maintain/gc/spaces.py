@@ -48,6 +48,11 @@ class Places:
         (path,) = spelled(facts, table).values()
         return self._below(self.catalog, path)
 
+    def of_paths(self, facts: Facts, table: Table) -> pa.Array:
+        """What objects are called at the URL that the one column of references leads to, those that lie there."""
+        paths, root = self.by_path(facts, table).drop_null().cast(pa.string()), f"{self.url}/"
+        return pc.utf8_slice_codeunits(paths.filter(pc.starts_with(paths, root)), len(root))
+
     @staticmethod
     def _below(root: str, names: pa.Array) -> pa.Array:
         return pc.binary_join_element_wise(root.encode(), names.cast(pa.binary()), b"/")
@@ -96,8 +101,8 @@ def _space(same: Sequence[Table], tables: Sequence[Table], places: Places | None
     first = same[0]
     is_at_url = isinstance(deleters.of(same), Deleting)
     named_by = [table for table in tables if _names_alike(table, first)]
-    if places is not None and (is_at_url or _is_one_text(first)):
-        named_by += [table for table in tables if table not in named_by and (places.fit(table) or _is_one_text(table))]
+    if places is not None and (is_at_url or is_one_text(first)):
+        named_by += [table for table in tables if table not in named_by and (places.fit(table) or is_one_text(table))]
         return Space(tuple(same), tuple(named_by), places=places, is_at_url=is_at_url)
     types = {tuple(kind for _, kind in sorted(_columns(table))) for table in named_by}
     return Space(tuple(same), tuple(named_by), is_spelled=len(types) > 1)
@@ -107,10 +112,11 @@ def _columns(table: Table) -> tuple[tuple[str, DataType], ...]:
     return tuple((name, table.by_name[name].type) for name in table.data_reference)
 
 
-def _is_one_text(table: Table) -> bool:
+def is_one_text(table: Table) -> bool:
+    """Whether the table's references are one string each, which may be a path in the catalog."""
     return [kind for _, kind in _columns(table)] == [DataType.STRING]
 
 
 def _names_alike(one: Table, other: Table) -> bool:
     """Whether references of the two may be the same data wherever that lies."""
-    return sorted(one.data_reference) == sorted(other.data_reference) or (_is_one_text(one) and _is_one_text(other))
+    return sorted(one.data_reference) == sorted(other.data_reference) or (is_one_text(one) and is_one_text(other))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,28 @@ def test_data_of_a_table_stays_where_a_later_definition_says_that_it_lies_elsewh
         with pytest.raises(IncompatibleTable, match=r"'c\.parts' is defined with two data references"):
             found(world.catalog(), dry_run=False)
     assert path("live") in [info.name for info in world.store.list("w/default/data/")]
+
+
+@pytest.mark.parametrize("url", ["lake/w/default/data/part/{id}", "{id}", "lake/w/default/data/part/iox.file/{id}.parquet"])
+def test_a_path_in_the_catalog_names_what_lies_at_a_url_in_it(url: str, tmp_path: Path) -> None:
+    source = """message Thing { option (table) = {name: "iox.thing" key: "chunk" data_reference: "id"};
+      string chunk = 1; optional string id = 2; }"""
+    catalog = Catalog(tmp_path / "lake")
+    catalog.register(messages(FILES)["File"])
+    catalog.register(messages(proto(source))["Thing"])
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("iox.file", [{"chunk": "a", "path": path("live")}, {"chunk": "none"}])
+        tx.put("iox.thing", {"chunk": "none"})
+    for name in ("live", "orphan"):
+        catalog.store.put(path(name), b"")
+    options: Any = {
+        "data_url": f"{tmp_path}/{url}",
+        "older_than": "0s",
+        "force": True,
+        "dry_run": False,
+        "writer": "maintainer-1",
+    }
+    time.sleep(0.01)  # a file system's time is coarse
+    (orphan,) = found(catalog, **options)
+    assert "orphan" in orphan.name and orphan.deleted
+    assert [info.name for info in catalog.store.list("w/default/data/")] == [path("live")]
