@@ -20,6 +20,7 @@ from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.state.contents import TableState
 from bucketcatalog.store.local import LocalStore
 
+from ..kit.world import declaring
 from .earlier import Earlier
 
 OWNER, BUCKET, THEIRS = (str(uuid.uuid5(uuid.NAMESPACE_OID, name)) for name in ("owner", "bucket", "theirs"))
@@ -118,6 +119,42 @@ def test_a_callable_deletes_on_executors_and_what_it_leaves_is_kept(spark: Spark
         for dry_run in (True, False):
             done = bcs.jobs.gc(spark, lake, data_url=data_url, dry_run=dry_run, force=True)
             assert (done.garbage, done.left, done.purged, done.problems) == (1, 1, 0, ()) and why in done.why_left[0]
+
+
+FILES = (
+    'message F { option (table) = { name: "own.files" key: "k" data_reference: "path" }; string k = 1; optional string path = 2; }',
+    'message M { option (table) = { name: "own.more" key: "k" data_reference: "file" }; string k = 1; optional string file = 2; }',
+    """message U { option (table) = { name: "own.uuids" key: "k" data_reference: "path" }; string k = 1;
+    optional bytes path = 2 [(column).type = LOGICAL_TYPE_UUID]; }""",
+)
+
+
+@pytest.mark.parametrize("root", ["data", "lake/w/default/data"])
+def test_data_that_a_table_with_other_columns_names_stays(spark: SparkSession, tmp_path: Path, root: str) -> None:
+    store = Earlier(LocalStore(tmp_path / "lake"))
+    catalog, folder = Catalog(store), tmp_path / root
+    catalog.register(declaring(*FILES))
+    ids = {name: an_id(name) for name in ("by text", "by path", "by nobody")}
+    by_path = {name: f"w/default/data/{its_id}" if root != "data" else its_id for name, its_id in ids.items()}
+    folder.mkdir(parents=True)
+    for name, its_id in ids.items():
+        (folder / its_id).write_text(name)
+    with catalog.writer("w", clock=store.now_us) as writer:
+        with writer.transaction() as tx:
+            tx.put("own.uuids", [{"k": name, "path": its_id} for name, its_id in ids.items()])
+            tx.put("own.files", {"k": "live", "path": ids["by text"]})
+            tx.put("own.more", {"k": "live", "file": by_path["by path"]})
+        store.days = 2
+        with writer.transaction() as tx:
+            tx.delete("own.uuids", [{"k": name} for name in ids])
+    options: Any = {"data_url": f"{folder}/{{path}}", "force": True}
+    told = bcs.jobs.gc(spark, tmp_path / "lake", **options)
+    here = Catalog(tmp_path / "lake").collect(**options)
+    assert replace(told, boundary=0) == replace(here, boundary=0)
+    done = bcs.jobs.gc(spark, tmp_path / "lake", dry_run=False, **options)
+    kept = {"by text", "by path"} if root != "data" else {"by text"}
+    assert (done.shared, done.deleted, done.purged) == (len(kept), 3 - len(kept), 3)
+    assert {file.read_text() for file in folder.iterdir()} == kept
 
 
 @pytest.mark.once
