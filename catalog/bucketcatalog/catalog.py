@@ -380,7 +380,7 @@ class Catalog:
 
         It is committed by a compactor or a maintainer, as the job says, by default this machine's. ``run`` has the job's tasks done and
         returns what each came to, by default in this process. ``InvalidOption`` for an option that the job does not
-        take; ``StaleRead`` where its tasks took so long that what they wrote may have been taken for orphans.
+        take; ``StaleRead`` where it took so long that what its tasks wrote may have been taken for orphans when its commit lands.
         """
         found = self.registry.job(job)
         if writer is not None and not (is_maintainer(writer_id(writer)) or is_compactor(writer)):
@@ -388,7 +388,7 @@ class Catalog:
                 f"{writer!r} is not a compactor or a maintainer, who do jobs.", next_step=f"Call it {found.role}NAME."
             )
         with self._maintainer(database, writer, clock, found.role) as held:
-            return found.done(job, self.database(held.database).look(), held, run, options)
+            return found.done(job, held, run, options)
 
     def verify(
         self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None

@@ -70,6 +70,11 @@ class Limits:
         """After its commit time by when a transaction is in the store, or never will be."""
         return self.commit_delay + self.clock_skew
 
+    @property
+    def usable_for(self) -> int:
+        """How old, at its commit time, what a transaction rests on may be: it has landed before that is older than anything may be used."""
+        return MAX_SNAPSHOT_AGE - self.lateness_bound
+
 
 DEFAULT_LIMITS = Limits()
 
@@ -109,6 +114,11 @@ def data_outlives_who_may_name_it() -> bool:
     return BOUNDARY_WAIT >= LATENESS_BOUND + MAX_SNAPSHOT_AGE
 
 
+def parts_outlive_who_may_name_them() -> bool:
+    """What is written for a transaction is data that nothing names until that lands, and may go as such as soon as anything may."""
+    return DEFAULT_LIMITS.usable_for + LATENESS_BOUND <= SAFE_COLLECTION_GRACE
+
+
 def tombstones_outlive_their_readers() -> bool:
     """Readers of an older cut may still ask for the data of what has ended since."""
     return SAFE_COLLECTION_GRACE >= MAX_SNAPSHOT_AGE and COLLECTION_GRACE >= SAFE_COLLECTION_GRACE
@@ -132,6 +142,7 @@ INEQUALITIES = (
     segments_outlive_who_may_refer_to_them,
     markers_outlive_who_puts_them,
     data_outlives_who_may_name_it,
+    parts_outlive_who_may_name_them,
     tombstones_outlive_their_readers,
     no_put_under_way_is_thrown_away,
     a_second_process_is_noticed_in_time,

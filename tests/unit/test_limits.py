@@ -18,6 +18,7 @@ SHORTER = {
     limits.segments_outlive_who_may_refer_to_them: ("LEFT_BEHIND", 6 * HOUR + 6 * MINUTE - 1),
     limits.markers_outlive_who_puts_them: ("MARKER_DELAY", 6 * HOUR),
     limits.data_outlives_who_may_name_it: ("BOUNDARY_WAIT", 6 * HOUR + 6 * MINUTE - 1),
+    limits.parts_outlive_who_may_name_them: ("SAFE_COLLECTION_GRACE", 6 * HOUR - 1),
     limits.tombstones_outlive_their_readers: ("SAFE_COLLECTION_GRACE", 6 * HOUR - 1),
     limits.no_put_under_way_is_thrown_away: ("UNFINISHED_PUT_AGE", 6 * MINUTE),
     limits.a_second_process_is_noticed_in_time: ("LOOK_WITHIN", MINUTE + 1),

@@ -215,7 +215,7 @@ class Timeline:
         From then on it read what it rests on, or wrote data that it names. That may have been collected since, as may an id that it goes
         on using.
         """
-        longest = limits.MAX_SNAPSHOT_AGE - self.limits.lateness_bound
+        longest = self.limits.usable_for
         if read_at is not None and commit_time - read_at > longest:
             age = shown_age(commit_time - read_at)
             raise StaleRead(

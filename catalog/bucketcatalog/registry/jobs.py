@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol
 
-from .. import limits
-from ..errors import InvalidOption, StaleRead
+from ..errors import InvalidOption
 from ..model.names import MAINTAINER_PREFIX
-from ..model.times import shown_age
 from ..query.blame import blaming, failed, shown
-from ..query.snapshot import Snapshot
 from ..store.base import Store
 from ..write.writer import Writer
 
@@ -71,11 +68,11 @@ class Job:
     plan: Callable[..., Planned]
     role: str = MAINTAINER_PREFIX
 
-    def done(self, name: str, snapshot: Snapshot, writer: Writer, run: RunTasks, options: Mapping[str, Any]) -> Any:
+    def done(self, name: str, writer: Writer, run: RunTasks, options: Mapping[str, Any]) -> Any:
         """What the job called ``SYSTEM.JOB`` comes to: planned, its tasks done by ``run``, finished.
 
-        ``InvalidOption`` for an option that it does not take; ``StaleRead`` where its tasks took so long that what they wrote may be gone;
-        ``BrokenSystem`` where the system's code fails.
+        ``InvalidOption`` for an option that it does not take; ``StaleRead`` where it took so long that what it has read, and what its tasks
+        wrote, may be gone when a transaction of it lands; ``BrokenSystem`` where the system's code fails.
         """
         takes = signature(self.plan)
         try:
@@ -83,7 +80,7 @@ class Job:
         except TypeError as error:
             known = ", ".join(list(takes.parameters)[2:]) or "none"
             raise InvalidOption(f"The job {name!r} cannot be run so: {error}.", next_step=f"Its options are {known}.") from None
-        owner, store = name.partition(".")[0], snapshot.files.store
+        owner, snapshot = name.partition(".")[0], writer.begin_work()
         with blaming(owner, f"the plan of its job {name!r}"):
             planned = self.plan(snapshot, writer, **options)
             if not hasattr(planned, "tasks") or not callable(getattr(planned, "finish", None)):
@@ -91,12 +88,6 @@ class Job:
                     owner, f"the plan of its job {name!r}", f"{shown(planned)} came of it, which has no tasks and no finish"
                 )
             tasks = [TaskOfSystem(owner, name, task) for task in planned.tasks]
-        outcomes = run(tasks, store)
-        took = store.now_us() - snapshot.view.observed
-        if took > limits.MAX_SNAPSHOT_AGE:
-            raise StaleRead(
-                f"The job {name!r} took {shown_age(took)}, and what it has read and written may be gone.",
-                next_step=f"Run it again, so that it takes less than {shown_age(limits.MAX_SNAPSHOT_AGE)}.",
-            )
+        outcomes = run(tasks, snapshot.files.store)
         with blaming(owner, f"finishing its job {name!r}"):
             return planned.finish(outcomes)

@@ -30,6 +30,7 @@ from ..model.names import MAINTAINER_PREFIX
 from ..model.paths import uuid_bytes, uuid_text
 from ..model.times import Time
 from ..query.database import Database
+from ..query.snapshot import Snapshot
 from ..store.retry import retry
 from .commit import Commit, Committed, NoEvents, check_options
 from .draft import Draft
@@ -62,6 +63,7 @@ class Writer:
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
         self._tables: frozenset[str] | None = None
+        self._work_began: int | None = None
         self._why_closed = f"The writer {writer!r} was closed."
         self._turn = threading.RLock()
         self._merging = threading.Lock()
@@ -111,7 +113,18 @@ class Writer:
     def draft(self) -> Draft:
         """An empty draft of a transaction."""
         database = self._database
-        return Draft(database.definition, database.look, lambda table: database.name if database.keeps_data(table) else None)
+        draft = Draft(database.definition, database.look, lambda table: database.name if database.keeps_data(table) else None)
+        if self._work_began is not None:
+            draft.writes_from(self._work_began)
+        return draft
+
+    def begin_work(self) -> Snapshot:
+        """A snapshot of now, for work that reads it, writes data and names that in events: all that begin from now on rest on both.
+
+        So a transaction of them is refused with ``StaleRead`` where, when it lands, the work would have begun too long ago.
+        """
+        self._work_began = self._database.files.time_for(self.id)
+        return self._database.look()
 
     def commit(self, commit: Commit) -> Committed | None:
         """Publish a transaction; None where an application has committed a later version of its own already."""

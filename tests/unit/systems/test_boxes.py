@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from bucketcatalog import BrokenSystem, Catalog, InvalidOption, InvalidRows, StaleRead, UnknownTable, between, prefix
+from bucketcatalog import BrokenSystem, Catalog, InvalidOption, InvalidRows, UnknownTable, between, prefix
 from bucketcatalog.cli import run
 from bucketcatalog.query.scan import Read
 from bucketcatalog.query.views import Computed, View, ViewScan
-from bucketcatalog.registry import JobTask, in_turn
-from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Counting
 
 from ...kit.collecting import noting
@@ -176,16 +173,6 @@ def test_an_option_that_a_job_does_not_take_is_an_error_that_lists_those_that_it
         world.catalog().run_job("boxes.repack", writer="compactor-x", bogus=1)
     with pytest.raises(InvalidOption, match="'node-a' is not a compactor"):
         world.catalog().run_job("boxes.repack", writer="node-a")
-
-
-def test_a_job_that_takes_too_long_commits_nothing(world: World) -> None:
-    def slowly(tasks: Sequence[JobTask], store: Store) -> list[Any]:
-        world.clock.tick(7 * HOUR)
-        return in_turn(tasks, store)
-
-    with pytest.raises(StaleRead, match="took 7h"):
-        world.catalog().run_job("boxes.repack", writer="compactor-x", clock=world.clock, run=slowly)
-    assert len(rows(world.snapshot(), "boxes.parts")) == 2
 
 
 def test_a_view_that_was_read_once_is_read_without_its_indexes(world: World) -> None:
