@@ -241,7 +241,7 @@ class StaleRead(CommitError):
 
 
 class WriterBusy(CommitError):
-    """Another process of this machine has its default writer open, and went on for longer than one waits; nothing was written."""
+    """Another process of this machine has its default writer open for longer than one waits, or this thread has; nothing was written."""
 
     code = "WRITER_BUSY"
 

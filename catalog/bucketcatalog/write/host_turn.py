@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,9 @@ _ROOT = Path("/tmp")  # not what TMPDIR and XDG_RUNTIME_DIR say: a shell has the
 _IN_MEMORY = "memory://"
 _log = logging.getLogger("bucketcatalog")
 
+_own_turns: dict[str, tuple[int, threading.Thread]] = {}
+"""The locks of this process by name, and who took each: a fork inherits what is written here, and no thread is one that has ended."""
+
 
 @contextmanager
 def host_turn(
@@ -37,8 +41,9 @@ def host_turn(
 ) -> Iterator[WriterId]:
     """The writer to open in a database of a store: the one ``named``, else ``default``, this machine's own, held alone.
 
-    Who waits for it says so by the logger ``bucketcatalog``, and for at most ``patience`` seconds: then ``WriterBusy``. Processes of one
-    user meet here, by the store's url as it is shown and its server; those of other users and machines do not.
+    Who waits for it says so by the logger ``bucketcatalog``, and for at most ``patience`` seconds: then ``WriterBusy``, at once for a
+    thread that has it open itself. Processes of one user meet here, by the store's url as it is shown and its server; those of other users
+    and machines do not.
     """
     if named is not None:
         yield writer_id(named)
@@ -77,7 +82,14 @@ class _Turn:
                 return
             waited = clock.monotonic() - began
             if holder is None:
+                _own_turns[self._name] = _this_thread()
                 return
+            if _own_turns.get(self._name) == _this_thread():
+                raise WriterBusy(
+                    f"{self._what} is open already in this thread, which would wait for itself.",
+                    next_step="Do it before or after what has the writer open, not within it, or give one of the two a writer of its own, "
+                    "with writer=.",
+                )
             if waited >= patience:
                 raise WriterBusy(
                     f"{self._what} is open in {holder} of this machine{f', after {waited:.0f} s of waiting' if patience else ''}.",
@@ -114,8 +126,13 @@ class _Turn:
         """Let the next one have it. The file stays: who removed it would take it from under who waits for it."""
         file, self._taken = self._taken, None
         if file is not None:
+            _own_turns.pop(self._name, None)
             fcntl.flock(file, fcntl.LOCK_UN)  # also of what a fork of this process has inherited
             os.close(file)
+
+
+def _this_thread() -> tuple[int, threading.Thread]:
+    return os.getpid(), threading.current_thread()
 
 
 def _is_at(file: int, path: Path) -> bool:

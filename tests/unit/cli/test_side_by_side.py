@@ -8,9 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +21,13 @@ from bucketcatalog.cli import run
 from bucketcatalog.harvest import default_writer, harvest
 from bucketcatalog.harvest.open import open_source
 from bucketcatalog.maintain.compactor import Compactor, Policy
-from bucketcatalog.model.names import host_writer
-from bucketcatalog.store import MemoryStore
+from bucketcatalog.model.names import WriterId, host_writer
+from bucketcatalog.store import MemoryStore, Store
 from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.write import host_turn as turns
 from bucketcatalog.write.host_turn import host_turn
+
+from ...kit.installing import boxes
 
 MAINTAINER, COMPACTOR = host_writer("maintainer-"), host_writer("compactor-")
 SLOWLY = """
@@ -56,6 +60,26 @@ def lake(tmp_path: Path) -> Catalog:
     catalog = Catalog(tmp_path / "lake")
     harvest(catalog, tmp_path / "source", bucket="b", writer="w")
     return catalog
+
+
+@contextmanager
+def held_beside(store: Store, writer: str) -> Iterator[None]:
+    """Another thread of this process has the writer open."""
+    began, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with host_turn(store, "default", named=None, default=WriterId(writer)):
+            began.set()
+            ends.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        began.wait()
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 @contextmanager
@@ -161,7 +185,7 @@ def test_everything_that_opens_the_machines_writer_waits_for_it(
     }
     writer = {"harvest": default_writer(open_source(source)), "checkpoint": COMPACTOR}.get(call, MAINTAINER)
     before = [info.name for info in lake.store.list("")]
-    with host_turn(lake.store, "default", named=None, default=writer):
+    with held_beside(lake.store, writer):
         if call == "checkpoint":
             assert calls[call]() == 1
         else:
@@ -184,9 +208,74 @@ def test_dry_runs_named_writers_and_other_databases_wait_for_nobody(lake: Catalo
 
 def test_a_path_is_one_place_however_it_is_written(lake: Catalog, tmp_path: Path, impatient: list[float]) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "lake")
-    with host_turn(lake.store, "default", named=None, default=MAINTAINER), pytest.raises(WriterBusy):
+    with held_beside(lake.store, MAINTAINER), pytest.raises(WriterBusy):
         Catalog(tmp_path / "link").tag("t")
     assert impatient
+
+
+def within_a_repair(lake: Catalog, source: Path, nested: Callable[[], object]) -> None:
+    lake.repair(dry_run=False, tell=lambda _: nested())
+
+
+def within_a_harvest(lake: Catalog, source: Path, nested: Callable[[], object]) -> None:
+    harvest(lake, source, bucket="b", progress=lambda _: nested())
+
+
+def within_a_job(lake: Catalog, source: Path, nested: Callable[[], object]) -> None:
+    lake.run_job("boxes.repack", writer=None, run=lambda tasks, store: [nested()])
+
+
+@pytest.mark.parametrize(
+    ("call", "nested"),
+    [
+        (within_a_repair, lambda lake, source: lake.tag("nested")),
+        (within_a_harvest, lambda lake, source: harvest(lake, source, bucket="b")),
+        (within_a_job, lambda lake, source: lake.run_job("boxes.repack")),
+    ],
+)
+def test_who_would_wait_for_itself_is_told_so_at_once(
+    lake: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, impatient: list[float], call: Any, nested: Any
+) -> None:
+    for folder in boxes(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    source = tmp_path / "source"
+    (source / "b").write_text("b")
+    lake = Catalog(lake.url)
+    with lake.writer("w") as writer, writer.transaction() as tx:
+        tx.put("packed.a", {"size": 1})
+    before = lake.snapshot().cut
+    with pytest.raises(WriterBusy, match="this thread, which would wait for itself") as caught:
+        call(lake, source, lambda: nested(lake, source))
+    assert "within" in str(caught.value.next_step)
+    assert impatient == []
+    assert lake.snapshot().cut.heads.keys() == before.heads.keys()
+    nested(lake, source)
+    assert impatient == []
+
+
+def test_a_thread_that_has_ended_is_not_taken_for_one_that_waits(lake: Catalog, impatient: list[float]) -> None:
+    left = ExitStack()
+    thread = threading.Thread(target=lambda: left.enter_context(host_turn(lake.store, "default", named=None, default=MAINTAINER)))
+    thread.start()
+    thread.join()
+    with pytest.raises(WriterBusy, match="after 600 s"):
+        lake.tag("never")
+    assert sum(impatient) == pytest.approx(turns.PATIENCE)
+    left.close()
+    lake.tag("afterwards")
+
+
+def test_a_forked_process_waits_for_who_made_it(lake: Catalog, impatient: list[float]) -> None:
+    with host_turn(lake.store, "default", named=None, default=MAINTAINER):
+        child = os.fork()
+        if child == 0:
+            try:
+                lake.tag("never")
+            except WriterBusy as error:
+                os._exit(7 if "after 600 s" in str(error) else 8)
+            os._exit(9)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
 
 
 def test_a_compaction_does_without_a_round_while_its_writer_is_open(lake: Catalog, impatient: list[float]) -> None:
