@@ -125,14 +125,14 @@ class Walk:
         entries = [entry for t in self.log.values() for entry in t.tags]
         self.tagged = tagged = tagged_cuts([*entries, *(entry for checkpoint in self.checkpoints for entry in checkpoint.tags)])
         unread: dict[Ref, Finding] = {}
-        cuts: dict[Ref, Cut] = {}  # of those whose segments alone are damaged
+        without: dict[Ref, Checkpoint] = {}  # of which segments alone cannot be read
         taken: dict[Cut, Checkpoint] = {}  # of several who reads a tag takes the one that was made last
         for ref in sorted(ref for ref in unmarked if may_be_of_tag(ref, tagged)):
             (read,) = read_checkpoints(self.files, [ref])
             if isinstance(read, Finding):
                 unread[ref] = replace(read, message=f"{read.message} A tag may need it.", held=())  # where it lies says nothing
-            elif read.cut in tagged and (error := self.files.unreadable_segment(read)) is not None:
-                unread[ref], cuts[ref] = unreadable(error, "CHECKPOINT", unmarked[ref].name), read.cut
+            elif read.cut in tagged and self.files.unreadable_segment(read) is not None:
+                without[ref] = read
             elif read.cut in tagged and not self._is_dropped(read):
                 taken[read.cut] = max(read, taken.get(read.cut, read), key=lambda checkpoint: checkpoint.created)
         for kept in taken.values():
@@ -140,10 +140,13 @@ class Walk:
             del unmarked[kept.ref]
         there = {checkpoint.cut for checkpoint in self.checkpoints}
         needed: set[Ref] = set()
-        files = FilesWithout(self.files.store, self.files.database, {ref.head.uuid for ref in unread}) if unread else self.files
+        broken = {ref.head.uuid for ref in (*unread, *without)}
+        files = FilesWithout(self.files.store, self.files.database, broken) if broken else self.files
         for tag, error in self.gone_of_tags(files, [tag for cut, tag in tagged.items() if cut not in there]):
-            candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut]) and cuts.get(ref, tag.cut) == tag.cut}
-            yield from (unread[ref] for ref in sorted(candidates - needed))
+            candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut])}
+            candidates |= {ref for ref, checkpoint in without.items() if checkpoint.cut == tag.cut}
+            for ref in sorted(candidates - needed):
+                yield from [unread[ref]] if ref in unread else self._take(without[ref], kept=True)
             needed |= candidates
             if not candidates and self.horizon is not None:
                 place = paths.revision_start(self.horizon.boundary.stamp[1], self.files.database, 0)
@@ -255,7 +258,9 @@ class Walk:
         for below in self.found.values():
             for uuid, info in sorted(below.segments.items()):
                 if uuid not in self.segments:
-                    yield Finding("UNREFERENCED_SEGMENT", info.name, f"Nothing refers to its {info.size:,} bytes.")
+                    yield Finding(
+                        "UNREFERENCED_SEGMENT", info.name, f"Nothing that readers go by refers to its {info.size:,} bytes."
+                    )
 
     @property
     def _threads(self) -> int:

@@ -130,6 +130,25 @@ def test_one_that_was_made_for_a_tag_is_done_without_while_its_transactions_are_
     assert len(names(world.snapshot(version="x"))) == 3_000 and errors(world) == []
 
 
+@pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
+def test_one_that_was_made_for_a_tag_is_made_again_from_an_earlier_horizons_while_that_is_there(damage: str) -> None:
+    world = published(grace="0s")
+    world.commit(world.writer("w"), ("put", "objects", obj("c")))
+    with world.writer("maintainer-2") as tagger:
+        tagger.tag("x")
+    world.commit(world.writer("w"), ("put", "objects", obj("d")))
+    world.clock.tick(2 * HOUR)
+    prune(world, grace="1h")
+    of_x = kept_for(world, "x")[1].segments[0]
+    segment = paths.segment(of_x.writer, "default", of_x.uuid)
+    DAMAGES[damage](Specimen(world, {}), segment)
+    (error,) = errors(world)
+    assert error.split()[2] == f"{segment}:"
+    made = repair(world, dry_run=False)
+    assert (done(made), made.lost) == ([("checkpoint", "x")], ())
+    assert names(world.snapshot(version="x")) == ["a", "b", "c"] and errors(world) == []
+
+
 def test_one_that_replaces_another_is_the_last_whatever_the_clock_of_its_maker_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bucketcatalog.clock.now_us", lambda: 2_000_000)
     world = published(grace="1h", tag="x")

@@ -7,6 +7,7 @@ import pytest
 from bucketcatalog import CorruptionError, MissingObject
 from bucketcatalog.maintain.verify.findings import SORTS
 
+from ....kit.corrupting import DAMAGES, Specimen
 from ....kit.pruning import GRACE, checkpoint, damage, old_history, own_checkpoint, prune, pruned_with_a_tag, put, verified
 from ....kit.world import DAY, HOUR, World, names, stored
 
@@ -58,6 +59,16 @@ def test_verify_finds_damaged_segments_of_a_tags_checkpoint(world: World) -> Non
     (segment,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
     damage(world, segment)
     assert {(f.code, f.file, f.severity.value) for f in verified(world)} == {("DAMAGED_BLOCK", segment, "error")}
+
+
+@pytest.mark.parametrize(("how", "code"), [("missing", "MISSING_SEGMENT"), ("truncated", "DAMAGED_SEGMENT")])
+def test_verify_names_the_segment_of_a_tags_checkpoint_that_is_gone_or_cut_short(world: World, how: str, code: str) -> None:
+    pruned_with_a_tag(world)
+    (segment,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    DAMAGES[how](Specimen(world, {}), segment)
+    assert [(f.code, f.file, f.severity.value, bool(f.held)) for f in verified(world)] == [(code, segment, "error", True)]
+    made = world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)
+    assert made.actions == () and [(f.code, f.file) for f in made.lost] == [(code, segment)]
 
 
 def test_verify_calls_the_checkpoint_of_a_dropped_tag_unmarked(world: World) -> None:
