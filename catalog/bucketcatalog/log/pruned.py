@@ -53,13 +53,16 @@ def _may_be_deleted(files: LogFiles, horizon: Horizon, found: paths.Parsed) -> b
 def _is_named(files: LogFiles, horizon: Horizon, writer: str, segment: bytes) -> bool:
     """Whether the segment is one of a checkpoint that readers find, or of a transaction of its writer that was not allowed to go.
 
-    It can be older than the horizon all the same: checkpoints go on from earlier ones, and a segment is begun before what names it.
+    It can be older than the horizon all the same: checkpoints go on from earlier ones, a segment is begun before what names it, and what is
+    kept for a tag stays while horizons move on. No checkpoint outlives a segment of its own that is pruned, for it goes first.
     """
     if segment in {kept.uuid for kept in horizon.checkpoint.segments}:
         return True
     for name in files.writers():
         if any(segment in {kept.uuid for kept in files.checkpoint(name, head).segments} for head in files.checkpoints(name)):
             return True
+    if any(segment in {of.uuid for of in kept.segments} for kept in KeptCheckpoints.listed(files).there()):
+        return True
     later = [Ref(writer, head) for head in files.transactions(writer, horizon.floor(writer))]
     return any(segment in {of.uuid for of in transaction.segments} for transaction in files.fetched(later))
 
@@ -108,6 +111,12 @@ class KeptCheckpoints:
             if found:
                 return max(found, key=lambda checkpoint: checkpoint.created)
         return None
+
+    def there(self) -> Iterator[Checkpoint]:
+        """All of them that have not gone since they were listed, whatever their cuts."""
+        for ref in self.refs:
+            with suppress(MissingObject):
+                yield self.files.checkpoint(*ref)
 
     def last_made(self, cut: Cut) -> int:
         """When the last one of exactly this cut was made, in microseconds as its maker says; 0 where none can be read."""

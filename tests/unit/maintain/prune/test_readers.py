@@ -146,6 +146,30 @@ def test_a_lost_segment_that_something_names_is_missing_and_not_pruned_however_o
         world.catalog().snapshot().scan("objects").to_arrow()
 
 
+@pytest.mark.parametrize("given_again", [False, True])
+def test_a_lost_segment_of_what_is_kept_for_a_tag_is_missing_and_not_pruned_however_far_the_horizon_has_moved_on(
+    world: World, given_again: bool
+) -> None:
+    pruned_with_a_tag(world)
+    (lost,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    version = str(world.snapshot(version="early").version)
+    put(world, world.writer("a"), "z")
+    checkpoint(world)
+    if given_again:
+        with world.writer("maintainer-2") as tagger:
+            tagger.drop_tag("early")
+    world.clock.tick(2 * DAY)
+    for _ in ("published", "deleted"):
+        prune(world)
+        world.clock.tick(GRACE)
+    if given_again:
+        with world.writer("maintainer-2") as tagger:
+            tagger.tag("again", version=version)
+    world.store.delete(lost)
+    with pytest.raises(MissingObject, match=lost):
+        names(world.catalog().snapshot(version="again" if given_again else "early"))
+
+
 def test_who_reads_on_is_warned_of_a_segment_that_is_gone(world: World) -> None:
     pruned_with_a_tag(world)
     own = [name for name in stored(world, ".seg") if name.startswith("compactor-1/")]
