@@ -109,15 +109,19 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -
     """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
 
     Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them, or nothing else
-    reaches the horizon.
+    reaches the horizon. Where there is no view, the warnings of what may have had it come before the error.
     """
     files = SalvagingFiles(store, database)
     try:
-        view = find(files)
-    except UNREADABLE as damage:  # of the horizon's own checkpoint: all else has a stand-in
-        warnings.warn(f"What was pruned is left out: {damage.message}", CatalogWarning, stacklevel=4)
-        files = SalvagingFiles(store, database, heed_horizon=False)
-        view = find(files)
+        try:
+            view = find(files)
+        except UNREADABLE as damage:  # of the horizon's own checkpoint: all else has a stand-in
+            warnings.warn(f"What was pruned is left out: {damage.message}", CatalogWarning, stacklevel=4)
+            files = SalvagingFiles(store, database, heed_horizon=False)
+            view = find(files)
+    except BucketCatalogError:
+        _tell(files)
+        raise
     while broken := {
         c.uuid: error
         for c in view.checkpoints
@@ -133,11 +137,16 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -
                 name = paths.checkpoint(checkpoint.writer, database, checkpoint.head)
                 others.passed_over[name] = broken[checkpoint.uuid]
         files, view = others, again
-    for name, error in files.passed_over.items():
-        warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=4)
-    for loss in files.on_damage.found:
-        warnings.warn(str(loss), CatalogWarning, stacklevel=4)
+    _tell(files)
     return files, view
+
+
+def _tell(files: SalvagingFiles) -> None:
+    """Warn of everything that could not be read."""
+    for name, error in files.passed_over.items():
+        warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=5)
+    for loss in files.on_damage.found:
+        warnings.warn(str(loss), CatalogWarning, stacklevel=5)
 
 
 def _lost(view: LogView) -> int:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from bucketcatalog import CorruptionError, UnsupportedFormat
+from bucketcatalog import CorruptionError, InvalidVersion, UnsupportedFormat
 from bucketcatalog.format.losses import Losses
 from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.format.transactions import decode_transaction, encode_transaction
@@ -284,6 +284,19 @@ def test_whoever_reads_on_is_warned_of_each_loss() -> None:
     one, name = damaged("checkpoint", "flipped")
     with pytest.warns(match=r"ckpt is passed over"):
         one.read(ignore_corruption=True)
+
+
+def test_whoever_reads_on_is_warned_of_what_may_have_had_the_version_that_is_not_there() -> None:
+    world = World()
+    world.commit(world.writer("w"), ("put", "objects", obj("a")))
+    with world.writer("maintainer-1") as tagger:
+        tagger.tag("t")
+    name = next(info.name for info in world.store.list("maintainer-1/") if info.name.endswith(".txn"))
+    assert names(world.snapshot(version="t")) == ["a"]
+    DAMAGES["flipped"](Specimen(world, {}), name)
+    with pytest.warns(match=f"{name} is damaged.*Left out: revision 0 of maintainer-1") as warned, pytest.raises(InvalidVersion):
+        world.catalog().snapshot(version="t", ignore_corruption=True)
+    assert [each.filename for each in warned] == [__file__]
 
 
 def test_a_whole_catalog_reads_the_same_with_and_without() -> None:
