@@ -39,10 +39,10 @@ from .verify.checkpoints import check_blocks
 class PruneResult:
     """What a prune has done, or without ``done`` what it would do; times are in microseconds.
 
-    ``files`` are deleted by this run. ``waiting`` go when the boundary that was ``published`` is old enough, from ``due`` on, or when one
-    was published. ``horizon`` is the version from which on history stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``:
-    nobody has written a newer checkpoint of every writer's cut, so this run does. ``kept`` is what keeps the other files, and how many.
-    ``tags`` are the versions of tags that get a checkpoint.
+    ``files`` are deleted by this run, those that are published by it too where there is no grace period. ``waiting`` go when the boundary
+    that was ``published`` is old enough, from ``due`` on, or when one was published. ``horizon`` is the version from which on history
+    stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``: nobody has written a newer checkpoint of every writer's cut, so
+    this run does. ``kept`` is what keeps the other files, and how many. ``tags`` are the versions of tags that get a checkpoint.
     ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name.
     """
 
@@ -146,10 +146,11 @@ class Pruning:
         tags = self._keep_tags(view, chosen)
         if self._writer is None:
             deleted = {file.name for file in result.files}
-            waiting = tuple(file for file in going if file.name not in deleted)
-            time = chosen.as_of
-            result = replace(result, waiting=waiting, kept=verdict.staying, tags=tags, published=None, due=None)
-            return replace(result, horizon=str(chosen.cut), horizon_time=time)
+            more = tuple(file for file in going if file.name not in deleted)
+            at_once = not self._policy.grace  # as the run does that publishes it
+            result = replace(result, files=result.files + more) if at_once else replace(result, waiting=more)
+            result = replace(result, kept=verdict.staying, tags=tags, published=None, due=None)
+            return replace(result, horizon=str(chosen.cut), horizon_time=chosen.as_of)
         link = CheckpointLink(chosen.writer, chosen.revision, chosen.uuid, chosen.digest)
         floors = floors_of(chosen, view.horizon.boundary.floors if view.horizon is not None else {})
         self._writer.bound("prune", Boundary(horizon=chosen.cut, checkpoint=link, first=_first(going), floors=floors))

@@ -44,6 +44,17 @@ def test_a_dry_run_writes_and_deletes_nothing_and_tells_the_same(world: World) -
     assert all(file.bytes > 0 and file.why for file in told.waiting)
 
 
+def test_a_dry_run_without_a_grace_period_tells_what_the_run_deletes_at_once(world: World) -> None:
+    old_history(world)
+    options: dict[str, Any] = {"grace": "0s", "force": True}
+    told, done = prune(world, **options, dry_run=True), prune(world, **options)
+    assert told.files == done.files != () and told.waiting == done.waiting == ()
+    world.clock.tick(2 * DAY)
+    checkpoint(world)
+    told, done = prune(world, "0s", **options, dry_run=True), prune(world, "0s", **options)
+    assert set(told.files) == set(done.files) != set() and told.waiting == done.waiting == ()
+
+
 def test_old_checkpoints_go_with_their_markers_and_segments_and_shared_segments_stay(world: World) -> None:
     writer = world.writer("a")
     world.commit(writer, ("put", "buckets", bucket("b")))
