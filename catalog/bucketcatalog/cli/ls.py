@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any
 
@@ -104,7 +104,7 @@ def bucket_named(
     snapshot: Snapshot, bucket: str, owner: str | None, *, also_deleted: bool = False, as_of: str | None = None
 ) -> dict[str, Any]:
     """The bucket of that name or id; of several with one name it takes the owner's. By its id, also one that has only objects."""
-    of_owner = {"owner": owner} if owner is not None else {}
+    of_owner, of = ({}, "") if owner is None else ({"owner": owner}, f" of owner {owner}")
     sought = [("name", table) for table in (["buckets", "deleted_buckets"] if also_deleted else ["buckets"])]
     if _is_uuid(bucket):
         sought += [("id", "buckets"), ("id", "deleted_buckets")]
@@ -114,17 +114,24 @@ def bucket_named(
         if len(distinct) == 1:
             return dict(next(iter(distinct.values())))
         if distinct:
-            raise InvalidOption(
-                f"There are {len(distinct)} buckets {bucket!r}: {', '.join(sorted(distinct))}.",
-                next_step="Give the id of one, or --owner.",
-            )
+            raise _ambiguous(f"{bucket!r}{of}", distinct)
     found = _unregistered(snapshot, {"bucket_id": bucket} | of_owner) if _is_uuid(bucket) else None
     if found is not None:
         return found
     when, option = ("", "") if as_of is None else (f" as of {as_of}", f" --as-of {as_of}")
     raise NotFound(
-        f"There is no bucket {bucket!r} in database {snapshot.database!r}{when}.",
+        f"There is no bucket {bucket!r}{of} in database {snapshot.database!r}{when}.",
         next_step=f"See bucketcatalog ls CATALOG{option}; with --deleted it shows those that have ended, and their ids.",
+    )
+
+
+def _ambiguous(called: str, buckets: Mapping[str, dict[str, Any]]) -> InvalidOption:
+    """The error that says of several buckets, by id, what tells them apart: an owner does where they have more than one."""
+    owned = len({row["owner"] for row in buckets.values()}) > 1
+    each = (f"{id_} of owner {buckets[id_]['owner']}" if owned else id_ for id_ in sorted(buckets))
+    return InvalidOption(
+        f"There are {len(buckets)} buckets {called}: {', '.join(each)}.",
+        next_step="Give the id of one, or --owner." if owned else "Give the id of one.",
     )
 
 

@@ -167,6 +167,46 @@ def test_objects_left_in_an_ended_bucket_are_listed_by_its_id(cli: Cli, tmp_path
     assert [row["name"] for row in cli("ls", tmp_path, ENDED, "--json").lines] == ["left"]
 
 
+@pytest.fixture
+def twice(tmp_path: Path) -> Path:
+    """A catalog in which one owner's bucket was made and ended twice, and another owner's of the same name once."""
+    with Catalog(tmp_path).writer("w") as writer:
+        for owner in (OWNER, OWNER, ENDED):
+            with writer.transaction() as tx:
+                tx.put("buckets", {"owner": owner, "name": "b"})
+            with writer.transaction() as tx:
+                tx.delete("buckets", {"owner": owner, "name": "b"})
+    return tmp_path
+
+
+def test_several_buckets_of_a_name_are_told_apart_by_what_tells_them_apart(cli: Cli, twice: Path) -> None:
+    buckets = cli("ls", twice, "--deleted", "--json").lines
+    said = cli("ls", twice, "b", "--deleted").err
+    assert "There are 3 buckets 'b': " in said and said.endswith(" Next: Give the id of one, or --owner.\n")
+    assert all(f"{row['id']} of owner {row['owner']}" in said for row in buckets)
+    mine = sorted(row["id"] for row in buckets if row["owner"] == OWNER)
+    for command in (["ls", twice, "b", "--deleted"], ["stat", twice, "b", "x", "--history"]):
+        said = cli(*command, "--owner", OWNER).err
+        assert said.endswith(f"There are 2 buckets 'b' of owner {OWNER}: {', '.join(mine)}. Next: Give the id of one.\n")
+    assert cli("ls", twice, mine[0], "--deleted", "--owner", OWNER).out == "No object.\n"
+
+
+def test_several_buckets_of_one_owner_need_no_owner(cli: Cli, tmp_path: Path) -> None:
+    with Catalog(tmp_path).writer("w") as writer:
+        for _ in range(2):
+            with writer.transaction() as tx:
+                tx.put("buckets", {"owner": OWNER, "name": "b"})
+            with writer.transaction() as tx:
+                tx.delete("buckets", {"owner": OWNER, "name": "b"})
+    said = cli("ls", tmp_path, "b", "--deleted").err
+    assert "There are 2 buckets 'b': " in said and said.endswith(". Next: Give the id of one.\n")
+
+
+def test_a_bucket_that_another_owner_has_is_not_this_owners(cli: Cli, past: Past) -> None:
+    said = cli("ls", past.path, "pets", "--owner", OWNER).err
+    assert f"There is no bucket 'pets' of owner {OWNER} in database 'default'." in said
+
+
 def test_a_bucket_that_was_not_there_yet_is_said_not_to_be_there_then(cli: Cli, past: Past) -> None:
     ran = cli("ls", past.path, "pets", "--as-of", "2001-01-01")
     assert "There is no bucket 'pets' in database 'default' as of 2001-01-01." in ran.err
