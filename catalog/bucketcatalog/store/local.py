@@ -284,7 +284,14 @@ class LocalStore:
             )
         if doing == "get" and error.errno in NO_SUCH_FILE:
             return _not_found(name, self.url)
-        return from_os_error(error, doing, f"{name!r} in {self.url}")
+        at = self._below(error) if doing == "list" else None  # deep below what is listed may be what cannot be
+        name = name if at is None else at
+        return from_os_error(error, doing, f"{name!r} in {self.url}" if name else self.url)
+
+    def _below(self, error: OSError) -> str | None:
+        """What an error of the system happened to, by its name below the root, directories with a ``/``; None where it does not say."""
+        path = os.fsencode(error.filename) if isinstance(error.filename, (str, bytes)) else b""
+        return os.fsdecode(path.removeprefix(self._root + b"/")) if path.startswith(self._root + b"/") else None
 
 
 def _discard(place: Place, temporary: bytes) -> None:

@@ -377,6 +377,13 @@ def test_forbidden_call_is_access_denied(locked: Path, call: str) -> None:
     error = error_of(locked, call, user=65534)
     assert isinstance(error, AccessDenied)
     assert "Permission denied. Next: Give this user the permission" in str(error)
+    if call.startswith("list"):
+        assert f"Cannot list 'a/' in {locked}: " in str(error)
+
+
+def test_a_root_that_cannot_be_listed_is_called_by_its_path(locked: Path) -> None:
+    error = error_of(locked / "a", "list", user=65534)
+    assert f"Cannot list {locked}/a: Permission denied" in str(error)
 
 
 def test_put_that_does_not_fit_is_unavailable_and_leaves_nothing(tmp_path: Path) -> None:
