@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -92,7 +92,7 @@ def _float(column: Column, value: Any) -> float:
 
 def _enum(column: Column, value: Any) -> int:
     by_symbol = {symbol: number for number, symbol in column.symbols}
-    if value in by_symbol:
+    if isinstance(value, str) and value in by_symbol:
         return by_symbol[value]
     if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value
@@ -127,21 +127,31 @@ def storage_value(column: Column, value: Any) -> Any:
     if column.shape is Shape.ONE:
         return convert(column, value)
     if column.shape is Shape.LIST:
-        if isinstance(value, (str, bytes, Mapping)):
+        if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
             raise TypeError("a list is expected")
         return [convert(column, item) for item in value] or None
     key, item = column.children
-    pairs = [(storage_value(key, k), storage_value(item, v)) for k, v in (value.items() if isinstance(value, Mapping) else value)]
+    pairs = [(storage_value(key, k), storage_value(item, v)) for k, v in _pairs(value)]
     if len({k for k, _ in pairs}) < len(pairs):
         raise ValueError("a key stands in it twice")
     return sorted(pairs, key=lambda pair: pair[0]) or None
+
+
+def _pairs(value: Any) -> Iterable[Any]:
+    """What a map is made of: a mapping, or lists or tuples of a key and a value."""
+    if isinstance(value, Mapping):
+        return value.items()
+    pairs = list(value) if isinstance(value, Iterable) else [None]
+    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+        raise TypeError("a mapping, or a list of pairs, is expected")
+    return pairs
 
 
 def storage_fields(columns: tuple[Column, ...], row: Mapping[str, Any]) -> dict[str, Any]:
     """The set fields of a message by storage name."""
     unknown = row.keys() - {column.name for column in columns}
     if unknown:
-        raise ValueError(f"no field is called {sorted(unknown)[0]!r}")
+        raise ValueError(f"no field is called {sorted(unknown, key=str)[0]!r}")
     return {c.field_name: storage_value(c, row[c.name]) for c in columns if row.get(c.name) is not None}
 
 

@@ -207,7 +207,10 @@ def uuid_value(value: Any) -> bytes:
     if isinstance(value, uuid.UUID):
         return value.bytes
     if isinstance(value, str):
-        return uuid.UUID(value).bytes
+        try:
+            return uuid.UUID(value).bytes
+        except ValueError:
+            raise ValueError(f"{value!r} is not a uuid") from None
     raw = bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
     if raw is None or len(raw) != 16:
         raise TypeError("a uuid is a uuid.UUID, its text, or 16 bytes")

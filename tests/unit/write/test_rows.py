@@ -14,7 +14,7 @@ import pytest
 from bucketcatalog import BucketCatalogError, InvalidRows, InvalidVersion, UnknownTable
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, names, obj, rows, time_at
+from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, messages, names, obj, proto, rows, time_at
 
 FULL = {
     "id": ID_1,
@@ -296,6 +296,45 @@ class TestInputs:
     def test_the_type_of_a_column_is_called_by_its_name(self, writer: Writer, given: dict[str, Any], what: str) -> None:
         with pytest.raises(InvalidRows, match=f"Next: Give a value of its type: {what}\\.$"), writer.transaction() as tx:
             tx.put("objects", given)
+
+    @pytest.mark.parametrize(
+        ("given", "what"),
+        [
+            *(
+                (obj("x", tags=tags), "a mapping, or a list of pairs, is expected")
+                for tags in (5, [1], "ab", ["ab"], [("a",) * 3])
+            ),
+            (obj("x", sharks=5), "a list is expected"),
+            (obj("x", owner="x"), "'x' is not a uuid"),
+            (obj("x", owner=5), "a uuid.UUID, its text, or 16 bytes"),
+        ],
+        ids=lambda value: str(value.get("tags")) if isinstance(value, dict) else None,
+    )
+    def test_a_value_of_another_kind_is_answered_with_what_is_expected(
+        self, writer: Writer, given: dict[str, Any], what: str
+    ) -> None:
+        with pytest.raises(InvalidRows, match=what), writer.transaction() as tx:
+            tx.put("objects", given)
+
+    @pytest.mark.parametrize(
+        ("given", "what"),
+        [({"color": ["RED"]}, "is none of RED"), ({"inner": {1: 2, "x": 3}}, "no field is called")],
+    )
+    def test_values_that_cannot_be_looked_up_are_none_that_there_are(
+        self, world: World, given: dict[str, Any], what: str
+    ) -> None:
+        catalog = world.catalog()
+        catalog.register(
+            messages(
+                proto(
+                    "enum Color { RED = 0; }",
+                    'message A { option (table) = { name: "x.a" key: "k" }; string k = 1; Color color = 2; Inner inner = 3; }',
+                    "message Inner { string text = 1; }",
+                )
+            )["A"]
+        )
+        with world.writer(catalog=catalog) as writer, pytest.raises(InvalidRows, match=what), writer.transaction() as tx:
+            tx.put("x.a", {"k": "a", **given})
 
     @pytest.mark.parametrize("given", [None, 5, "text", ["text"], [None], [[]], pytest.param(object(), id="object")], ids=str)
     def test_what_is_no_row_is_refused(self, world: World, writer: Writer, given: Any) -> None:
