@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..clock import uuid7_time
-from ..errors import InvalidRows, UnknownTable
-from ..model.events import EventKind, VersionName
+from ..errors import InvalidRows, InvalidVersion, UnknownTable
+from ..model.events import EventKind, Expectation, VersionName
 from ..model.render import version_names
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
+from ..state.conflicts import ABSENT
 from .data_paths import refuse_elsewhere
 from .derived_ids import Incarnations
 from .given import Given
-from .intake import Rows, checked, naming_versions
+from .intake import VERSION_COLUMN, Rows, checked, naming_versions
 from .references import refuse_collected
 from .staging import Encoded, Said, StagedEvents
 from .targets import Targets
@@ -73,7 +74,7 @@ class Draft:
         Rows that are to be put may say that they name the ``data_of`` versions: ``DataCollected`` where that may be deleted.
         """
         table = self._table(name)
-        expects = None if expect in (None, "absent") else VersionName.parse(expect)
+        expects = _expected(expect)
         given = checked(table, kind, rows)
         if data_of is not None:
             self._share(table, given, data_of)
@@ -127,3 +128,15 @@ def _expecting_twice(table: Table) -> InvalidRows:
         f"A delete from table {table.name!r} names a version and expects one too.",
         next_step="Name the version to end only that one, or expect it to end whatever is live and see a conflict.",
     )
+
+
+def _expected(expect: str | None) -> Expectation:
+    """What ``expect`` says that is replaced: nothing, or the version that it names."""
+    if expect is None or expect == ABSENT:
+        return None
+    try:
+        return VersionName.parse(expect)
+    except InvalidVersion as error:
+        raise InvalidVersion(
+            error.message, next_step=f'Expect "{ABSENT}", or a value of the column {VERSION_COLUMN}; or leave it out.'
+        ) from None

@@ -80,8 +80,9 @@ class TestEvents:
         "expect", ["nonsense", "", "present", f"{PAST}", f"{PAST}:", f"{PAST}:-1", f"{PAST}:x", 5, f"{PAST}:{2**40}"]
     )
     def test_an_expectation_that_names_nothing_is_refused(self, world: World, writer: Writer, expect: Any) -> None:
+        said = 'names no version of a row. Next: Expect "absent", or a value of the column _version'
         for given in (obj("a"), as_arrow([obj("a")])):
-            with pytest.raises(InvalidVersion), writer.transaction() as tx:
+            with pytest.raises(InvalidVersion, match=said), writer.transaction() as tx:
                 tx.put("objects", given, expect=expect)
         assert list(world.store.list("")) == []
 
