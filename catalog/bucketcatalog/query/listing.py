@@ -52,7 +52,7 @@ def list_page(
         raise InvalidOption("The delimiter is empty.", next_step="Give one of at least one character, such as '/', or none.")
     if not isinstance(limit, int) or limit < 1:
         raise InvalidOption(f"A page of a listing cannot have the limit {limit!r}.", next_step="Give a whole number above 0.")
-    below = [stored_condition(table, column, leading[column.name]) for column in table.key_columns[:-1]]
+    below = [stored_condition(table, column, leading[column.name], alone=True) for column in table.key_columns[:-1]]
     raw_prefix, raw_delimiter, raw_marker = (
         raw_text(table, name_column, text) for text in (prefix or "", delimiter or "", marker or "")
     )

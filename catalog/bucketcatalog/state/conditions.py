@@ -26,6 +26,7 @@ from ..model.render import surface_array
 from ..model.tables import END_TIME, KEY_TYPES, TIMESTAMP, Column, DataType, Shape, Table
 
 _ORDERED = KEY_TYPES | {DataType.FLOAT, DataType.DOUBLE}
+_BEGINNING = frozenset({DataType.STRING, DataType.BYTES, DataType.JSON})
 _MOST_RANGES = 256
 _MOST_KEYS = 1 << 20
 
@@ -164,8 +165,8 @@ def raw_text(table: Table, column: Column, text: Any) -> bytes:
     )
 
 
-def stored_condition(table: Table, column: Column, value: Any) -> Any:
-    """A value that a column is compared with in storage form, or ``InvalidOption``.
+def stored_condition(table: Table, column: Column, value: Any, *, alone: bool = False) -> Any:
+    """A value that a column is compared with in storage form, or ``InvalidOption``; ``alone`` where nothing but one value can be given.
 
     Text is compared as it is: rows may have what writers refuse, longer text from before a limit, or no JSON where a column says nothing.
     """
@@ -175,8 +176,18 @@ def stored_condition(table: Table, column: Column, value: Any) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidOption(
             f"The condition on column {column.name!r} of table {table.name!r} does not fit: {error}.",
-            next_step=f"Compare it with a value of its type, {column.type_name}, a list of these, prefix(...) or between(...).",
+            next_step=f"Give a value of its type, {column.type_name}."
+            if alone
+            else f"Compare it with {_comparable_with(column)}.",
         ) from None
+
+
+def _comparable_with(column: Column) -> str:
+    """The conditions that a column takes, in words."""
+    words = [f"a value of its type, {column.type_name}", "a list of these"]
+    words += ["prefix(...)"] if column.type in _BEGINNING else []
+    words += ["between(...)"] if column.type in _ORDERED else []
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
@@ -205,7 +216,7 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
                 f"Column {name!r} cannot be compared with a value.", next_step="Compare it with None, or filter the rows."
             )
         if isinstance(condition, Prefix):
-            if column.type not in (DataType.STRING, DataType.BYTES, DataType.JSON) or column.shape is not Shape.ONE:
+            if column.type not in _BEGINNING:
                 raise InvalidOption(f"Column {name!r} has no prefixes.", next_step="Use prefix(...) on text or bytes.")
             raw_text(table, column, condition.text)
         elif isinstance(condition, Between):

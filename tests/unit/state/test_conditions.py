@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, InvalidOption, InvalidRows, between, prefix
 from bucketcatalog.model.keys import encode_key
-from bucketcatalog.model.tables import TIMESTAMP, Table
+from bucketcatalog.model.tables import TIMESTAMP, Shape, Table
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.conditions import Where, check, key_ranges
 
@@ -167,7 +167,7 @@ def test_a_range_that_does_not_fit_is_refused_by_name(name: str, condition: Any,
 @pytest.mark.parametrize(
     ("where", "next_step"),
     [
-        ({"content_length": "x"}, "Compare it with a value of its type, int64, a list of these, prefix(...) or between(...)."),
+        ({"content_length": "x"}, "Compare it with a value of its type, int64, a list of these or between(...)."),
         ({"name": prefix(b"x")}, "Give a value of its type, string."),
         ({"_revision": "x"}, "Compare it with a value of its type, int64."),
     ],
@@ -179,6 +179,38 @@ def test_the_next_step_names_the_type_without_an_article(where: dict[str, Any], 
     with pytest.raises(InvalidOption) as error:
         world.snapshot().scan("objects", where=where)
     assert error.value.next_step == next_step
+
+
+def test_a_condition_that_does_not_fit_is_answered_with_those_that_the_column_takes() -> None:
+    world = World()
+    catalog = Catalog(world.store)
+    catalog.register(messages(TABLE)["Reading"])
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+        world.commit(writer, ("put", "lab.readings", {name: values[0] for name, values in VALUES.items()}))
+    seen = set()
+    for table in map(world.snapshot().table, ("objects", "lab.readings")):
+        for column in (column for column in table.columns if column.shape is Shape.ONE):
+            with pytest.raises(InvalidOption) as error:
+                world.snapshot().scan(table.name, where={column.name: object()})
+            for word, condition in (("prefix(...)", prefix("a")), ("between(...)", between())):
+                takes = True
+                try:
+                    world.snapshot().scan(table.name, where={column.name: condition})
+                except InvalidOption:
+                    takes = False
+                assert (word in error.value.next_step) == takes, (column, error.value.next_step)
+                seen.add((word, takes))
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("owner", ["x", ["x"], None, object()])
+def test_a_listing_is_told_the_one_value_that_it_needs(owner: Any) -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", obj("a")))
+    with pytest.raises(InvalidOption, match=r"'owner'.* Next: Give .* uuid\.$"):
+        world.snapshot().list("objects", owner=owner, bucket_id=BUCKET)
 
 
 def test_a_range_says_which_ends_belong_to_it() -> None:
