@@ -22,15 +22,25 @@ from ..console.options import (
 )
 from ..console.output import print_facts, print_rows, rows_of
 from ..errors import InvalidOption, NotFound
+from ..model.names import owner_id
 from ..query.snapshot import Snapshot
 from ..state.conditions import prefix as begins_with
 
 _PAGE = 1_000
 _STAMPS = ["_version", "_commit_timestamp", "_writer", "_revision"]
+
+
+def _owner(given: str | None) -> str | None:
+    return None if given is None else owner_id(given)
+
+
 Owner = Annotated[
     str | None,
     typer.Option(
-        "--owner", metavar="UUID", help="Whose bucket, where several have one of that name; without a bucket, whose buckets."
+        "--owner",
+        metavar="UUID",
+        callback=_owner,
+        help="Whose bucket, where several have one of that name; without a bucket, whose buckets.",
     ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket's name or id.", show_default=False)]

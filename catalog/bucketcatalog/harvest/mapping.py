@@ -24,6 +24,7 @@ from ..errors import InvalidName, InvalidOption
 from ..format.definitions import core_tables
 from ..model.events import EventKind
 from ..model.keys import KeyRange, encode_array, prefix_range
+from ..model.names import owner_id
 from ..model.render import version_names
 from ..model.tables import UUID_STORAGE, Table
 from ..query.snapshot import Snapshot
@@ -69,10 +70,7 @@ def owner_of(source: Source, owner: str | uuid.UUID | None) -> str:
     """The bucket's owner as text: the one given, else the authority's. ``InvalidOption`` for what is no uuid."""
     if owner is None:
         return str(uuid.UUID(bytes=uuid5(uuid.NAMESPACE_DNS.bytes, source.authority.encode())))
-    try:
-        return str(uuid.UUID(str(owner) if isinstance(owner, uuid.UUID) else owner))
-    except (ValueError, TypeError, AttributeError):
-        raise InvalidOption(f"The owner {owner!r} is not a uuid.", next_step="Give one, or leave it out.") from None
+    return owner_id(owner)
 
 
 def find_bucket(

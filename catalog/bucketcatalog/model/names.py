@@ -7,6 +7,7 @@ leaving its prefix: no ``/``, no leading dot, nothing that a file system or an o
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable
 from typing import Any, NewType
 
@@ -87,6 +88,14 @@ def maintainer_id(writer: str | None) -> WriterId:
             f"{name!r} is not a maintainer, and nobody else deletes.", next_step=f"Call it {MAINTAINER_PREFIX}NAME."
         )
     return name
+
+
+def owner_id(owner: str | uuid.UUID) -> str:
+    """An owner of buckets, as an option names one, in the form in which rows show it; ``InvalidOption`` for what is no uuid."""
+    try:
+        return str(owner if isinstance(owner, uuid.UUID) else uuid.UUID(owner))
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidOption(f"The owner {owner!r} is not a uuid.", next_step="Give one, or leave it out.") from None
 
 
 def names_given(given: Iterable[str], what: str, example: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from bucketcatalog import InvalidOption, NotFound, prefix
+from bucketcatalog.model.names import owner_id
 from bucketcatalog.model.tables import DataType, Table
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import DELETED_PREFIX, Snapshot
@@ -55,7 +56,7 @@ def _of_table(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
     if asked.owner is not None:
         if OWNER not in table.by_name:
             raise InvalidOption(f"Table {table.name!r} has no owners.", next_step="Leave the option owner out.")
-        found[OWNER] = asked.owner
+        found[OWNER] = _owner(table, asked.owner)
     if asked.bucket is not None:
         found |= _of_bucket(snapshot, table, asked, tombstones=tombstones)
     if asked.prefix is not None:
@@ -64,6 +65,11 @@ def _of_table(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
             raise InvalidOption(f"The key of table {table.name!r} has no text left.", next_step="Leave the option prefix out.")
         found[column] = prefix(asked.prefix)
     return found
+
+
+def _owner(table: Table, owner: str) -> str:
+    """An owner as the table's column has it: in tables of the core a uuid."""
+    return owner_id(owner) if table.by_name[OWNER].type is DataType.UUID else owner
 
 
 def refuse_conditions(asked: ReadOptions) -> None:
@@ -92,7 +98,7 @@ def _of_bucket(snapshot: Snapshot, table: Table, asked: ReadOptions, *, tombston
 
 def _buckets(snapshot: Snapshot, parent: Table, asked: ReadOptions, *, deleted: bool) -> pa.Table:
     """The buckets of that name; of tombstones' also those that are gone themselves."""
-    where = {parent.key[-1]: asked.bucket} | ({OWNER: asked.owner} if asked.owner is not None else {})
+    where = {parent.key[-1]: asked.bucket} | ({OWNER: _owner(parent, asked.owner)} if asked.owner is not None else {})
     columns = [name for name in dict.fromkeys((*parent.key, parent.id)) if name is not None]
     names = [parent.name, *([f"{DELETED_PREFIX}{parent.name}"] if deleted and parent.keeps_tombstones else [])]
     rows = pa.concat_tables([snapshot.scan(name, columns=columns, where=where).to_arrow() for name in names])

@@ -35,7 +35,11 @@ def test_ls_lists_the_buckets_of_an_owner_alone(cli: Cli, past: Past) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [(["--owner", "zz"], "owner"), (["--delimiter", "/"], "Buckets are not grouped")]
+    ("options", "message"),
+    [
+        (["--owner", "zz"], "[INVALID_OPTION] The owner 'zz' is not a uuid. Next: Give one, or leave it out."),
+        (["--delimiter", "/"], "Buckets are not grouped"),
+    ],
 )
 def test_ls_of_buckets_refuses_what_says_nothing_of_them(
     past: Past, capsys: pytest.CaptureFixture[str], options: list[str], message: str
@@ -200,6 +204,12 @@ def test_several_buckets_of_one_owner_need_no_owner(cli: Cli, tmp_path: Path) ->
                 tx.delete("buckets", {"owner": OWNER, "name": "b"})
     said = cli("ls", tmp_path, "b", "--deleted").err
     assert "There are 2 buckets 'b': " in said and said.endswith(". Next: Give the id of one.\n")
+
+
+def test_an_owner_that_is_none_is_refused_by_every_command_alike(cli: Cli, past: Past) -> None:
+    for command in (["ls", past.path, "pets"], ["stat", past.path, "pets", "z"], ["harvest", past.source, past.path]):
+        ran = cli(*command, "--owner", "zz")
+        assert (ran.code, ran.err) == (2, "[INVALID_OPTION] The owner 'zz' is not a uuid. Next: Give one, or leave it out.\n")
 
 
 def test_a_bucket_that_another_owner_has_is_not_this_owners(cli: Cli, past: Past) -> None:
