@@ -14,16 +14,14 @@ from ..console.output import print_rows, rows_of
 from ..model.times import looks_like_time, refuse_reversed_times
 from ..query.snapshot import Snapshot
 
-From = Annotated[
-    str, typer.Option("--from", metavar="T|V", help="After this time or version; ':' is the beginning.", show_default=False)
-]
+From = Annotated[str | None, typer.Option("--from", metavar="T|V", help="After this time or version, instead of all there is.")]
 To = Annotated[str | None, typer.Option("--to", metavar="T|V", help="Up to this time or version, instead of now.")]
 Table = Annotated[str, typer.Option("--table", "-t", metavar="TABLE", help="The table.")]
 
 
 def changes(
     catalog: CatalogArgument,
-    start: From,
+    start: From = None,
     end: To = None,
     table: Table = "objects",
     database: Database = None,
@@ -37,10 +35,10 @@ def changes(
     """
     opened = open_catalog(catalog, storage_option)
     first, last = _moments(opened, database, start, end)
-    if end is not None and looks_like_time(start) and looks_like_time(end):
+    if start is not None and end is not None and looks_like_time(start) and looks_like_time(end):
         refuse_reversed_times(start, end)
     name = last.database
-    found = opened.changes(database=name, table=table, start=first.version, end=last.version)
+    found = opened.changes(database=name, table=table, start=first, end=last.version)
     shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")
@@ -48,7 +46,7 @@ def changes(
 
 def diff(
     catalog: CatalogArgument,
-    start: From,
+    start: From = None,
     end: To = None,
     table: Table = "objects",
     database: Database = None,
@@ -63,18 +61,18 @@ def diff(
     opened = open_catalog(catalog, storage_option)
     first, last = _moments(opened, database, start, end)
     name = last.database
-    found = opened.diff(database=name, table=table, start=first.version, end=last.version)
+    found = opened.diff(database=name, table=table, start=first, end=last.version)
     sizes = ["content_length"] if "content_length" in found.table.by_name else []
     shown = ["_change_type", *sizes, *_identity(found.table.key)]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No difference.")
 
 
-def _moments(catalog: Catalog, database: str | None, start: str, end: str | None) -> tuple[Snapshot, Snapshot]:
-    """The two moments; the start is read first, so that nothing is in it that arrived after the end was read."""
+def _moments(catalog: Catalog, database: str | None, start: str | None, end: str | None) -> tuple[str | None, Snapshot]:
+    """The version to start from, if one is asked for, and the end; the start is read first: nothing is in it that came after the end."""
     name = catalog.resolve_database(database)
-    earlier = snapshot_at(catalog, name, start)
-    return earlier, snapshot_at(catalog, name, end)
+    first = None if start is None else snapshot_at(catalog, name, start).version
+    return first, snapshot_at(catalog, name, end)
 
 
 def _identity(key: Iterable[str]) -> list[str]:

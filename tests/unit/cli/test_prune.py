@@ -37,6 +37,9 @@ def test_yes_publishes_and_a_later_run_deletes(cli: Cli, catalog: Path, past: Pa
     assert cli("ls", catalog, "pets", "--json").out == shown
     refused = cli("ls", catalog, "pets", "--as-of", past.first)
     assert refused.code == 1 and refused.err.startswith("[PRUNED]") and document["horizon"] in refused.err
+    for command, start in (("changes", []), ("changes", ["--from", ":"]), ("diff", ["--from", ":"])):
+        assert cli(command, catalog, *start).err.startswith("[PRUNED] ")
+    assert len(cli("diff", catalog, "--json").lines) == len(shown.splitlines())
     assert Catalog(catalog).snapshot(version=document["horizon"]).version == document["horizon"]
 
 

@@ -307,6 +307,13 @@ def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:
     assert len(cli("changes", past.path, "--from", ":", "--table", "harvest_errors", "--json").lines) == 1
 
 
+def test_changes_and_differences_without_a_start_are_all_that_there_is(cli: Cli, past: Past) -> None:
+    for command in ("changes", "diff"):
+        for more in ([], ["--to", past.first], ["--to", past.between]):
+            since = cli(command, past.path, *more, "--json").lines
+            assert since and since == cli(command, past.path, "--from", ":", *more, "--json").lines
+
+
 def test_changes_whose_start_lies_after_their_end_are_refused_and_differences_are_not(cli: Cli, past: Past) -> None:
     reversed_ = [("1", "0"), ("w@1", past.first), ("1", ":"), ("2024-05-02", "2024-05-01"), ("1", past.between)]
     for start, end in reversed_:
