@@ -64,6 +64,7 @@ class Catalog:
     """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``.
 
     Opening one reads nothing and creates nothing. Whatever deletes is a dry run unless it is told otherwise.
+    An age is text such as ``24h``, a timedelta, or a whole number of microseconds.
     """
 
     def __init__(self, url: str | os.PathLike[str] | Store, *, storage_options: Mapping[str, Any] | None = None) -> None:
