@@ -35,7 +35,8 @@ class DefaultSource(DataSource):
     prefix                only names that begin so; with ``bucket`` it reads no other key range
     strict                true: a forked timeline is an error instead of a warning
     ignoreCorruption      true: damaged and missing files are passed over, with a warning; the table ``damage`` lists what is missing
-    maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576, not below 65,536
+    maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576. However small it is, rows are
+                          divided after about every 65,536th and no oftener, and events between transactions
     readChangeFeed        true: the events of the table instead of its rows
     startingVersion       events after this version; without a start, all events
     startingTimestamp     events after this time
