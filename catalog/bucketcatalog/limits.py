@@ -23,6 +23,8 @@ LATENESS_BOUND = MAX_COMMIT_DELAY + MAX_CLOCK_SKEW
 """How long after its commit time a transaction can still arrive, by the store's clock."""
 LOOK_WITHIN = 30 * SECOND
 """How old a writer's last look at its own timeline may be when it commits: so long a second process with its id can go unnoticed."""
+LEARNT_TIME_LASTS = 30 * SECOND
+"""How long a store's time is gone by that an answer of it has told; a commit compares the machine's clock with it."""
 MAX_SNAPSHOT_AGE = 6 * HOUR
 """How long what a process has read may be used: by readers, and by writers for what they commit."""
 PUBLISH_WITHIN = 6 * HOUR
@@ -134,6 +136,11 @@ def a_second_process_is_noticed_in_time() -> bool:
     return min(MAX_CLOCK_SKEW, MAX_COMMIT_DELAY) >= LOOK_WITHIN
 
 
+def a_wrong_clock_is_noticed_in_time() -> bool:
+    """The store's time is learnt again before a clock that was right, or a commit, can have gone as far wrong, or on, as either may."""
+    return min(MAX_CLOCK_SKEW, MAX_COMMIT_DELAY) >= LEARNT_TIME_LASTS
+
+
 INEQUALITIES = (
     a_transaction_arrives_within_the_bound,
     what_was_looked_up_can_be_committed,
@@ -146,5 +153,6 @@ INEQUALITIES = (
     tombstones_outlive_their_readers,
     no_put_under_way_is_thrown_away,
     a_second_process_is_noticed_in_time,
+    a_wrong_clock_is_noticed_in_time,
 )
 """What must be true of the times above."""

@@ -24,7 +24,6 @@ from typing import Any
 from bucketcatalog import Catalog, limits
 from bucketcatalog.errors import ClosedWriter, CommitUnknown, OutcomeUnknown, StoreUnreachable
 from bucketcatalog.limits import DEFAULT_LIMITS, Limits
-from bucketcatalog.store.s3 import clocks
 from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.write.writer import Writer
 
@@ -171,7 +170,7 @@ class Client:
 def run(plan: Plan) -> None:
     """Work as one process."""
     if plan.looks:
-        limits.LOOK_WITHIN, clocks.LASTS = 0, -1.0
+        limits.LOOK_WITHIN, limits.LEARNT_TIME_LASTS = 0, -1
     clients = [Client(plan, writer) for writer in plan.commits]
     deadline = time.monotonic() + 60
     while plan.go and not Path(plan.go).exists() and time.monotonic() < deadline:

@@ -30,7 +30,7 @@ from bucketcatalog.errors import (
 )
 from bucketcatalog.limits import DEFAULT_LIMITS, Limits
 from bucketcatalog.store import Store
-from bucketcatalog.store.s3 import clocks, uploads
+from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.options import S3Options
 from bucketcatalog.store.s3.store import S3Store
 from bucketcatalog.write.writer import Writer
@@ -80,7 +80,7 @@ class Bench:
 def bench(server: Server, bucket: str, storage_options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Every commit is to look first, and to ask for the store's time, as those do that come half a minute after the last."""
     monkeypatch.setattr(protocol, "LOOK_WITHIN", 0)
-    monkeypatch.setattr(clocks, "LASTS", -1.0)
+    monkeypatch.setattr(protocol, "LEARNT_TIME_LASTS", -1)
     with Proxy(server.endpoint_url) as proxy:
         yield Bench(proxy, bucket, storage_options)
 

@@ -22,6 +22,7 @@ SHORTER = {
     limits.tombstones_outlive_their_readers: ("SAFE_COLLECTION_GRACE", 6 * HOUR - 1),
     limits.no_put_under_way_is_thrown_away: ("UNFINISHED_PUT_AGE", 6 * MINUTE),
     limits.a_second_process_is_noticed_in_time: ("LOOK_WITHIN", MINUTE + 1),
+    limits.a_wrong_clock_is_noticed_in_time: ("LEARNT_TIME_LASTS", MINUTE + 1),
 }
 """For each inequality a time that breaks it."""
 

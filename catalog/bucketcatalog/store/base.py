@@ -110,7 +110,7 @@ class Store(Protocol):
         ...
 
     def now_us(self, below: str | None = None) -> int:
-        """The store's own time in microseconds, learnt from a response at most 30 s old.
+        """The store's own time in microseconds, learnt from a response at most 30 s old and since this machine's clock was set last.
 
         Who gives ``below``, a prefix that it may write below, never gets another clock's: where only a put tells the time something is
         put there and removed, which no listing shows, and where that fails so does this. Without it the machine's may be all there is.

@@ -22,6 +22,7 @@ from ..errors import BucketCatalogError, InvalidName, ObjectNotFound, OutcomeUnk
 from . import filesystem
 from .base import ObjectInfo, UnfinishedPut
 from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, Place, from_os_error
+from .learnt import Moment
 from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -31,7 +32,6 @@ _REMOVED = (errno.ENOENT, errno.ESTALE)
 """What is said of a directory that is no longer there, where it was opened before."""
 _IN_USE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.EEXIST)
 """How some file systems refuse to replace a file that is open somewhere."""
-_LEARNT_TIME_LASTS = 30.0
 _TICK = 20_000
 """Microseconds: kernels stamp files by a clock that moves in steps of up to 10 ms, so a difference below this is none."""
 
@@ -48,7 +48,7 @@ class LocalStore:
         self._root = os.fsencode(self.url).rstrip(b"/")
         self._directories = Directories(self._root)
         self._offset_us = 0
-        self._offset_learnt = -_LEARNT_TIME_LASTS
+        self._offset_learnt: Moment | None = None
 
     def __repr__(self) -> str:
         return f"LocalStore({self.url!r})"
@@ -144,8 +144,9 @@ class LocalStore:
         filesystem.remove(self.url, put)
 
     def now_us(self, below: str | None = None) -> int:
-        """The file system's time as a file of this store told it in the last 30 s; where none can be made, the machine's for a reader."""
-        if clock.monotonic() - self._offset_learnt > _LEARNT_TIME_LASTS and not self._ask_unnamed(below or ""):
+        """The file system's time as a file of this store told it, see ``Moment``; where none can be made, the machine's for a reader."""
+        learnt = self._offset_learnt
+        if (learnt is None or not learnt.holds) and not self._ask_unnamed(below or ""):
             if below is None:
                 return clock.now_us()
             self._ask_named(below)
@@ -242,7 +243,7 @@ class LocalStore:
         """Take the time of a file that was made just now, before anything is written: clients may stamp what they write themselves."""
         offset = os.fstat(fd).st_mtime_ns // 1_000 - clock.now_us()
         self._offset_us = offset if abs(offset) > _TICK else 0
-        self._offset_learnt = clock.monotonic()
+        self._offset_learnt = Moment.now()
 
     def _list(self, prefix: str, after: str) -> Iterator[ObjectInfo]:
         if after > prefix and not after.startswith(prefix):

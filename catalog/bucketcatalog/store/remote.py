@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
@@ -33,6 +33,7 @@ from typing import Any
 from .. import clock
 from ..errors import ObjectNotFound, StoreError, UnsupportedStore
 from .base import ObjectInfo, UnfinishedPut, time_unknown, truncated
+from .learnt import Moment
 from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, walk
 from .remote_failures import guarded, import_filesystem, open_filesystem
 from .remote_files import entries, flat_entries, modified_us
@@ -41,7 +42,6 @@ from .secrets import Secrets
 ATOMIC_PUTS = frozenset({"gs", "gcs", "abfs", "abfss", "az", "memory"})
 """Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""
 
-_LEARNT_TIME_LASTS = 30.0
 _UPPER_FOLDERS = 3
 """Levels of folders that are listed one by one where everything is looked at: a catalog's writers, databases and kinds of files."""
 
@@ -61,8 +61,8 @@ class FsspecStore:
         self._protocol = url.partition("://")[0].partition("::")[0]
         self._writable = self._protocol in ATOMIC_PUTS
         self._opened: tuple[int, Any, str] | None = None
-        self._last_put: tuple[str, float, int] | None = None
-        self._offset: tuple[float, int] | None = None
+        self._last_put: tuple[str, Moment, int] | None = None
+        self._offset: tuple[Moment, int] | None = None
         import_filesystem(self._protocol, self.url)
         self._connect()
 
@@ -89,7 +89,7 @@ class FsspecStore:
         with guarded(self._secrets, "put", name):
             fs, path = self._at(name)
             fs.pipe_file(path, bytes(data))
-        self._last_put = (name, clock.monotonic(), clock.now_us())
+        self._last_put = (name, Moment.now(), clock.now_us())
 
     def get(self, name: str) -> bytes:
         """All bytes of the object, or ``ObjectNotFound``."""
@@ -194,15 +194,15 @@ class FsspecStore:
 
     def now_us(self, below: str | None = None) -> int:
         """The store's time, learnt from what it stamped on the last put, or for one who writes on an empty object that is put for that."""
-        if not _is_fresh(self._offset):
+        if self._offset is None or not self._offset[0].holds:
             put, self._last_put, self._offset = self._last_put, None, None
-            if put is not None and _is_fresh(put[1:]):
+            if put is not None and put[1].holds:
                 self._offset = self._stamped(*put)
             if self._offset is None and below is not None:
                 self._offset = self._asked(below)
         return clock.now_us() + (self._offset[1] if self._offset else 0)
 
-    def _stamped(self, name: str, at: float, put_us: int) -> tuple[float, int] | None:
+    def _stamped(self, name: str, at: Moment, put_us: int) -> tuple[Moment, int] | None:
         """When the offset was learnt, and what it is; None where the store does not say."""
         try:
             with guarded(self._secrets, "get", name):
@@ -212,12 +212,12 @@ class FsspecStore:
             return None
         return (at, stamped - put_us) if stamped else None
 
-    def _asked(self, below: str) -> tuple[float, int]:
+    def _asked(self, below: str) -> tuple[Moment, int]:
         """The offset as a put tells it that leaves nothing; where a writer may not delete, an object that no listing shows."""
         check_prefix(below)
         self._must_be_writable("put")
         name = f"{below}{TEMPORARY}{clock.random_token()}"
-        at, put_us = clock.monotonic(), clock.now_us()
+        at, put_us = Moment.now(), clock.now_us()
         with guarded(self._secrets, "put", name):
             fs, path = self._at(name)
             fs.pipe_file(path, b"")
@@ -282,8 +282,3 @@ class FsspecStore:
                 f"Cannot {doing} in {self.url}: a put over {self._protocol}:// can be seen half done.",
                 next_step="Write to a local path or an object store (s3, gs, abfs); this store can be read.",
             )
-
-
-def _is_fresh(learnt: Sequence[float] | None) -> bool:
-    """Whether what begins with the moment at which it was learnt still holds."""
-    return learnt is not None and clock.monotonic() - learnt[0] <= _LEARNT_TIME_LASTS

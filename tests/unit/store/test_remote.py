@@ -260,16 +260,16 @@ def test_times_are_understood_in_every_form_that_file_systems_give(info: dict[st
 
 
 def test_time_is_learnt_from_the_last_put_for_thirty_seconds(failing: FsspecStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    hour, real, seconds = 3_600_000_000, clock.now_us, [100.0]
-    monkeypatch.setattr(clock, "now_us", lambda: real() + hour)
-    monkeypatch.setattr(clock, "monotonic", lambda: seconds[0])
+    hour, real, passed = 3_600_000_000, clock.now_us, [0]
+    monkeypatch.setattr(clock, "now_us", lambda: real() + hour + passed[0] * 1_000_000)
+    monkeypatch.setattr(clock, "monotonic", lambda: 100.0 + passed[0])
     assert abs(failing.now_us() - real() - hour) < 1_000_000
     failing.put("a", b"x")
     assert abs(failing.now_us() - real()) < 1_000_000
-    seconds[0] += 30
-    assert abs(failing.now_us() - real()) < 1_000_000
-    seconds[0] += 1
-    assert abs(failing.now_us() - real() - hour) < 1_000_000
+    passed[0] = 30
+    assert abs(failing.now_us() - real() - 30_000_000) < 1_000_000  # what was learnt still holds
+    passed[0] = 31
+    assert abs(failing.now_us() - real() - hour - 31_000_000) < 1_000_000
 
 
 def test_a_writer_is_told_the_stores_time_before_it_has_put_anything(

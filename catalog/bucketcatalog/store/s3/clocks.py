@@ -13,8 +13,7 @@ from email.utils import parsedate_to_datetime
 
 from ... import clock
 from ...limits import SECOND
-
-LASTS = 30.0
+from ..learnt import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,10 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """Offsets, when they were first learnt, and how far the wall clock was ahead of the monotonic one: where it was set, that changes."""
+    """Offsets, and when they were first learnt."""
 
     offsets: Offsets
-    since: float
-    ahead: float
+    since: Moment
 
 
 class StoreClock:
@@ -71,24 +69,19 @@ class StoreClock:
             offsets = Offsets.of_answer(dated, getattr(self._sending, "at", received), received)
             known = self._learnt
             if known is None or not self.known:
-                self._learnt = _Learnt(offsets, clock.monotonic(), _ahead())
+                self._learnt = _Learnt(offsets, Moment.now())
             else:
-                self._learnt = _Learnt(known.offsets.also(offsets), known.since, known.ahead)
+                self._learnt = _Learnt(known.offsets.also(offsets), known.since)
 
     @property
     def known(self) -> bool:
         """Whether an answer at most 30 s old had a date, and this machine's clock was not set since."""
-        learnt = self._learnt
-        return learnt is not None and clock.monotonic() - learnt.since <= LASTS and abs(_ahead() - learnt.ahead) < 1.0
+        return self._learnt is not None and self._learnt.since.holds
 
     def learnt_since(self, moment: float) -> bool:
         """Whether an answer has had a date since a moment of the monotonic clock at which the time was not known."""
-        return self._learnt is not None and self._learnt.since >= moment
+        return self._learnt is not None and self._learnt.since.at >= moment
 
     def now_us(self) -> int:
         """The store's time, or this machine's where no answer had any."""
         return clock.now_us() + (self._learnt.offsets.smallest if self._learnt is not None else 0)
-
-
-def _ahead() -> float:
-    return clock.now_us() / SECOND - clock.monotonic()
