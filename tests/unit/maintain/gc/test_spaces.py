@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -166,3 +169,57 @@ def test_a_url_in_the_catalog_names_what_a_path_does(how: str, by_url: bool, tmp
     assert (done.shared, done.purged, done.garbage) == (1, 1, 0) and objects(world) == [name]
     world.commit(world.writer("w"), ("delete", "own.live", {"k": "a"}))
     assert collected(world, workers=lambda _: InProcess(deleters)).deleted == 1 and not objects(world)
+
+
+OTHER_ID = "bbbbbbbb-0000-4000-8000-000000000002"
+VALUES: dict[str, list[Any]] = {
+    STRING: ["7", "8", AN_ID, "\u00e4/ b", "%2F"],
+    UUID: [AN_ID, OTHER_ID],
+    INTEGER: [7, 8],
+    BYTES: [b"7", AN_ID.encode(), "\u00e4/ b".encode()],
+}
+
+
+@pytest.mark.parametrize("is_in_catalog", [False, True])
+def test_of_tables_of_all_types_and_orders_the_data_stays_whose_name_a_live_row_has(is_in_catalog: bool, tmp_path: Path) -> None:
+    chance = random.Random(is_in_catalog)
+    world = World(store := Timed(LocalStore(tmp_path / "lake")))
+    world.clock, folder = store.clock, tmp_path / ("lake/good/default/data" if is_in_catalog else "data")
+    catalog, live, everything = world.catalog(), set[str](), set[str]()
+    gone: list[tuple[Any, ...]] = []
+    puts: list[tuple[Any, ...]] = []
+    for at, (of, to) in enumerate(product(VALUES, VALUES)):
+        columns = [("of", of), ("to", to)][:: chance.choice([1, -1])]
+        catalog.register(declaring(message(f"t{at}", *columns)))
+        rows = [{"k": f"{n}", "of": a, "to": b} for n, (a, b) in enumerate(product(VALUES[of], VALUES[to]))]
+        kept = [row for row in rows if chance.random() < 0.03]
+        puts.append(("put", f"own.t{at}", rows))
+        gone.append(("delete", f"own.t{at}", [{"k": row["k"]} for row in rows if row not in kept]))
+        everything |= {named(row) for row in rows}
+        live |= {named(row) for row in kept}
+    if is_in_catalog:
+        catalog.register(declaring(message("paths", ("path", STRING))))
+        found = sorted(everything)
+        rows = [{"k": name, "path": f"good/default/data/{name}"} for name in found]
+        puts.append(("put", "own.paths", rows))
+        kept_names = set(found[::9])
+        gone.append(("delete", "own.paths", [{"k": name} for name in found if name not in kept_names]))
+        live |= kept_names
+    for name in everything:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    world.commit(world.writer("w", catalog=catalog), *puts)
+    world.commit(world.writer("w", catalog=catalog), *gone)
+    deleters = Deleters(
+        {"own.paths": InCatalog(store, "default")}, Deleting(DataPlace.open(f"{folder}/{{of}}/{{to}}", None, store))
+    )
+    done = collected(world, workers=lambda _: InProcess(deleters))
+    assert not done.failed and not done.left
+    assert {file.read_text() for file in folder.rglob("*") if file.is_file()} == live
+
+
+def named(row: dict[str, Any]) -> str:
+    """What the object of the row's data is called at the URL."""
+    values = (row[column] for column in ("of", "to"))
+    return "/".join(quote(value if isinstance(value, bytes) else str(value), safe="") for value in values)
