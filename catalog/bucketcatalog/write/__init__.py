@@ -9,7 +9,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     staging        a transaction's events, held as facts or written as segments, and what they leave of a key
     derived_ids    ids that are derived
     targets        which version an update, delete or purge is about
-    references     data references as bytes, which tables share them, and who may name data again
+    references     data references as bytes and as text, and who may name data again
     data_paths     paths of data that lies in the catalog
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything

@@ -78,7 +78,7 @@ class CollectOnExecutors:
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
-        """Collect every table, a space of references after the other."""
+        """Collect every table, a space after the other."""
         tables = [snapshot.table(name) for name in rules.limits]
         divided = list(spaces(tables, self.deleters))
         counts = self._count(snapshot, rules, divided)

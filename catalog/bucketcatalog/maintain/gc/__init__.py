@@ -7,8 +7,9 @@ Before it come queries and writers, as for all of ``maintain``; after it the cat
 
     judge         which versions may be forgotten, whose data is needed, what tags pin
     parents       parents that are live, have ended, or are somebody else's
-    candidates    candidates as rows, and the anti-join on their data
     data          where data lies, who deletes it, and what came of it
+    spaces        which tables can name the same data, and what of references is equal where it is the same
+    candidates    candidates as rows, and the anti-join on their data
     collect       one run, in one process, by the boundary of an earlier one
     reap          ends what parents have left behind
     orphans       data that nothing names, and puts that nobody will finish
