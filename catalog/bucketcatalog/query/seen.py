@@ -42,8 +42,7 @@ class Seen:
     def after_look(self, began: Seen, view: LogView, found: LastLook, files: LogFiles) -> Seen:
         """What is seen after a look that ``began`` with an earlier value, and gave this."""
         seen = self._with(view.cut if self is began else self.cut.joined(view.cut), files)
-        limit = view.observed + limits.MAX_CLOCK_SKEW
-        is_settled = all(head.commit_time <= limit for writer, head in view.cut.refs() if is_maintainer(writer))
+        is_settled = not _voids_ahead(view, view.observed + limits.MAX_CLOCK_SKEW)
         return replace(
             seen,
             voids={**self.voids, **view.voids} if is_settled else self.voids,
@@ -60,6 +59,14 @@ class Seen:
         limit = files.store.now_us() + limits.MAX_CLOCK_SKEW
         settled = {writer: heads for writer in cut.heads if (heads := _heads_until(limit, writer, cut, files))}
         return replace(self, cut=Cut(dict(sorted({**self.cut.heads, **settled}.items()))))
+
+
+def _voids_ahead(view: LogView, limit: int) -> bool:
+    """Whether some of the view's voids may stand in what lies in the future, which no cut of what was read holds."""
+    ahead = {ref for ref in view.cut.refs() if is_maintainer(ref.writer) and ref.head.commit_time > limit}
+    writers = {ref.writer for ref in ahead}
+    told = any(t.voids and t.writer in writers and t.commit_time > limit for t in view.tail)
+    return told or any(checkpoint.voids and not ahead.isdisjoint(checkpoint.cut.refs()) for checkpoint in view.checkpoints)
 
 
 def _heads_until(limit: int, writer: str, cut: Cut, files: LogFiles) -> tuple[Head, ...]:

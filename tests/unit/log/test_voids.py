@@ -250,6 +250,19 @@ def test_a_chain_of_transactions_from_the_future_can_be_voided_together() -> Non
     assert len(snapshot.view.checkpoints[0].voids) == 3 and errors(world) == []
 
 
+def test_a_void_that_lies_in_the_future_itself_frees_nobody_before_its_time(world: World) -> None:
+    """Nobody's commit says that it has read what lies in the future, and so not the void in it."""
+    world.clock.tick(12 * HOUR)
+    voided(world)
+    world.clock.tick(-12 * HOUR)
+    with world.writer("w") as writer, pytest.raises(ClockSkew):
+        world.commit(writer, ("put", "objects", obj("now")))
+    world.clock.tick(12 * HOUR)
+    with world.writer("w") as writer:
+        world.commit(writer, ("put", "objects", obj("now")))
+    assert names(world.snapshot()) == ["base", "kept", "now", "other"] and errors(world) == []
+
+
 @pytest.mark.parametrize("how", ["pruned", "cloned"])
 def test_a_writer_goes_on_behind_voided_transactions_of_which_the_earlier_is_gone(how: str) -> None:
     world = with_voided(2)

@@ -112,6 +112,24 @@ class TestTheFuture:
         assert names(world.snapshot()) == ["base", "now"] and errors(world) == []
         assert repair(world, dry_run=False).actions == ()
 
+    @pytest.mark.parametrize("is_covered", [False, True])
+    def test_a_maintainers_own_is_voided_by_another_and_everybody_commits_again(self, world: World, is_covered: bool) -> None:
+        with world.writer("maintainer-1") as writer:
+            world.commit(writer, ("put", "objects", obj("mine")))
+            world.clock.tick(24 * HOUR)
+            world.commit(writer, ("put", "objects", obj("mine, future")))
+            world.clock.tick(-24 * HOUR)
+        world.clock.tick()
+        made = world.catalog().repair(writer="maintainer-2", clock=world.clock, void=["w@1", "maintainer-1@1"], dry_run=False)
+        assert done(made) == [("void", "maintainer-1@1"), ("void", "w@1")]
+        if is_covered:
+            with world.writer("compactor-1") as compactor:
+                compactor.checkpoint(scope="all")
+        for name in ("w", "maintainer-1"):
+            with world.writer(name) as writer:
+                world.commit(writer, ("put", "objects", obj(f"{name}, now")))
+        assert names(world.snapshot(strict=True)) == ["base", "maintainer-1, now", "mine", "w, now"] and errors(world) == []
+
     @pytest.mark.parametrize("name", ["w@0", "v@1", "w", "w@9"])
     def test_nothing_else_can_be_voided(self, world: World, name: str) -> None:
         with pytest.raises(InvalidOption, match="future"):
@@ -184,8 +202,9 @@ class TestTheRepairersOwnFork:
             assert done(made) == [] and len(made.actions) == 1 + is_forked
             assert all("another maintainer" in action.obstacle for action in made.actions)
         assert listed(world.store) == before
-        made = world.catalog().repair(writer="maintainer-2", clock=world.clock, void=options["void"], dry_run=False)
-        assert done(made) == [("void", "maintainer-1@1")] and names(world.snapshot()) == ["base", "now"]
+        made = world.catalog().repair(writer="maintainer-2", clock=world.clock, **options, dry_run=False)
+        assert done(made) == [("void", "maintainer-1@1"), *[("join", "maintainer-1")] * is_forked]
+        assert names(world.snapshot(strict=True)) == ["base", "now"] and errors(world) == []
 
     def test_damaged_checkpoints_wait_too_and_nothing_is_lost_with_them(self) -> None:
         one = specimen()
