@@ -1,6 +1,6 @@
 """Repair: what is to be done, decided from a walk over the database before anything is written, and doing it.
 
-Checkpoints that are damaged are done without: where everything that they cover can be had from the transactions or from other
+Checkpoints that are broken are done without: where everything that they cover can be had from the transactions or from other
 checkpoints, nothing is lost with them. Whose data it is has to be named: a fork is joined as its writer, and a commit from the future
 is voided, only where the caller says so.
 
@@ -9,42 +9,31 @@ Each step leaves a catalog whose answers are right, and a repair that is broken 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .. import limits
 from ..checkpoint.merge import run_task
 from ..checkpoint.plan import prepare_kept
 from ..checkpoint.publish import publish
-from ..errors import UNREADABLE, BucketCatalogError, InvalidOption
+from ..errors import InvalidOption
 from ..format.checkpoints import Checkpoint
-from ..format.records import Link, TagEntry, Void
+from ..format.records import Link, Void
 from ..limits import Limits
-from ..log.ancestry import version_view
-from ..log.coverage import Covered
 from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
-from ..log.horizon import Horizon
-from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Cut, Ref
-from ..model.paths import FileKind
 from ..model.times import parse_causal, shown_age
 from ..query.database import Beside, Database
 from ..store.base import Store
 from ..write.writer import Writer
-from .rebuild import Rebuilt, rebuilt
-from .verify.checkpoints import References
+from .broken import broken_checkpoints, kept_again, lost, newer, rest_of
+from .rebuild import rebuilt
 from .verify.deep import differences
-from .verify.files import may_be_of_tag
-from .verify.findings import Finding, Severity
+from .verify.findings import Finding
 from .verify.walk import Tell, Walk
 from .without import Remains, remains
-
-_OF_CHECKPOINTS = {"DAMAGED_CHECKPOINT", "MISSING_CHECKPOINT", "WRONG_CHECKPOINT", "DIFFERENT_STATE"}
-_OF_SEGMENTS = {"DAMAGED_SEGMENT", "MISSING_SEGMENT", "DAMAGED_BLOCK", "WRONG_BLOCK"}
-_OF_TRANSACTIONS = {"DAMAGED_TRANSACTION", "MISSING_TRANSACTION", "BROKEN_CHAIN", "DAMAGED_EVENTS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +80,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
             raise InvalidOption(
                 f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
             )
-    broken = _broken_checkpoints(walk, findings)
+    broken = broken_checkpoints(walk, findings)
     without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken})
     left = remains(walk, without, broken)
     again = rebuilt(without, walk, now) if left.obstacle else None
@@ -101,19 +90,19 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
     joins = {action.subject: action for action in _join_actions(walk, forked, join, now, [v for v in ahead if v not in chosen])}
     first = [joins.pop(by)] if by in joins else []
     actions = [*first, *_void_actions(ahead, chosen), *joins.values()]
-    for (writer, head), why in sorted(broken.items()):
-        if not obstacle and not _is_marked(walk, Ref(writer, head)):
+    for ref, why in sorted(broken.items()):
+        if not obstacle and not walk.is_marked(ref):
             continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
-        name = paths.checkpoint(writer, walk.files.database, head)
-        actions.append(Action("drop", name, why, obstacle or _newer(findings, name)))
+        name = walk.name_of(ref)
+        actions.append(Action("drop", name, why, obstacle or newer(findings, name)))
     dropped = tuple(
-        ref for ref in sorted(broken) if not obstacle and not _newer(findings, _name(walk, ref)) and _is_marked(walk, ref)
+        ref for ref in sorted(broken) if not obstacle and not newer(findings, walk.name_of(ref)) and walk.is_marked(ref)
     )
-    kept = {} if obstacle else {tag.cut: tag for tag in _kept_again(left.files, walk, broken)}
+    kept = {} if obstacle else {tag.cut: tag for tag in kept_again(left.files, walk, broken)}
     for tag in kept.values():
         actions.append(Action("checkpoint", tag.name, "What was kept of what this tag names is written again from what is left."))
     if again is not None:
-        why = f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, {_rest(again)}."
+        why = f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, {rest_of(again)}."
         actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
     elif dropped or left.instead is not None:
         actions.append(
@@ -128,17 +117,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
         instead=left.instead,
         kept=tuple(kept),
         actions=tuple(actions),
-        lost=(
-            *_lost_entries(findings, again),
-            *_lost_history(without, walk, {ref: broken[ref] for ref in dropped}),
-            *_lost_tags(without, walk, findings, {ref: broken[ref] for ref in dropped}),
-            *_lost(
-                walk,
-                findings,
-                left.view,
-                {_name(walk, ref) for ref in dropped} | {walk.name_of(c) for c in walk.checkpoints if c.cut in kept},
-            ),
-        ),
+        lost=tuple(lost(walk, findings, left, without, again, {ref: broken[ref] for ref in dropped}, kept)),
     )
     if (own := next((void for void in ahead if void.writer == by), None)) is not None:
         return _waiting(plan, by, f"{by} can commit nothing before {_shown(own)} is voided: another maintainer can do that.")
@@ -152,14 +131,6 @@ def _waiting(plan: Plan, by: str, why: str) -> Plan:
     joins = tuple(writer for writer in plan.joins if writer not in {by, *(void.writer for void in plan.voids)})
     actions = [a if a.obstacle or (a.what == "join" and a.subject in joins) else replace(a, obstacle=why) for a in plan.actions]
     return replace(plan, voids=(), joins=joins, dropped=(), instead=None, kept=(), actions=tuple(actions))
-
-
-def _name(walk: Walk, ref: Ref) -> str:
-    return paths.checkpoint(ref.writer, walk.files.database, ref.head)
-
-
-def _is_marked(walk: Walk, ref: Ref) -> bool:
-    return ref.writer in walk.found and ref.head in walk.found[ref.writer].markers
 
 
 def _ahead(walk: Walk, now: int) -> list[Void]:
@@ -210,129 +181,6 @@ def _too_young(walk: Walk, writer: str, now: int) -> str:
     left = newest + limits.LATENESS_BOUND - now
     wait = left - left % limits.SECOND + limits.SECOND
     return f"Its last commit is so young that another may be under way. Wait for {shown_age(wait)}." if left >= 0 else ""
-
-
-def _broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str]:
-    """The checkpoints that cannot be trusted, and why."""
-    found: dict[Ref, str] = {}
-    for finding in findings:
-        if finding.severity is not Severity.ERROR:
-            continue
-        names = [finding.file] if _is_of(finding, FileKind.CHECKPOINT, _OF_CHECKPOINTS) else []
-        if _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
-            names = [by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by]
-        for name in names:
-            ref = _named(walk, name, FileKind.CHECKPOINT)
-            if ref is not None:
-                found.setdefault(ref, finding.message if finding.file == name else _of_part(finding))
-    return found
-
-
-def _is_of(finding: Finding, kind: FileKind, codes: Collection[str]) -> bool:
-    """Whether something is wrong with a file of this kind, as the code says or the name."""
-    return finding.code in codes or paths.kind_of(finding.file) is kind
-
-
-def _of_part(finding: Finding) -> str:
-    """Why a checkpoint cannot be trusted that refers to a segment of which this was found."""
-    text = f"{finding.message[0].lower()}{finding.message[1:]}"
-    return f"Its segment {finding.file} cannot be used: {text}"
-
-
-def _lies_in(walk: Walk, references: References, name: str) -> bool:
-    reference = references.described[0]
-    return paths.segment(reference.writer, walk.files.database, reference.uuid) == name
-
-
-def _named(walk: Walk, name: str, kind: FileKind) -> Ref | None:
-    """The transaction or checkpoint of the database that has this name."""
-    found = paths.parse(name)
-    if found is None or found.log_file is None or (found.database, found.log_file.kind) != (walk.files.database, kind):
-        return None
-    return Ref(found.writer, found.log_file.head)
-
-
-def _newer(findings: Iterable[Finding], name: str) -> str:
-    """Why a checkpoint is left alone though it cannot be read: a newer release can."""
-    newer = any(f.file == name and f.code == "UNSUPPORTED_FORMAT" for f in findings)
-    return "A newer release has written it: repair with that." if newer else ""
-
-
-def _rest(again: Rebuilt) -> str:
-    """What becomes of that in a lost checkpoint which is not in its segments."""
-    if not again.lost_entries:
-        return "and what is left of the log has the rest"
-    return f"but the tags, voids, boundaries and results of {' and '.join(map(str, again.lost_entries))} are lost"
-
-
-def _lost_entries(findings: Iterable[Finding], again: Rebuilt | None) -> Iterator[Finding]:
-    """The checkpoint that is made again, where not all that it said of the catalog itself is known."""
-    if again is not None and again.lost_entries:
-        uuid = paths.uuid_text(again.uuid)
-        known = [f for f in findings if f.code in _OF_CHECKPOINTS and uuid in f.file]
-        of = known[0] if known else Finding("MISSING_CHECKPOINT", uuid, "It is gone.")
-        yield replace(of, message=f"{of.message} It is made again: its rows are there, {_rest(again)}.", held=again.lost_entries)
-
-
-def _lost_history(files: FilesWithout, walk: Walk, dropped: Mapping[Ref, str]) -> Iterator[Finding]:
-    """What is lost with the horizon's own checkpoint, where that is dropped and no other is of its cut; ``dropped`` say why they are."""
-    link = walk.horizon.boundary.checkpoint if walk.horizon is not None else None
-    if walk.horizon is None or link is None or link.ref not in dropped:
-        return
-    try:
-        version_view(files, walk.horizon.cut, Horizon(walk.horizon.boundary, files))
-    except UNREADABLE:
-        text = f"{dropped[link.ref]} Versions between the horizon and a later checkpoint are lost with it."
-        yield Finding("UNREADABLE_HISTORY", _name(walk, link.ref), text)
-
-
-def _lost_tags(files: FilesWithout, walk: Walk, findings: Sequence[Finding], dropped: Mapping[Ref, str]) -> Iterator[Finding]:
-    """What is lost with the checkpoints that tags alone need, for there is no other of their cuts and their transactions are gone.
-
-    Markers lead to them since they are also the first of their maintainers; who reads a tag meets them without.
-    """
-    cuts = {checkpoint.ref: checkpoint.cut for checkpoint in walk.checkpoints}
-    for tag, _ in walk.gone_of_tags(files, walk.tagged.values() if dropped else ()):
-        for ref, why in dropped.items():
-            if may_be_of_tag(ref, [tag.cut]) and cuts.get(ref, tag.cut) == tag.cut:
-                name = _name(walk, ref)
-                of = next((f for f in findings if f.file == name), Finding("DAMAGED_CHECKPOINT", name, why))
-                yield replace(of, message=f"{why} What the tag {tag.name!r} names is lost with it.")
-
-
-def _kept_again(left: LogFiles, walk: Walk, broken: Collection[Ref]) -> Iterator[TagEntry]:
-    """The latest tags of cuts whose own checkpoints are broken, where what is ``left`` has all of them, as during the grace period.
-
-    Of one that can be looked into, who reads the tag meets damaged blocks only then; else the transactions are read instead.
-    """
-    for checkpoint in walk.checkpoints:
-        tag = walk.tagged.get(checkpoint.cut)
-        if tag is not None and checkpoint.ref in broken and not _is_marked(walk, checkpoint.ref):
-            with suppress(BucketCatalogError):
-                if version_view(left, tag.cut).cut == tag.cut:  # by no other that was made for it: that may be damaged too
-                    yield tag
-
-
-def _lost(walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str]) -> Iterator[Finding]:
-    """What cannot be brought back: errors that are not mended by dropping checkpoints."""
-    covered = Covered(walk.files, view.checkpoints) if view is not None else None
-    for finding in findings:
-        if finding.severity is not Severity.ERROR or finding.file in dropped:
-            continue
-        if _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
-            by = {by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by}
-            if by and by <= set(dropped):
-                continue
-        if finding.code in _OF_TRANSACTIONS and covered is not None and _is_covered(walk, covered, finding.file):
-            finding = replace(
-                finding, message=f"{finding.message} A checkpoint covers it: its rows are there, its history is lost."
-            )
-        yield finding
-
-
-def _is_covered(walk: Walk, covered: Covered, name: str) -> bool:
-    ref = _named(walk, name, FileKind.TRANSACTION)
-    return ref is not None and covered.holds(*ref)
 
 
 @dataclass(frozen=True, slots=True)

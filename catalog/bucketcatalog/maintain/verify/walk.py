@@ -106,7 +106,7 @@ class Walk:
 
     def _take(self, checkpoint: Checkpoint, *, kept: bool = False) -> Iterator[Finding]:
         """Keep a checkpoint that somebody may use, and say what is wrong with it."""
-        name = self.name_of(checkpoint)
+        name = self.name_of(checkpoint.ref)
         self.checkpoints.append(checkpoint)
         for reference in checkpoint.segments:
             self._refer(name, reference)
@@ -180,8 +180,8 @@ class Walk:
         link = self.horizon.boundary.checkpoint if self.horizon is not None else None
         if self.horizon is None or link is None:
             return
-        name = paths.checkpoint(link.writer, self.files.database, link.head)
-        is_marked = link.writer in self.found and link.head in self.found[link.writer].markers
+        name = self.name_of(link.ref)
+        is_marked = self.is_marked(link.ref)
         if is_marked and link.uuid not in {checkpoint.uuid for checkpoint in self.checkpoints}:
             return  # it cannot be read, which was said
         is_needed = is_marked or not is_reached(self.horizon, self.checkpoints)
@@ -199,9 +199,13 @@ class Walk:
             yield Finding("UNMARKED_CHECKPOINT", name, "No marker below newest/ leads to it, and the horizon rests on it.")
             yield from self._take(own)
 
-    def name_of(self, checkpoint: Checkpoint) -> str:
+    def name_of(self, checkpoint: Ref) -> str:
         """The name of a checkpoint's file."""
         return paths.checkpoint(checkpoint.writer, self.files.database, checkpoint.head)
+
+    def is_marked(self, checkpoint: Ref) -> bool:
+        """Whether a marker leads readers to it."""
+        return checkpoint.writer in self.found and checkpoint.head in self.found[checkpoint.writer].markers
 
     def _kept(self) -> Kept:
         """What has to be there. What cannot be read counts as following whatever lies before it."""
@@ -222,10 +226,10 @@ class Walk:
     def _named_by_checkpoints(self) -> dict[Ref, str]:
         named: dict[Ref, str] = {}
         if self.horizon is not None and (link := self.horizon.boundary.checkpoint) is not None:
-            name = paths.checkpoint(link.writer, self.files.database, link.head)
+            name = self.name_of(link.ref)
             named |= dict.fromkeys(self.horizon.cut.refs(), name)
         for checkpoint in self.checkpoints:
-            name = self.name_of(checkpoint)
+            name = self.name_of(checkpoint.ref)
             for cut in (checkpoint.cut, checkpoint.reads):
                 named |= dict.fromkeys(cut.refs(), name)
             for writer, coverage in checkpoint.coverage.items():
