@@ -309,7 +309,7 @@ class ParentEnded(BucketCatalogError):
 
 
 class ForkDetected(BucketCatalogError):
-    """A timeline has more than one branch, and the caller asked to be strict."""
+    """A timeline has more than one branch, and the caller asked to be strict, or to have them joined, which cannot be yet."""
 
     code = "FORK"
 

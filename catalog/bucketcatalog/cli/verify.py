@@ -10,7 +10,7 @@ import typer
 
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
 from ..console.output import finish, number, print_facts, progress_line, to_json, visible, write
-from ..errors import CorruptionError
+from ..errors import CorruptionError, ForkDetected
 from ..format.held import Held
 from ..maintain.repair import Repair
 from ..maintain.verify.findings import Finding, Severity
@@ -92,7 +92,9 @@ def repair(
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
-    """Mend what is wrong as far as what is left allows, and say what is lost. A dry run unless --yes, which ends with 1 if something is.
+    """Mend what is wrong as far as what is left allows, and say what is lost. A dry run unless --yes.
+
+    That ends with 1 if something is lost, or a branch that was to be joined is not.
 
     Example: bucketcatalog repair s3://lake/inventory --yes
     """
@@ -112,6 +114,9 @@ def repair(
             f"{number(len(made.lost), 'thing')} of {visible(opened.url)} {'is' if len(made.lost) == 1 else 'are'} lost.",
             next_step="Do what stands at the end of each line, and run it again; or read on with --ignore-corruption.",
         )
+    left = next((a for a in made.actions if a.what == "join" and a.subject in (join or ()) and not a.done), None)
+    if yes and left is not None:
+        raise ForkDetected(f"The timeline of {left.subject!r} was not joined: {left.obstacle}", next_step="Run it again then.")
 
 
 def _print_repaired(made: Repair) -> None:

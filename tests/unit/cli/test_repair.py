@@ -9,7 +9,8 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.cli import run
 
-from .conftest import Cli
+from ...kit.world import obj
+from .conftest import Cli, Past
 
 
 @pytest.fixture
@@ -59,6 +60,24 @@ def test_what_is_lost_is_listed_and_a_failure_of_who_wanted_it_mended(
         out, err = (text.decode() for text in capsysbinary.readouterr())
         assert out == expected
         assert err.startswith("[CORRUPT] ") and err.count("\n") == 1 and "lost" in err and " Next: " in err
+
+
+def test_what_was_asked_for_and_not_done_is_a_failure(
+    catalog: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    opened = Catalog(catalog)
+    for writer in [opened.writer("forked") for _ in range(2)]:
+        with writer, writer.transaction() as tx:
+            tx.put("objects", obj("a"))
+    for asked, code in (([], 0), (["--join", "forked"], 1)):
+        for options in ([], ["--json"]):
+            assert run(["repair", str(catalog), *asked, *options]) == 0
+            assert run(["repair", str(catalog), *asked, *options, "--yes", "--writer", "maintainer-1"]) == code
+            dry, made = capsysbinary.readouterr().out.decode().splitlines()
+            assert dry == made and ("Wait for" in made) == bool(asked) and '"done":true' not in made
+    assert run(["repair", str(catalog), "--join", "forked", "--yes", "--writer", "maintainer-1"]) == 1
+    err = capsysbinary.readouterr().err.decode()
+    assert err.startswith("[FORK] The timeline of 'forked' was not joined: ") and "Wait for" in err and " Next: " in err
 
 
 @pytest.mark.parametrize("wrong", [["--join", "x"], ["--void", "x@1"], ["--writer", "x"]])
