@@ -213,7 +213,7 @@ class Repairer:
         if not dry_run:
             self._do(plan, tell)
         done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
-        return Repair(name, done, plan.lost)
+        return Repair(name, done, tuple(finding.as_lost() for finding in plan.lost))
 
     def _do(self, plan: Plan, tell: Tell) -> None:
         """The maintainer's own timeline first, for it commits the voids; these before others, whose branches may end in the future."""

@@ -21,30 +21,34 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """What all findings of one code have in common."""
+    """What all findings of one code have in common; ``when_lost`` is what to do where ``repair`` can do nothing."""
 
     severity: Severity
     remedy: str
+    when_lost: str = ""
 
 
 _RESTORE = "Restore the file from a copy of the store"
 _REPAIR = "bucketcatalog repair CATALOG says what can be done without it"
-_LOST = f"{_RESTORE}; else {_REPAIR}."
+_GONE = f"{_RESTORE}: nothing else brings back what it held. ls, stat and export read the rest with --ignore-corruption."
+_UNTRUE = f"Do not trust its rows. {_RESTORE} if that has it right: nothing else brings them back."
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_DAMAGE = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _GONE)
+_WRONG = Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}.", _UNTRUE)
 SORTS: Mapping[str, Sort] = {
-    "DAMAGED_TRANSACTION": Sort(_ERROR, _LOST),
-    "MISSING_TRANSACTION": Sort(_ERROR, _LOST),
-    "BROKEN_CHAIN": Sort(_ERROR, _LOST),
+    "DAMAGED_TRANSACTION": _DAMAGE,
+    "MISSING_TRANSACTION": _DAMAGE,
+    "BROKEN_CHAIN": _DAMAGE,
     "TIME_ORDER": Sort(_ERROR, "Keep a copy of the catalog, and report this: no writer of this package commits so."),
-    "DAMAGED_EVENTS": Sort(_ERROR, _LOST),
-    "DAMAGED_CHECKPOINT": Sort(_ERROR, _LOST),
-    "MISSING_CHECKPOINT": Sort(_ERROR, _LOST),
-    "WRONG_CHECKPOINT": Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}."),
-    "DAMAGED_SEGMENT": Sort(_ERROR, _LOST),
-    "MISSING_SEGMENT": Sort(_ERROR, _LOST),
-    "DAMAGED_BLOCK": Sort(_ERROR, _LOST),
-    "WRONG_BLOCK": Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}."),
-    "DIFFERENT_STATE": Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}."),
+    "DAMAGED_EVENTS": _DAMAGE,
+    "DAMAGED_CHECKPOINT": _DAMAGE,
+    "MISSING_CHECKPOINT": _DAMAGE,
+    "WRONG_CHECKPOINT": _WRONG,
+    "DAMAGED_SEGMENT": _DAMAGE,
+    "MISSING_SEGMENT": _DAMAGE,
+    "DAMAGED_BLOCK": _DAMAGE,
+    "WRONG_BLOCK": _WRONG,
+    "DIFFERENT_STATE": _WRONG,
     "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
@@ -75,12 +79,13 @@ SORTS: Mapping[str, Sort] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong or worth knowing: the file that it is about, and what that ``held``."""
+    """One thing that is wrong or worth knowing: the file that it is about, and what that ``held``; ``is_lost`` where no repair helps."""
 
     code: str
     file: str
     message: str
     held: tuple[Held, ...] = ()
+    is_lost: bool = False
 
     @property
     def severity(self) -> Severity:
@@ -90,7 +95,12 @@ class Finding:
     @property
     def remedy(self) -> str:
         """What to do about it."""
-        return SORTS[self.code].remedy
+        sort = SORTS[self.code]
+        return sort.when_lost or sort.remedy if self.is_lost else sort.remedy
+
+    def as_lost(self) -> Finding:
+        """The same as ``repair`` lists it, which can do nothing about it."""
+        return replace(self, is_lost=True)
 
     def __str__(self) -> str:
         held = f" It held {'; '.join(map(str, self.held))}." if self.held else ""
