@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from bucketcatalog import Catalog
 from bucketcatalog.cli import run
 
 from ...kit.world import obj
-from .conftest import Cli, Past
+from .conftest import Cli
 
 
 @pytest.fixture
@@ -75,7 +76,8 @@ def test_what_was_asked_for_and_not_done_is_a_failure(
             assert run(["repair", str(catalog), *asked, *options]) == 0
             assert run(["repair", str(catalog), *asked, *options, "--yes", "--writer", "maintainer-1"]) == code
             dry, made = capsysbinary.readouterr().out.decode().splitlines()
-            assert dry == made and ("Wait for" in made) == bool(asked) and '"done":true' not in made
+            assert ("Wait for" in made) == bool(asked) and '"done":true' not in made
+            assert len({re.sub(r"Wait for \w+", "Wait", line) for line in (dry, made)}) == 1  # which shrinks meanwhile
     assert run(["repair", str(catalog), "--join", "forked", "--yes", "--writer", "maintainer-1"]) == 1
     err = capsysbinary.readouterr().err.decode()
     assert err.startswith("[FORK] The timeline of 'forked' was not joined: ") and "Wait for" in err and " Next: " in err
