@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import Any
 
 from .. import clock
+from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from ..console.output import finish, number, print_facts, progress_line, size, visible, write
+from ..errors import UNREADABLE, BucketCatalogError
 from ..model.times import iso, micros, shown_age
-from ..query.info import Advice, Information, LevelInformation, TableInformation, chosen
+from ..query.info import Advice, Information, LevelInformation, Progress, TableInformation, chosen, describe
 
 _OBJECTS, _BYTES, _ERRORS = "objects", "bytes", "harvest_errors"
 """Tables of the core, and a sum over one of them, that have words of their own here; of others what they declare is shown."""
@@ -18,21 +21,37 @@ _OBJECTS, _BYTES, _ERRORS = "objects", "bytes", "harvest_errors"
 def info(
     catalog: CatalogArgument, database: Database = None, storage_option: StorageOption = None, as_json: Json = False
 ) -> None:
-    """What a catalog is, how large, how old, and what needs doing.
+    """What a catalog is, how large, how old, and what needs doing. Where something is damaged, that of the rest; it ends with 1 then.
 
     Example: bucketcatalog info ./catalog
     """
     opened = open_catalog(catalog, storage_option)
     names = [database] if database is not None else (opened.databases() or [opened.resolve_database(None)])
     with progress_line("reading the catalog") as tell:
-        found = [opened.info(database=name, progress=lambda count: tell(number(count, "row"))) for name in names]
+        looked = [_looked(opened, name, lambda count: tell(number(count, "row"))) for name in names]
+    found, errors = [each for each, _ in looked], [error for _, error in looked if error is not None]
     if as_json:
         print_facts({"catalog": opened.url, "databases": [_document(each, opened.url) for each in found]}, as_json=True)
-        return
-    write(f"catalog {visible(opened.url)}")
-    for each in found:
-        _say(each, opened.url)
+    else:
+        write(f"catalog {visible(opened.url)}")
+        for each in found:
+            _say(each, opened.url)
     finish()
+    if errors:
+        raise errors[0]
+
+
+def _looked(opened: Catalog, database: str, progress: Progress) -> tuple[Information, BucketCatalogError | None]:
+    """What is known of a database; where it cannot all be read, of the rest, with the error that says so."""
+    try:
+        return opened.info(database=database, progress=progress), None
+    except UNREADABLE as error:
+        rest = describe(opened.snapshot(database=database, ignore_corruption=True), opened.url, progress)
+        damage = Advice(
+            "something is damaged, and what is lost with it is not counted",
+            f"bucketcatalog verify {chosen(opened.url, database)}",
+        )
+        return replace(rest, to_do=(damage, *rest.to_do)), error
 
 
 def _document(found: Information, place: str) -> dict[str, Any]:

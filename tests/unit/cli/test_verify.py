@@ -33,6 +33,25 @@ def test_an_error_ends_with_1_and_has_a_line_of_its_own(capsysbinary: pytest.Cap
     assert line["held"][0]["first_revision"] == 0 and line["remedy"]
 
 
+def test_info_tells_what_it_can_of_a_damaged_catalog_and_fails(capsysbinary: pytest.CaptureFixture[bytes], catalog: Path) -> None:
+    for marker in catalog.glob("*/*/newest/*"):
+        marker.unlink()
+    assert run(["info", str(catalog), "--json"]) == 0
+    whole = json.loads(capsysbinary.readouterr()[0])["databases"][0]
+    damaged = max(catalog.glob("*/*/transactions/*/*.txn"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert run(["info", str(catalog), "--json"]) == 1
+    out, err = (text.decode() for text in capsysbinary.readouterr())
+    (rest,) = json.loads(out)["databases"]
+    assert rest["version"] == whole["version"] and rest["files"] == whole["files"]
+    assert rest["to_do"][0].endswith(f"bucketcatalog verify {catalog} --database default") and rest["to_do"][1:] == whole["to_do"]
+    warned, failed = err.splitlines()
+    assert warned.startswith("warning: ") and "Left out: revision" in warned and damaged.name in warned
+    assert failed.startswith("[CORRUPT] ") and damaged.name in failed
+    assert run(["info", str(catalog)]) == 1
+    assert "to do: something is damaged" in capsysbinary.readouterr()[0].decode()
+
+
 def test_what_is_no_catalog_is_said(cli: Cli, tmp_path: Path) -> None:
     assert cli("verify", tmp_path).code == 1
 
@@ -82,6 +101,7 @@ def test_commands_that_meet_damage_lead_to_what_finds_and_mends_it(
         broken.write_bytes(broken.read_bytes()[:-1])
     name, *rest = (str(tmp_path / part) if part == "copy" else part for part in command)
     assert run([name, str(catalog), *rest]) == 1
-    error = capsysbinary.readouterr()[1].decode()
+    *warned, error = capsysbinary.readouterr()[1].decode().splitlines()
+    assert len(warned) == (name == "info")  # which tells of the rest
     assert error.startswith("[CORRUPT] " if how == "damaged" else "[MISSING] ") and broken.name in error
     assert "bucketcatalog verify CATALOG" in error and "bucketcatalog repair CATALOG" in error
