@@ -73,7 +73,7 @@ def test_version_and_help_end_well(cli: Cli) -> None:
         ["ls"],
         ["ls", "c", "--nothing"],
         ["ls", "c", "b", "--limit", "0"],
-        ["diff", "c"],
+        ["stat", "c"],
         ["harvest", "only-a-source"],
         ["ls", "c", "--storage-option", "novalue"],
         ["ls", "c", "--storage-option", "key=value"],
