@@ -120,6 +120,8 @@ def test_attach_takes_a_prefix_for_views_and_a_time(own: SparkSession, sample: S
 
     assert "old_deleted_objects" in views
     assert own.sql("SELECT count(*) FROM old_buckets").first() == (6,)
+    with pytest.raises(AnalysisException, match=r"UNSUPPORTED_FEATURE\.TIME_TRAVEL"):
+        own.sql("SELECT count(*) FROM old_buckets VERSION AS OF 0")
     with pytest.raises(InvalidOption, match="The option bucket is about one table"):
         pyspark_bucketcatalog.attach(own, sample.path, bucket="cats")
     assert OWNER in {row["owner"] for row in rows(own.table("old_buckets"))}
