@@ -24,6 +24,16 @@ def program(*arguments: object) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "bucketcatalog.cli", *(str(argument) for argument in arguments)]
 
 
+@pytest.mark.parametrize("more", [["--nope"], ["--limit", "0"], ["b", "prefix", "too much"]])
+def test_a_command_line_that_cannot_be_read_is_told_how_to_write_it_without_a_code(
+    past: Past, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    assert run(["ls", str(past.path), *more]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("Usage: bucketcatalog ls ")
+    assert shown.err.splitlines()[-1].startswith("Error: ")
+
+
 def test_every_command_of_this_release_is_there() -> None:
     assert COMMANDS == [
         "changes",
