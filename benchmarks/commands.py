@@ -33,7 +33,7 @@ def run(world: World) -> Group:
         tx.put("buckets", {"owner": dataset.OWNER, "name": BUCKET, "id": dataset.BUCKET})
         tx.put("objects", rows)
     commands = {"ls": [BUCKET], "stat": [BUCKET, rows["name"][0].as_py()], "info": [], "log": []}
-    program = [sys.executable, "-m", "bucketcatalog.cli"]
+    program = [sys.executable, "-m", "bucketcatalog"]
     started = {name: [*program, name, str(path), *arguments] for name, arguments in commands.items()}
     started[IMPORTS] = [sys.executable, "-c", "import pyarrow.compute"]
     environment = _compiling(world.empty("compiled"))

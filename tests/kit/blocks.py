@@ -31,7 +31,7 @@ FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("exam
 KINDS = {"python", "python spark", "python s3", "bash", "bash s3", "text"}
 _FILE = re.compile(r"(?P<kind>proto|python|toml) (?P<name>[\w/]+\.(proto|py|toml))")
 _FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-_COMMANDS = {"bucketcatalog": "-W error -m bucketcatalog.cli", "python": ""}
+_COMMANDS = {"bucketcatalog": "-W error -m bucketcatalog", "python": ""}
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def test_demo_on_a_small_tree_shows_every_step_and_leaves_its_catalog(tmp_path: 
     assert "added-by-the-demo" in done.stdout
     assert "Done in" in done.stdout
     listed = subprocess.run(
-        [sys.executable, "-m", "bucketcatalog.cli", "ls", str(folder / "catalog"), "copy", "--json"],
+        [sys.executable, "-m", "bucketcatalog", "ls", str(folder / "catalog"), "copy", "--json"],
         env=environment,
         capture_output=True,
         text=True,

@@ -42,8 +42,9 @@ ORDER = [
     "harvest",
     "console",
     "cli",
+    "__main__",
 ]
-"""The packages, and the modules that everybody uses, in the order of a byte's way."""
+"""The packages, and the modules that everybody uses, in the order of a byte's way; then what runs the last of them."""
 
 PACKAGE = Package("bucketcatalog", ROOT)
 MODULES = [name.removeprefix("bucketcatalog.") for name in PACKAGE.modules if name != "bucketcatalog"]
@@ -94,7 +95,7 @@ def test_a_module_is_one_idea_and_not_long_but_for_those_that_say_why() -> None:
 
 def test_the_architecture_tells_the_rule_of_imports() -> None:
     rule = re.search(r"rule of imports: ([\w,\s]+)\.", (ROOT.parent.parent / "docs" / "architecture.md").read_text())
-    assert rule is not None and rule[1].replace("\n", " ").replace(",", " ").split() == ORDER
+    assert rule is not None and rule[1].replace("\n", " ").replace(",", " ").split() == ORDER[:-1]
 
 
 @pytest.mark.parametrize("module", MODULES)

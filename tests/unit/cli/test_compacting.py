@@ -18,7 +18,7 @@ from bucketcatalog import Catalog
 
 from .conftest import Cli, Past
 
-COMMAND = [sys.executable, "-m", "bucketcatalog.cli", "checkpoint"]
+COMMAND = [sys.executable, "-m", "bucketcatalog", "checkpoint"]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def program(*arguments: object) -> list[str]:
-    return [sys.executable, "-W", "error", "-m", "bucketcatalog.cli", *(str(argument) for argument in arguments)]
+    return [sys.executable, "-W", "error", "-m", "bucketcatalog", *(str(argument) for argument in arguments)]
 
 
 @pytest.mark.parametrize("more", [["--nope"], ["--limit", "0"], ["b", "prefix", "too much"]])

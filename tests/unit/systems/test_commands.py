@@ -51,7 +51,7 @@ def test_the_help_imports_no_system_and_tells_what_it_knows_without(tmp_path: Pa
         info.rename(folder / f"twice_{which}-1.dist-info")
         folders.append(folder)
     environment = os.environ | {"PYTHONPATH": ":".join([*map(str, folders), *sys.path]), "COLUMNS": "200"}
-    command = [sys.executable, "-W", "error", "-m", "bucketcatalog.cli", "--help"]
+    command = [sys.executable, "-W", "error", "-m", "bucketcatalog", "--help"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ") and line.strip()}

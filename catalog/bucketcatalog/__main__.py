@@ -1,0 +1,6 @@
+"""``python -m bucketcatalog`` is the program ``bucketcatalog``."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()
