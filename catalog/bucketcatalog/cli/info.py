@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,9 @@ from ..errors import UNREADABLE, BucketCatalogError
 from ..model.times import iso, micros, shown_age
 from ..query.info import Advice, Information, LevelInformation, Progress, TableInformation, chosen, describe
 
-_OBJECTS, _BYTES, _ERRORS = "objects", "bytes", "harvest_errors"
-"""Tables of the core, and a sum over one of them, that have words of their own here; of others what they declare is shown."""
+_OBJECTS, _BUCKETS, _BYTES, _ERRORS = "objects", "buckets", "bytes", "harvest_errors"
+_IN_WORDS = frozenset({_OBJECTS, _BUCKETS, _ERRORS})
+"""Tables of the core that have words of their own here, as a sum over one of them has; of others rows and sums are shown."""
 
 
 def info(
@@ -62,7 +64,7 @@ def _document(found: Information, place: str) -> dict[str, Any]:
         "newest_commit": _iso(found.newest_commit),
         "watermark": iso(found.watermark),
         "writers": found.writers,
-        "buckets": found.table("buckets").live,
+        "buckets": found.table(_BUCKETS).live,
         "objects": found.table(_OBJECTS).live,
         "content_length": _length(found),
         "deleted_objects": found.table(_OBJECTS).tombstones,
@@ -128,7 +130,7 @@ def _say(found: Information, place: str) -> None:
     objects = found.table(_OBJECTS)
     write(f"database {found.database}")
     write(
-        f"  {number(objects.live, 'object')} ({size(_length(found))}) in {number(found.table('buckets').live, 'bucket')}, "
+        f"  {number(objects.live, 'object')} ({size(_length(found))}) in {number(found.table(_BUCKETS).live, 'bucket')}, "
         f"{number(objects.tombstones, 'tombstone')} of objects"
     )
     write(
@@ -137,10 +139,10 @@ def _say(found: Information, place: str) -> None:
         f"{number(found.checkpoints, 'checkpoint')}{_made(found)}"
     )
     for table in found.tables:
+        if table.table not in _IN_WORDS:
+            write(f"  {visible(table.table)}: {visible(', '.join(_rows(table)))}")
         for level in table.levels:
             write(f"  {visible(table.table)}, {_level(level)}")
-        if table.sums and table.table != _OBJECTS:
-            write(f"  {visible(table.table)}: {visible(', '.join(f'{name} {value:,}' for name, value in table.sums.items()))}")
     if found.files.checkpoints and found.write_amplification is not None:
         amplification = f"  checkpoints wrote {found.write_amplification:.1f} bytes for each byte of changes"
         rows = f"; {objects.space_amplification:.1f} rows are stored for each live object" if objects.space_amplification else ""
@@ -154,6 +156,14 @@ def _say(found: Information, place: str) -> None:
     write(f"  version {found.version}")
     for line in _to_do(found, place) or ["nothing"]:
         write(f"  to do: {visible(line)}")
+
+
+def _rows(table: TableInformation) -> Iterator[str]:
+    """How many rows a table has, and what its sums come to."""
+    yield number(table.live, "row")
+    if table.tombstones:
+        yield number(table.tombstones, "tombstone")
+    yield from (f"{name} {value:,}" for name, value in table.sums.items())
 
 
 def _made(found: Information) -> str:

@@ -286,7 +286,23 @@ def test_info_shows_the_sums_of_other_tables_and_those_of_objects_in_words_of_th
     assert tables["my.rows"]["sums"] == {"points": 3_000} and "sums" not in tables["objects"]
     assert database["content_length"] == 5
     shown = cli("info", tmp_path / "lake").out
-    assert "  my.rows: points 3,000\n" in shown and "objects: " not in shown
+    assert "  my.rows: 3 rows, points 3,000\n" in shown and "objects: " not in shown
+
+
+def test_info_shows_the_rows_of_tables_of_ones_own_with_a_checkpoint_and_without(cli: Cli, tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    catalog.register(messages(proto('message Row { option (table) = { name: "my.rows" key: "n" }; int32 n = 1; }'))["Row"])
+    with catalog.writer("w") as w:
+        with w.transaction() as tx:
+            tx.put("my.rows", [{"n": n} for n in range(2_000)])
+            tx.put("buckets", {"owner": OWNER, "name": "b"})
+        with w.transaction() as tx:
+            tx.delete("my.rows", {"n": 0})
+        for _ in range(2):
+            shown = cli("info", tmp_path / "lake").out
+            assert "  my.rows: 1,999 rows, 1 tombstone\n" in shown and "buckets: " not in shown
+            w.checkpoint()
+    assert "  my.rows, level 0: 2,000 rows, " in shown
 
 
 def test_changes_are_events_and_diff_is_the_net(cli: Cli, past: Past) -> None:
