@@ -70,14 +70,33 @@ class Template:
         return cls(place, tuple(literals), tuple(columns))
 
     def names(self, references: Mapping[str, pa.Array] | pa.Table) -> pa.Array:
-        """The names of the objects of these references, given as surface columns; null where one is."""
+        """The names of the objects of these references, given as surface columns; null where one is, or is no text."""
         parts: list[Any] = [self.literals[0]]
         for column, literal in zip(self.columns, self.literals[1:], strict=True):
             values = references[column]
-            values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-            text = values.cast(pa.string())
+            text = _text(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
             parts += [_encoded(text) if len(self.columns) > 1 else text, literal]
         return pc.binary_join_element_wise(*(pa.scalar(part) if isinstance(part, str) else part for part in parts), "")
+
+
+def _text(values: pa.Array) -> pa.Array:
+    """As text; null for bytes that are no UTF-8, of which no object's name is made."""
+    text = values.cast(pa.string(), safe=False)
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        distinct = text.cast(pa.binary()).drop_null().unique()
+        return pa.array(map(_decoded, distinct.to_pylist()), pa.string()).take(
+            pc.index_in(text.cast(pa.binary()), value_set=distinct)
+        )
+    return text
+
+
+def _decoded(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _encoded(text: pa.Array) -> pa.Array:
@@ -269,11 +288,13 @@ class InCatalog:
         return _deleted(self.store, names, lambda name: is_data_path(name, self.database), why, dry_run=dry_run)
 
 
-def _deleted(store: Store, names: Sequence[str], is_data: Callable[[str], bool], why: str, *, dry_run: bool) -> Deletions:
-    """Delete objects, one request each, and nothing that is no data: that is left, because of ``why``."""
+def _deleted(store: Store, names: Sequence[str | None], is_data: Callable[[str], bool], why: str, *, dry_run: bool) -> Deletions:
+    """Delete objects, one request each, and nothing that is no data: that is left, because of ``why``. None is the name of nothing."""
 
-    def delete(name: str) -> tuple[str, bool]:
+    def delete(name: str | None) -> tuple[str, bool]:
         """Why it was not deleted, empty where it is gone, and whether it will never be."""
+        if name is None:
+            return "a reference has bytes that are no text, of which no name is made", True
         if not is_data(name):
             return f"{name!r} {why}", True
         try:

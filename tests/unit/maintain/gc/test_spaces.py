@@ -223,3 +223,25 @@ def named(row: dict[str, Any]) -> str:
     """What the object of the row's data is called at the URL."""
     values = (row[column] for column in ("of", "to"))
     return "/".join(quote(value if isinstance(value, bytes) else str(value), safe="") for value in values)
+
+
+@pytest.mark.parametrize("url", ["{of}", "{to}/{of}"])
+def test_bytes_that_are_no_text_name_no_object_and_the_rest_is_collected(tmp_path: Path, url: str) -> None:
+    world, columns = World(), [("of", BYTES), ("to", STRING)] if "to" in url else [("of", BYTES)]
+    catalog = world.catalog()
+    catalog.register(declaring(message("ended", *columns)))
+    writer = world.writer("w", catalog=catalog)
+    rows = [{"k": key, **{name: {"of": of, "to": "t"}[name] for name, _ in columns}} for key, of in (("a", b"\xff"), ("b", b"b"))]
+    world.commit(writer, ("put", "own.ended", rows))
+    world.commit(writer, *(("delete", "own.ended", {"k": key}) for key in "ab"))
+    file = tmp_path / url.format(of="b", to="t")
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"rows")
+    done = collected(world, data_url=f"{tmp_path}/{url}")
+    assert (done.deleted, done.left, done.failed) == (1, 1, 0) and not file.exists()
+    assert ["no text" in why for why in done.why_left] == [True]
+    world.commit(writer, ("put", "own.ended", rows[0]))
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"nobody's")
+    found = Catalog(world.store).orphans(data_url=f"{tmp_path}/{url}", older_than="0s", force=True)
+    assert [orphan.name for orphan in found] == [url.format(of="b", to="t")]
