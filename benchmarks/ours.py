@@ -19,6 +19,8 @@ WRITER = "bench"
 FIRST_SEED = 100
 _REWRITTEN_AT_ONCE = 1_000_000
 
+pa.array([0])  # Arrow imports pandas when it first converts values of Python: that too is an import, of which nothing is measured
+
 
 def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
     """A catalog with these objects, a transaction a part, covered by a checkpoint."""
