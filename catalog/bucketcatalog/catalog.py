@@ -269,7 +269,7 @@ class Catalog:
 
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        place = DataPlace.given_by(_url_given(data_url), data_options, self.store)
+        place = DataPlace.given_by(data_url, data_options, self.store)
         opened = self._existing(database)
         given = deleters(deleter, place, self.registry.deleters(self.store, opened.name))
         maintainer_id(writer)
@@ -330,7 +330,7 @@ class Catalog:
 
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        place = DataPlace.given_by(_url_given(data_url), data_options, self.store)
+        place = DataPlace.given_by(data_url, data_options, self.store)
         if place is not None:
             place.require()
         by = maintainer_id(writer)
@@ -462,12 +462,3 @@ class Catalog:
         else:
             view = self.snapshot(database=later.database, version=start).view
         return Snapshot(later.files, view, later.definitions)
-
-
-def _url_given(data_url: str | None) -> str | None:
-    """Where data lies, if that was said; ``InvalidOption`` for what is no text."""
-    if data_url is not None and not isinstance(data_url, str):
-        raise InvalidOption(
-            f"data_url is {data_url!r}, and no text.", next_step="Give a URL such as s3://data/{owner}/{bucket_id}/{id}."
-        )
-    return data_url

@@ -52,6 +52,8 @@ class Template:
             parts = list(Formatter().parse(text))
         except ValueError as error:
             raise _refused(text, f"it cannot be read: {error}") from None
+        except TypeError:
+            raise InvalidOption(f"data_url is {text!r}, and no text.", next_step=f"Give a URL such as {_EXAMPLE}.") from None
         literals, columns = [""], []
         for literal, name, spec, conversion in parts:
             literals[-1] += literal
