@@ -32,15 +32,15 @@ Tell = Callable[[str], None]
 def progress_line(label: str) -> Iterator[Tell]:
     """A spinner with ``label`` and what it is told; nothing at all where nobody watches.
 
-    Rich is imported here: commands that are done in a moment show no progress.
+    Rich is imported here, and only for somebody: it takes longer than most commands do.
     """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=None)
@@ -51,6 +51,7 @@ _FIRST_PAGE = 1_000
 _WIDEST = 60
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\\": r"\\"}
+_AS_THEY_ARE = {str, int, bool, type(None)}
 _NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 Row = Mapping[str, Any]
 
@@ -64,7 +65,7 @@ def visible(text: str) -> str:
 
     Messages are passed through too; there a backslash is most often part of an escape already, so only names double theirs.
     """
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
 
 
 def visible_name(name: str) -> str:
@@ -79,6 +80,8 @@ def _escape(char: str) -> str:
 
 def plain(value: Any, kind: pa.DataType | None = None) -> Any:
     """A value that Arrow gave, as JSON has it."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, datetime.datetime):
         return iso(value)
     if isinstance(value, (bytes, bytearray)):

@@ -247,8 +247,8 @@ def _transactions(data: bytes) -> pa.Table:
 
 def _check_names(facts: Facts, name: str) -> None:
     """``CorruptionError`` where a fact is about a version and does not say which."""
-    named = pa.array(facts.numbers("_kind") == Kind.NAMED)
-    if any(facts.column(column).filter(named).null_count for column in _NAME):
+    named = facts.numbers("_kind") == Kind.NAMED
+    if named.any() and any(facts.column(column).filter(pa.array(named)).null_count for column in _NAME):
         raise CorruptionError(
             f"{name} holds a block with a fact that names no version: nobody can tell what it is about.",
         )

@@ -312,7 +312,10 @@ class SortedFacts:
         return replace(self, facts=self.facts.slice(start, stop), keys=self.keys[start:stop])
 
     def filter(self, mask: Mask) -> Self:
-        """The facts where ``mask`` is true."""
+        """The facts where ``mask`` is true; all and none are no copies."""
+        kept = int(np.count_nonzero(mask))
+        if kept in (0, len(self)):
+            return self if kept else replace(self, facts=self.facts.slice(0, 0), keys=self.keys[:0])
         rows = pa.array(mask)
         return replace(self, facts=self.facts.filter(rows), keys=self.keys.filter(rows))
 

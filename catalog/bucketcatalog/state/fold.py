@@ -215,12 +215,12 @@ def fold(facts: Facts, table: Table) -> Facts:
 def _groups(facts: Facts, table: Table) -> Stamps:
     """For each fact the rank of its key."""
     keys = one_chunk(encode_keys(table, facts.rows))
-    order = np.asarray(pc.sort_indices(keys))
-    ordered = keys.take(pa.array(order))
+    order = pc.sort_indices(keys)
+    ordered = keys.take(order)
     changed = np.zeros(len(keys), dtype=np.int64)
     changed[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))
     groups = np.empty(len(keys), dtype=np.int64)
-    groups[order] = np.cumsum(changed)
+    groups[np.asarray(order)] = np.cumsum(changed)
     return groups
 
 
