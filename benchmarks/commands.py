@@ -1,16 +1,14 @@
 """Commands that are done in a moment: a process of the program, from its start to its end.
 
-The catalog is small, so what they take is Python, what they import and a few reads. Compiled modules are kept, as they are where a
-package was installed; the first run of each, which compiles them, does not count.
+The catalog is small, so what they take is Python, what they import and a few reads. The first run of each, which may have to compile what
+it imports, does not count.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 from bucketcatalog import Catalog
 
@@ -36,19 +34,12 @@ def run(world: World) -> Group:
     program = [sys.executable, "-m", "bucketcatalog"]
     started = {name: [*program, name, str(path), *arguments] for name, arguments in commands.items()}
     started[IMPORTS] = [sys.executable, "-c", "import pyarrow.compute"]
-    environment = _compiling(world.empty("compiled"))
-    subjects = {name: partial(_end, command, environment) for name, command in started.items()}
+    subjects = {name: partial(_end, command) for name, command in started.items()}
     in_turns(subjects, 1)
     samples = in_turns(subjects, world.scale.rounds)
     measures = [Measure(f"{name}, its whole process", samples[name], samples[IMPORTS], IMPORTS, AT_ONCE) for name in commands]
     return Group(measures, {"catalog": f"{OBJECTS:,} objects in one transaction", "modules": "compiled before"})
 
 
-def _compiling(cache: Path) -> dict[str, str]:
-    """This process's variables, for processes that keep what they compile there."""
-    others = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return others | {"PYTHONPYCACHEPREFIX": str(cache)}
-
-
-def _end(command: list[str], environment: dict[str, str]) -> None:
-    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+def _end(command: list[str]) -> None:
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)

@@ -34,7 +34,7 @@ ANY_SPEED = settings(
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Generated cases of one kind: so many in a batch of ``make explore``, half of them in ``make test``, in so many tests.
+    """Generated cases of one kind: so many in a batch of ``make explore``, a third of them in ``make test``, in so many tests.
 
     Where they need a ``server``, ``make explore`` leaves them out unless it is asked for them.
     """
@@ -47,7 +47,7 @@ class Search:
     @property
     def cases_of_a_test(self) -> int:
         """How many each of its tests takes here."""
-        return math.ceil(self.cases / self.shares / (1 if "BUCKETCATALOG_SEED" in os.environ else 2))
+        return math.ceil(self.cases / self.shares / (1 if "BUCKETCATALOG_SEED" in os.environ else 3))
 
 
 SEARCHES = {
