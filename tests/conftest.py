@@ -17,7 +17,7 @@ settings.load_profile("everywhere")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with its lane, where a test outside of the lanes would run in none; and give it its seed."""
+    """Mark every test with its lane, where a test outside of the lanes would run in none, and give it its seed; the long ones first."""
     for item in items:
         folder = item.path.relative_to(LANES).parts[0]
         lane = {"docs": "unit"}.get(folder, folder)
@@ -26,3 +26,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(lane)
         if is_hypothesis_test(test := getattr(item, "function", None)):
             seed(seed_of(item.nodeid))(test)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)

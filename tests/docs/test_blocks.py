@@ -8,6 +8,8 @@ import pytest
 
 from ..kit.blocks import FILES, ROOT, Block, blocks_of, files_with, is_known, run_blocks
 
+pytestmark = pytest.mark.long
+
 OF_OTHER_LANES = frozenset({"python spark", "python s3", "bash s3"})
 
 

@@ -15,6 +15,8 @@ from ..kit.machine.running import narrated, still_clocks
 from ..kit.machine.steps import History
 from ..kit.machine.world import Time
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("share", range(SEARCHES["everything"].shares))
 def test_answers_never_change_except_behind_the_horizon(share: int, in_segments: None) -> None:

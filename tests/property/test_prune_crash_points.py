@@ -21,7 +21,7 @@ from ..kit.machine.world import BUCKETS, OWNER, START
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
-pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")]
 
 
 class Clock:

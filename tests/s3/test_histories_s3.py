@@ -21,6 +21,8 @@ from ..kit.machine.running import run
 from ..kit.machine.steps import History
 from ..kit.machine.world import Time
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("share", range(SEARCHES["s3"].shares))
 def test_histories_on_s3_end_as_the_model_says(share: int, server: Server, s3: Any) -> None:

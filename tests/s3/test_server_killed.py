@@ -17,6 +17,8 @@ from minio.process import Server
 from ..kit.world import names
 from .committing import DATABASE, ROWS, Plan, Running, names_of, running
 
+pytestmark = pytest.mark.long
+
 URL = "s3://lake/inventory"
 AWAY = 3.0
 """Seconds for which the server is gone."""

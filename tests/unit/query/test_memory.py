@@ -11,6 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 ROWS = int(os.environ.get("BUCKETCATALOG_MEMORY_ROWS", "1000000"))
 CHILD = Path(__file__).with_name("memory_child.py")
 PROMISE = 600
