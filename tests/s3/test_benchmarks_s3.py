@@ -15,8 +15,8 @@ pytestmark = pytest.mark.long
 
 TINY = replace(SMALL, name="tiny", rounds=1, s3_commits=3, s3_seconds=0.5, s3_many=64, s3_writers=3, s3_tail=2, s3_objects=1_200)
 MEASURES = {"s3_commits": 1, "s3_writers": 4, "s3_opening": 7, "s3_harvest": 3}
-FEW = {"WRITERS": (2,), "AMONG_PEERS": 1, "MANY": 2}
-"""Writers: each is a process more, which takes a second to begin."""
+FEW = {"WRITERS": (2,), "AMONG_PEERS": 2, "MANY": 2}
+"""Writers: each is a process more, which takes a second to begin. Peers are two, since one alone meets no conflict."""
 
 
 def test_every_group_is_tried_here() -> None:
