@@ -40,9 +40,6 @@ from .registry import RunTasks, in_turn
 from .registry.installed import Registry
 from .store import Store
 from .store.open import store_at
-from .write.host_turn import host_turn
-from .write.tags import Tag
-from .write.writer import Writer
 
 if TYPE_CHECKING:
     from .maintain.clone import Cloned
@@ -54,8 +51,10 @@ if TYPE_CHECKING:
     from .maintain.repair import Repair
     from .maintain.restore import Restored
     from .maintain.verify.findings import Finding
+    from .write.tags import Tag
+    from .write.writer import Writer
 
-# What maintainers do is imported where it is asked for: who reads or writes starts the sooner for it.
+# What writers and maintainers do is imported where it is asked for: who reads starts the sooner for it.
 
 DEFAULT_DATABASE = "default"
 
@@ -124,6 +123,8 @@ class Catalog:
 
         ``clock`` gives the time in microseconds. ``ForeignBranch`` where the id's timeline is forked beyond one stray transaction.
         """
+        from .write.writer import Writer
+
         return Writer(self.database(database), writer_id(writer), clock, limits, takes=self.registry.writes)
 
     def snapshot(
@@ -357,6 +358,7 @@ class Catalog:
         """
         from .maintain.prune import Pruning
         from .maintain.retention import Retention
+        from .write.writer import Writer
 
         policy = Retention(age_micros(older_than), keep, age_micros(grace))
         # What stays must be there, and be whole: what this process has read of it before says nothing.
@@ -453,6 +455,8 @@ class Catalog:
 
     def _turn(self, database: str, writer: str | None, role: str = MAINTAINER_PREFIX) -> AbstractContextManager[WriterId]:
         """The writer that was named, else this machine's in that role, which no other process of it has open meanwhile."""
+        from .write.host_turn import host_turn
+
         return host_turn(self.store, database, named=writer, default=host_writer(role))
 
     def _from(self, later: Snapshot, start: Version | None) -> Snapshot:

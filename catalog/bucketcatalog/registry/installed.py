@@ -19,7 +19,6 @@ from ..query.database import Beside, declared
 from ..query.snapshot import Reads, Shows, Snapshot
 from ..query.views import SqlView, View, Views
 from ..store.base import Store
-from ..write.parts import Writes
 from .fields import IN_CATALOG
 from .jobs import Job
 from .own_code import OwnDeleter, OwnReads, OwnWrites
@@ -27,6 +26,7 @@ from .system import GROUP, System, system_names
 
 if TYPE_CHECKING:
     from ..maintain.gc.data import Deleter
+    from ..write.parts import Writes
 
 
 def system(name: str) -> System | None:

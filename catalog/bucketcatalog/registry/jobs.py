@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import InvalidOption
 from ..model.names import MAINTAINER_PREFIX
 from ..query.blame import blaming, failed, shown
 from ..store.base import Store
-from ..write.writer import Writer
+
+if TYPE_CHECKING:
+    from ..write.writer import Writer
 
 NOT_OPTIONS = frozenset({"catalog", "clock", "database", "job", "run", "self", "spark", "storage_options", "writer"})
 """What ``Catalog.run_job`` and Spark's ``jobs.run`` take themselves: no option of a job can be called so."""

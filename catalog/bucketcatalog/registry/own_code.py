@@ -15,13 +15,13 @@ from ..query.scan import Read, ReadTask
 from ..query.snapshot import Reads, Snapshot
 from ..state.conditions import Where
 from ..store.base import Store
-from ..write.parts import Parts, PartTask, WritePlace, Writes
-from ..write.transaction import WriteTransaction
 from .fields import DELETER
 from .system import imported
 
 if TYPE_CHECKING:
     from ..maintain.gc.data import Deletions
+    from ..write.parts import Parts, PartTask, WritePlace, Writes
+    from ..write.transaction import WriteTransaction
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,8 @@ class OwnWrites:
 
     def begin(self, place: WritePlace, name: str, schema: pa.Schema) -> Parts:
         """See ``Writes``; ``BrokenSystem`` where the system fails at it, now or later."""
+        from ..write.parts import Parts  # who only reads has no use for it
+
         part = f"its write of {name!r}"
         with blaming(self.system, part):
             begun = self.writes.begin(place, name, schema)
