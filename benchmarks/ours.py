@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from bucketcatalog import Catalog
 from bucketcatalog.checkpoint.publish import CheckpointResult
+from bucketcatalog.write.writer import Writer
 
 from . import dataset
 
@@ -22,9 +23,14 @@ _REWRITTEN_AT_ONCE = 1_000_000
 pa.array([0])  # Arrow imports pandas when it first converts values of Python: that too is an import, of which nothing is measured
 
 
+def opened(path: str | Path) -> Writer:
+    """The writer of the benchmarks. What only writers need was imported with this module, and so is in none of its times."""
+    return Catalog(path).writer(WRITER)
+
+
 def build(path: str | Path, parts: Iterator[pa.Table]) -> CheckpointResult:
     """A catalog with these objects, a transaction a part, covered by a checkpoint."""
-    with Catalog(path).writer(WRITER) as writer:
+    with opened(path) as writer:
         for rows in parts:
             with writer.transaction() as tx:
                 tx.put("objects", rows)
@@ -43,7 +49,7 @@ def overwrite_seeded(path: str, parts: int, rows: int, every: int, rounds: int) 
     """Put each ``every``-th object of such a catalog again, a transaction and a checkpoint a round."""
     names = [dataset.objects(rows, seed=FIRST_SEED + seed)["name"].combine_chunks()[::every] for seed in range(parts)]
     taken = pa.concat_arrays(names)
-    with Catalog(path).writer(WRITER) as writer:
+    with opened(path) as writer:
         for number in range(rounds):
             fresh = dataset.objects(len(taken), seed=50_000 + number)
             with writer.transaction(operation="upsert") as tx:
@@ -74,7 +80,7 @@ def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table
 def checkpoint(path: str, full: bool = False) -> dict[str, Any]:
     """Write a checkpoint; ``seconds`` begin after the imports, ``peak`` is the most memory in bytes that the process ever held."""
     start = time.perf_counter()
-    with Catalog(path).writer(WRITER) as writer:
+    with opened(path) as writer:
         result = writer.checkpoint(full=full)
     assert result is not None
     seconds = time.perf_counter() - start
@@ -85,7 +91,7 @@ def checkpoints(path: Path, parts: Iterator[pa.Table]) -> dict[str, Any]:
     """A checkpoint after each of the parts, by one writer that is held open: their bytes, and how it ended."""
     written, spent = [], 0.0
     before = _committed(path)
-    with Catalog(path).writer(WRITER) as writer:
+    with opened(path) as writer:
         for rows in parts:
             with writer.transaction() as tx:
                 tx.put("objects", rows)
