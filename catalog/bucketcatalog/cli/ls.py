@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -65,28 +65,37 @@ def ls(
     Example: bucketcatalog ls ./catalog /usr share/ --delimiter /
     """
     snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
-    ended = ["deleted_at"] if deleted else []
+    own = ["created", "owner", "id", "name"] if bucket is None else ["modified", "content_length", "name"]
+    shown = ["deleted_at", *own] if deleted else own
+    read = None if as_json else shown
     if bucket is None:
         if delimiter is not None:
             raise InvalidOption("Buckets are not grouped.", next_step="Leave out --delimiter, or name a bucket.")
         of_owner = {"owner": owner} if owner is not None else {}
-        rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets", where=of_owner).to_batches())
-        print_rows(islice(rows, limit), [*ended, "created", "owner", "id", "name"], as_json=as_json, nothing="No bucket.")
+        rows = rows_of(snapshot.scan("deleted_buckets" if deleted else "buckets", columns=read, where=of_owner).to_batches())
+        print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No bucket.")
         return
     found = bucket_named(snapshot, bucket, owner, also_deleted=deleted, as_of=as_of)
     if deleted and delimiter is not None:
         raise InvalidOption("Tombstones are not grouped.", next_step="Leave out --delimiter or --deleted.")
-    rows = _tombstones(snapshot, found, prefix) if deleted else _listing(snapshot, found, prefix, delimiter, limit)
-    print_rows(islice(rows, limit), [*ended, "modified", "content_length", "name"], as_json=as_json, nothing="No object.")
+    rows = _tombstones(snapshot, found, prefix, read) if deleted else _listing(snapshot, found, prefix, delimiter, limit, read)
+    print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No object.")
 
 
-def _tombstones(snapshot: Snapshot, bucket: dict[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
+def _tombstones(
+    snapshot: Snapshot, bucket: dict[str, Any], prefix: str, columns: Sequence[str] | None
+) -> Iterator[dict[str, Any]]:
     where = {"owner": bucket["owner"], "bucket_id": bucket["id"], "name": begins_with(prefix)}
-    return rows_of(snapshot.scan("deleted_objects", where=where).to_batches())
+    return rows_of(snapshot.scan("deleted_objects", columns=columns, where=where).to_batches())
 
 
 def _listing(
-    snapshot: Snapshot, bucket: dict[str, Any], prefix: str, delimiter: str | None, limit: int | None
+    snapshot: Snapshot,
+    bucket: dict[str, Any],
+    prefix: str,
+    delimiter: str | None,
+    limit: int | None,
+    columns: Sequence[str] | None,
 ) -> Iterator[dict[str, Any]]:
     """Objects, and groups as rows with only a name, page by page; a group's name ends in the delimiter and has no id."""
     marker: Any = None
@@ -100,7 +109,7 @@ def _listing(
             owner=bucket["owner"],
             bucket_id=bucket["id"],
         )
-        yield from _merged(rows_of([page.rows]), ({"name": group, "is_prefix": True} for group in page.groups))
+        yield from _merged(rows_of([page.rows], columns), ({"name": group, "is_prefix": True} for group in page.groups))
         marker = page.next_marker
         if marker is None:
             return

@@ -14,7 +14,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain, islice
@@ -106,9 +106,10 @@ def to_json(value: Any) -> str:
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def rows_of(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[dict[str, Any]]:
-    """The rows of Arrow data as ``plain`` values."""
-    for batch in batches:
+def rows_of(batches: Iterable[pa.RecordBatch | pa.Table], columns: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of Arrow data as ``plain`` values, of these ``columns`` alone where nobody looks at others."""
+    for whole in batches:
+        batch = whole if columns is None else whole.select([name for name in whole.schema.names if name in columns])
         kinds = dict(zip(batch.schema.names, batch.schema.types, strict=True))
         for row in batch.to_pylist():
             yield {name: plain(value, kinds[name]) for name, value in row.items()}
@@ -154,7 +155,7 @@ def _print_table(rows: Iterator[Row], columns: Sequence[str], nothing: str) -> i
         write(nothing)
         return 0
     heads = [name.lstrip("_").upper() for name in columns]
-    widths = [min(_WIDEST, max(cell_len(cells[at]) for cells in (heads, *page))) for at in range(len(columns))]
+    widths = [min(_WIDEST, max(_width(cells[at]) for cells in (heads, *page))) for at in range(len(columns))]
     count = 0
     write(_line(heads, widths))
     for cells in chain(page, ([_cell(row.get(name)) for name in columns] for row in rows)):
@@ -168,8 +169,13 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*padded, cells[-1]]).rstrip()
 
 
+def _width(cell: str) -> int:
+    """How many columns of a terminal a cell takes."""
+    return len(cell) if cell.isascii() else cell_len(cell)
+
+
 def _padded(cell: str, width: int) -> str:
-    fill = " " * (width - cell_len(cell))
+    fill = " " * (width - _width(cell))
     return fill + cell if cell.isascii() and cell.isdigit() else cell + fill
 
 

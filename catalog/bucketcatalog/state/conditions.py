@@ -120,8 +120,8 @@ def wanted_keys(table: Table, stored: StoredConditions) -> pa.Array | None:
     sizes = [len(values) for values in leading]
     places = np.indices(sizes).reshape(len(sizes), -1)
     columns = {
-        column.field_name: pa.array(values, column.storage_type).take(pa.array(place))
-        for column, values, place in zip(table.key_columns, leading, places, strict=True)
+        column.field_name: pa.array(values, column.storage_type).take(pa.array(place, pa.int64()))
+        for column, values, place in zip(table.key_columns, leading, places.tolist(), strict=True)
     }
     keys = pc.unique(encode_keys(table, columns))
     return keys.take(pc.sort_indices(keys))
