@@ -8,9 +8,9 @@ from typing import Any
 
 from bucketcatalog.format.blocks import BlockClass, encode_blocks
 from bucketcatalog.format.checkpoints import Checkpoint
+from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.sealing import FORMAT_VERSION, seal
-from bucketcatalog.format.segment_refs import SegmentReference
-from bucketcatalog.format.segments import SegmentBuilder
+from bucketcatalog.format.segments import RunBuilder
 from bucketcatalog.format.transactions import Transaction, decode_transaction, encode_transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.segments import read_block
@@ -32,11 +32,11 @@ def of_segment(world: World, name: str) -> None:
     writer = name.split("/")[0]
     t = decode_transaction(world.store.get(name), name)
     table = world.snapshot().table("objects")
-    builder = SegmentBuilder()
+    builder = RunBuilder(table)
     for place in t.blocks:
         for block in encode_blocks(read_block(world.store, place, table), table, BlockClass.EVENTS):
             builder.add(block)
-    data, reference = builder.finish(writer=writer, database=t.database, uuid=t.uuid, tables=[table])
+    data, reference = builder.segment(writer=writer, database=t.database, uuid=t.uuid)
     world.store.put(paths.segment(writer, t.database, t.uuid), data)
     world.store.put(name, encode_transaction(_referring(t, reference), (), ()))
 

@@ -26,6 +26,7 @@ def levels_of_few_rows() -> Iterator[None]:
     """What ``lowest_merged`` would do with large tables, and more; merges in as many tasks as executors would get."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "lowest_merged", any_level)
+        patch.setattr(plan, "INLINE_BYTES", 16 << 10)  # some runs of a checkpoint lie in it, others do not
         patch.setattr(writer, "Alone", partial(merge.Alone, most=3))
         patch.setattr(merge, "MERGE_SLICE_ROWS", 4)
         patch.setattr(merge, "FEWEST_ROWS", 2)

@@ -277,7 +277,7 @@ class TestSwapped:
         files = {info.name: store.get(info.name) for info in store.list("") if info.name.endswith(ending)}
         snapshot = Catalog(store).snapshot(database=DATABASE)
         expected = snapshot.scan("objects").to_arrow()
-        segments = {s.uuid for c in snapshot.view.checkpoints for s in c.segments if any(r.table == "objects" for r in s.runs)}
+        segments = {s.uuid for c in snapshot.view.checkpoints for s in c.segments if s.run.table == "objects"}
         noticed = 0
         for name in files:
             for other, data in files.items():

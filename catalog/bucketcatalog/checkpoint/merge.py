@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ClosedWriter
-from ..format.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from ..format.segment_refs import SegmentReference
-from ..format.segments import BlockPlace, Origin
-from ..log.segments import Blocks, SegmentWriter, read_block
+from ..format.blocks import TARGET_ROWS, BlockClass, BlockPlace, EncodedBlock, encode_blocks
+from ..format.runs import InlineRun, SegmentReference, StoredPart
+from ..format.segments import Origin
+from ..log.segments import Blocks, RunWriter, read_block
 from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut
 from ..model.facts import Facts, Kind, concat
@@ -104,7 +104,7 @@ class MergeTask:
     """A part of a merge that is done in one place: picklable. Tasks of one merge share no key of a table.
 
     ``writer`` is whose segments they become, ``cut`` what they cover, ``began`` the store's time before the work began, ``origin`` for
-    which checkpoint.
+    which checkpoint; up to ``inline_bytes`` of small runs are left to the checkpoint itself.
     """
 
     writer: str
@@ -113,6 +113,7 @@ class MergeTask:
     began: int
     parts: tuple[MergePart, ...]
     origin: Origin
+    inline_bytes: int = 0
 
     @property
     def rows(self) -> int:
@@ -120,8 +121,17 @@ class MergeTask:
         return sum(part.share.rows for part in self.parts)
 
 
-Merged = tuple[SegmentReference, ...]
-"""What a task wrote."""
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a task has made: the segments that it wrote, and the runs that the checkpoint is to hold itself."""
+
+    segments: tuple[SegmentReference, ...]
+    inline: tuple[InlineRun, ...] = ()
+
+    @property
+    def parts(self) -> tuple[StoredPart, ...]:
+        """All of its runs."""
+        return (*self.segments, *self.inline)
 
 
 class MergeWorkers(Protocol):
@@ -182,15 +192,22 @@ def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
 
 def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False, *, into: Store | None = None) -> Merged:
     """Merge what a task is about and put its segments, into another store if there is one; ``ClosedWriter`` once ``stopped`` says so."""
-    segments = SegmentWriter(
-        into or store, task.writer, task.database, cut=task.cut, began=task.began, stopped=stopped, origin=task.origin
+    runs = RunWriter(
+        into or store,
+        task.writer,
+        task.database,
+        cut=task.cut,
+        began=task.began,
+        stopped=stopped,
+        origin=task.origin,
+        inline_bytes=task.inline_bytes,
     )
     blocks = Blocks(store)
     for part in task.parts:
         for block in _merged_blocks(blocks, part, stopped):
-            segments.add(block, part.table)
-    segments.flush()
-    return tuple(segments.written)
+            runs.add(block, part.table)
+    runs.finish()
+    return Merged(tuple(runs.segments), tuple(runs.inline))
 
 
 def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:

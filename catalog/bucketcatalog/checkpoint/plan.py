@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from .. import clock, limits
 from ..errors import CorruptionError, HistoryPruned, InvalidVersion
 from ..format.checkpoints import Checkpoint, Coverage
+from ..format.runs import InlineRun, Run, SegmentReference
 from ..format.sealing import RUNS
-from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
 from ..log.ancestry import version_view, without_ancestors
 from ..log.coverage import Covered, may_be_deleted
@@ -42,6 +42,8 @@ FAN_IN = 4
 BASE_SHARE = 4
 SMALL_ROWS = 1_024
 """Up to so many rows a table is one level: writing them again costs no more than reading another run."""
+INLINE_BYTES = 128 << 10
+"""The most of its runs that a checkpoint holds itself, those that it takes over from the one before among them."""
 
 
 def lowest_merged(levels: Sequence[int], new: int) -> int:
@@ -268,22 +270,19 @@ class _Merge:
                 levels[name] = lowest_merged(state.level_rows, state.new_rows)
         return levels
 
-    def kept(self, levels: Mapping[str, int]) -> tuple[SegmentReference, ...]:
-        """The segments of the parent, with those runs that are not merged."""
-        kept = [segment.below(levels) for segment in (self.parent.segments if self.parent is not None else ())]
-        return tuple(segment for segment in kept if segment.runs)
-
-    def replaced(self, levels: Mapping[str, int]) -> tuple[bytes, ...]:
-        """The segments of the parent of which runs are merged."""
-        segments = self.parent.segments if self.parent is not None else ()
-        return tuple(segment.uuid for segment in segments if len(segment.below(levels).runs) < len(segment.runs))
+    def is_kept(self, run: Run, levels: Mapping[str, int]) -> bool:
+        """Whether a run of the parent is not merged: it lies below its table's level."""
+        return run.level < levels.get(run.table, run.level + 1)
 
 
 def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: _Merge) -> Prepared:
     """The checkpoint of the view's cut, to be put at its destination."""
     contents = Contents(files, view)
     levels = merge.levels(contents)
-    kept = merge.kept(levels)
+    before = merge.parent.parts if merge.parent is not None else ()
+    kept = [part for part in before if merge.is_kept(part.run, levels)]
+    segments = tuple(part for part in kept if isinstance(part, SegmentReference))
+    inline = tuple(part for part in kept if isinstance(part, InlineRun))
     bound = max(view.lateness_bound, destination.lateness_bound)
     draft = Checkpoint(
         writer=destination.writer,
@@ -296,7 +295,8 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         lateness_bound=bound,
         definitions=contents.definitions.stamped,
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
-        segments=kept,
+        segments=segments,
+        inline=inline,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         voids=tuple(view.voids.values()),
         boundaries=boundaries_of(view).entries,
@@ -306,9 +306,25 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
     states = [contents.state(name).above(level) for name, level in levels.items()]
     lowest = {name for name, level in levels.items() if not level}
     every = merge_parts(states, lowest, merge.most)
-    origin = Origin(draft.uuid, tasks=len(every), kept=tuple(segment.uuid for segment in kept), replaces=merge.replaced(levels))
+    reused = {segment.uuid for segment in segments}
+    origin = Origin(
+        draft.uuid,
+        tasks=len(every),
+        kept=tuple(segment.uuid for segment in segments),
+        replaces=tuple(part.uuid for part in before if isinstance(part, SegmentReference) and part.uuid not in reused),
+    )
+    tables = tuple(contents.definitions[name] for name in sorted({run.run.table for run in inline}))
+    room = max(INLINE_BYTES - sum(run.size for run in inline), 0)
     tasks = [
-        MergeTask(destination.writer, files.database, view.cut, view.observed, parts, replace(origin, task=number))
+        MergeTask(
+            destination.writer,
+            files.database,
+            view.cut,
+            view.observed,
+            parts,
+            replace(origin, task=number) if number else replace(origin, runs=inline, tables=tables),
+            inline_bytes=room // len(every),
+        )
         for number, parts in enumerate(every)
     ]
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)

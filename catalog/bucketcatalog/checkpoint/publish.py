@@ -14,7 +14,7 @@ from .. import clock, limits
 from ..errors import CheckpointTooLate
 from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Totals, encode_checkpoint
-from ..format.segment_refs import SegmentReference
+from ..format.runs import InlineRun, Run, SegmentReference
 from ..log.coverage import may_be_deleted
 from ..log.discovery import horizon_of
 from ..log.files import LogFiles
@@ -50,12 +50,14 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
     ``CheckpointTooLate`` where that has taken so long that what it refers to may be pruned as something that nothing refers to, or where
     the checkpoint whose segments it refers to again may go by now.
     """
-    written = [segment.with_levels(prepared.levels) for segments in merged for segment in segments]
+    made = [part.at_level(prepared.levels[part.run.table]) for one in merged for part in one.parts]
     kept = prepared.draft.segments
-    totals = totals_of([*kept, *written])
+    written = [part for part in made if isinstance(part, SegmentReference)]
+    inline = (*prepared.draft.inline, *(part for part in made if isinstance(part, InlineRun)))
     checkpoint = replace(
-        prepared.draft, created=max(clock.now_us(), prepared.after + 1), totals=totals, segments=(*kept, *written)
+        prepared.draft, created=max(clock.now_us(), prepared.after + 1), segments=(*kept, *written), inline=inline
     )
+    checkpoint = replace(checkpoint, totals=totals_of(checkpoint.runs))
     data = encode_checkpoint(checkpoint)
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
     _refuse_late(files, prepared, name)
@@ -67,7 +69,7 @@ def publish(files: LogFiles, prepared: Prepared, merged: Iterable[Merged]) -> Ch
         name=name,
         version=str(checkpoint.cut),
         revision=checkpoint.revision,
-        rows=sum(t.live + t.tombstones + t.stubs for t in totals.values()),
+        rows=sum(t.live + t.tombstones + t.stubs for t in checkpoint.totals.values()),
         bytes=len(data) + sum(segment.size for segment in written),
         segments=len(kept) + len(written),
         reused_bytes=sum(segment.size for segment in kept),
@@ -99,11 +101,11 @@ def _refuse_pruned(files: LogFiles, prepared: Prepared, name: str) -> None:
         )
 
 
-def totals_of(segments: Iterable[SegmentReference]) -> dict[str, Totals]:
-    """How many rows of each sort the segments hold, by table."""
+def totals_of(runs: Iterable[Run]) -> dict[str, Totals]:
+    """How many rows of each sort the runs hold, by table."""
     counts: dict[str, Counter[BlockClass]] = {}
-    for segment in segments:
-        for run in segment.rows_runs:
+    for run in runs:
+        if run.is_of_rows:
             counts.setdefault(run.table, Counter())[run.block_class] += run.rows
     return {
         name: Totals(of[BlockClass.LIVE], sum(of[each] for each in TOMBSTONES), of[BlockClass.STUBS])

@@ -8,7 +8,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     records         the small values that transactions and checkpoints both carry
     columns         columns in fewer bytes: packed, and those that stand for others
     blocks          facts as compressed Arrow, and back
-    segment_refs    where a segment lies and which runs it holds
+    runs            runs as checkpoints have them, in segments or inline
     held            what a file, or a part of one, holds: in errors, findings and losses alike
     definitions     tables from descriptors, and definitions for the log
     segments        files of blocks with filters and an index, read by range

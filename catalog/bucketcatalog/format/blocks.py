@@ -7,7 +7,7 @@ has no list, for all its stamps are those of the transaction that it belongs to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -68,6 +68,23 @@ class BlockHeader:
     same: tuple[tuple[str, str], ...] = ()
     expectations: int = 0
     late_updates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlace:
+    """Where a block lies in a file, and what is said there of it; ``data`` is the block itself where who read the file has kept it."""
+
+    name: str
+    offset: int
+    length: int
+    checksum: int
+    header: BlockHeader
+    data: bytes | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it can be read without a request."""
+        return self.data is not None
 
 
 TOMBSTONES = frozenset({BlockClass.ENDED, BlockClass.SUPERSEDED})
@@ -205,6 +222,11 @@ def header_of(message: Any) -> BlockHeader:
         message.expectations,
         message.late_updates,
     )
+
+
+def block_place(name: str, data: bytes, offset: int, header: Any) -> BlockPlace:
+    """The place of a block in the file ``name``, with the block itself; ``header`` is its message."""
+    return BlockPlace(name, offset, len(data), int.from_bytes(data[-4:], "little"), header_of(header), data)
 
 
 def decode_block(

@@ -30,8 +30,19 @@ from .records import (
     void_message,
     void_of,
 )
+from .runs import (
+    InlineRun,
+    Run,
+    SegmentReference,
+    StoredPart,
+    inline_message,
+    inline_runs,
+    known_segments,
+    segment_message,
+)
 from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
-from .segment_refs import SegmentReference, known_segments, segment_message
+
+_RUNS_FIELD = log_pb2.Checkpoint.RUNS_FIELD_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ class ApplicationResult:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(OnTimelineOf):
-    """The state at ``cut``, as segments."""
+    """The state at ``cut``, as runs: in ``segments``, and ``inline`` those that it holds itself."""
 
     writer: str
     database: str
@@ -89,6 +100,7 @@ class Checkpoint(OnTimelineOf):
     totals: Mapping[str, Totals] = field(default_factory=dict)
     applications: tuple[ApplicationResult, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
+    inline: tuple[InlineRun, ...] = ()
     tags: tuple[TagEntry, ...] = ()
     voids: tuple[Void, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
@@ -102,6 +114,16 @@ class Checkpoint(OnTimelineOf):
     def as_of(self) -> int:
         """The largest commit time in the cut, of what is not voided: its uuid holds it."""
         return uuid7_time(self.uuid)
+
+    @property
+    def parts(self) -> tuple[StoredPart, ...]:
+        """Its runs, wherever they are."""
+        return (*self.segments, *self.inline)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """What each of them is."""
+        return tuple(part.run for part in self.parts)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
@@ -119,6 +141,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         created=checkpoint.created,
         lateness_bound=checkpoint.lateness_bound,
         segments=[segment_message(reference) for reference in checkpoint.segments],
+        runs=[inline_message(inline) for inline in checkpoint.inline],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
         voids=map(void_message, checkpoint.voids),
         boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
@@ -162,12 +185,12 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
     try:
         message = log_pb2.Checkpoint.FromString(body)
         check_format(message, name)
-        return _checkpoint_of(message, data, name)
+        return _checkpoint_of(message, body, data, name)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} is not a checkpoint: {error}.") from None
 
 
-def _checkpoint_of(message: log_pb2.Checkpoint, data: bytes, name: str) -> Checkpoint:
+def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: str) -> Checkpoint:
     """The checkpoint that a message holds; ``ValueError`` where it names something by what is no name."""
     segments = known_segments(message.segments, name)
     return Checkpoint(
@@ -183,6 +206,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, data: bytes, name: str) -> Check
         totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
+        inline=tuple(inline_runs(message.runs, body, _RUNS_FIELD, name)),
         tags=tuple(map(tag_of, message.tags)),
         voids=tuple(map(void_of, message.voids)),
         boundaries=tuple(map(boundary_of, message.boundaries)),

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from ..model.keys import shown_key
 from ..model.paths import uuid_text
 from ..model.tables import Table
-from .blocks import BlockHeader, Purpose
-from .segment_refs import SegmentReference
+from .blocks import BlockHeader
+from .runs import SegmentReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,15 @@ def held_in_block(header: BlockHeader, table: Table | None = None) -> Held:
 
 def held_in_segment(reference: SegmentReference) -> tuple[Held, ...]:
     """What a segment holds, as whoever refers to it says."""
-    return tuple(Held(run.table, run.rows, run.first_key, run.last_key) for run in reference.rows_runs)
+    run = reference.run
+    return (Held(run.table, run.rows, run.first_key, run.last_key),) if run.is_of_rows else ()
 
 
 def shown_segment(reference: SegmentReference) -> str:
-    """A segment and what it holds, by runs, for messages about its loss."""
-    parts = (
-        f"{run.rows} {'rows' if run.purpose is Purpose.ROWS else run.purpose.name.lower()} of {run.table} "
-        f"({run.name or run.block_class.name.lower()})"
-        for run in reference.runs
-    )
-    return f"segment {uuid_text(reference.uuid)}: {', '.join(parts)}"
+    """A segment and what it holds, for messages about its loss."""
+    run = reference.run
+    what = "rows" if run.is_of_rows else run.purpose.name.lower()
+    return f"segment {uuid_text(reference.uuid)}: {run.rows} {what} of {run.table} ({run.name or run.block_class.name.lower()})"
 
 
 def revision(writer: str, last: int, first: int | None = None) -> Held:

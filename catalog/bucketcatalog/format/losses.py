@@ -17,7 +17,7 @@ from typing import NoReturn, Protocol
 from ..errors import BucketCatalogError, CatalogWarning
 from ..model.keys import KeyRange
 from .held import Held, held_in_segment
-from .segment_refs import SegmentReference
+from .runs import SegmentReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class OnDamage(Protocol):
         ...
 
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
-        """Note that the index of a segment could not be read: the key ranges of its runs are in no answer. Or raise the error."""
+        """Note that the index of a segment could not be read: its key range is in no answer. Or raise the error."""
         ...
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
@@ -112,12 +112,12 @@ class Losses:
             return loss
 
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
-        """Note, with a warning, that the index of a segment could not be read: the key ranges of its runs are left out of every answer."""
+        """Note, with a warning, that the index of a segment could not be read: its key range is left out of every answer."""
         loss = self.add(file, error, held_in_segment(reference))
         if loss is None:
             return
         with self._adding:
-            for run in reference.rows_runs:
+            if (run := reference.run).is_of_rows:
                 self._withheld.setdefault(run.table, []).append(KeyRange.closed(run.first_key, run.last_key))
         warnings.warn(str(loss), CatalogWarning, stacklevel=3)
 

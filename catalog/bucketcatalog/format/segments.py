@@ -19,14 +19,14 @@ from google.protobuf.message import DecodeError
 from ..errors import CorruptionError
 from ..model.bloom import Hashes, KeyFilter
 from ..model.cuts import Cut
-from ..model.tables import Table, split_side
+from ..model.tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, EncodedBlock, Side, header_message, header_of
+from .blocks import BlockClass, BlockHeader, BlockPlace, EncodedBlock, header_message, header_of
 from .definitions import parse_definition
 from .held import held_in_block, shown_segment
 from .records import cut_of, uuid_of
+from .runs import InlineRun, Run, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
 from .sealing import FORMAT_VERSION, check_format, digest, field_spans, seal, unseal
-from .segment_refs import SegmentReference, runs_of
 
 
 def encode_filters(hashes: Mapping[tuple[str, BlockClass], Sequence[Hashes]]) -> bytes:
@@ -50,25 +50,17 @@ def decode_filters(sealed: bytes, name: str, known: bytes) -> dict[tuple[str, Bl
 
 
 _INDEX_FIELD = log_pb2.Segment.INDEX_FIELD_NUMBER
+_ORIGIN_FIELD = log_pb2.SegmentIndex.ORIGIN_FIELD_NUMBER
+_RUNS_FIELD = log_pb2.SegmentOrigin.RUNS_FIELD_NUMBER
 _BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b"\x22"
-
-
-@dataclass(frozen=True, slots=True)
-class BlockPlace:
-    """One block of a segment: where it lies and what its index entry says of it."""
-
-    name: str
-    offset: int
-    length: int
-    checksum: int
-    header: BlockHeader
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """For which checkpoint, named by its uuid, a segment was written: which task's it is and its number among these.
 
-    The checkpoint also refers to the ``kept`` segments; the rows of those that it ``replaces`` went into the task's.
+    The checkpoint also refers to the ``kept`` segments; the rows of those that it ``replaces`` went into the task's. The ``last`` one has
+    once more the ``runs`` that the checkpoint holds itself, and the definitions of their ``tables``.
     """
 
     checkpoint: bytes
@@ -78,10 +70,12 @@ class Origin:
     last: bool = False
     kept: tuple[bytes, ...] = ()
     replaces: tuple[bytes, ...] = ()
+    runs: tuple[InlineRun, ...] = ()
+    tables: tuple[Table, ...] = ()
 
 
 class SegmentFile(NamedTuple):
-    """What a segment says of itself, with a reference to it as its writer's checkpoint would have it, all runs at level 0."""
+    """What a segment says of itself, with a reference to it as its writer's checkpoint would have it, its run at level 0."""
 
     reference: SegmentReference
     database: str
@@ -91,62 +85,64 @@ class SegmentFile(NamedTuple):
     places: tuple[BlockPlace, ...]
 
 
-class SegmentBuilder:
-    """Collects encoded blocks, in the order of table, class and key, into one segment's bytes."""
+class RunBuilder:
+    """Collects the encoded blocks of one run of a table, in the order of their keys: for a segment, or for the checkpoint itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: Table) -> None:
         self.size = 0
-        self._parts: list[bytes] = []
-        self._entries: list[Any] = []
-        self._blocks: list[tuple[BlockHeader, Side | None]] = []
-        self._hashes: dict[tuple[str, BlockClass], list[Hashes]] = {}
-        self._last_keys: dict[tuple[str, BlockClass], bytes] = {}
+        self._table = table
+        self._blocks: list[EncodedBlock] = []
 
     def can_hold(self, header: BlockHeader) -> bool:
-        """Whether a block can come next: in a segment those of one table and class are in the order of their keys."""
-        return self._last_keys.get((header.table, header.block_class), b"") <= header.first_key
+        """Whether a block can come next: those of a run are in the order of their keys."""
+        return not self._blocks or self._blocks[-1].header.last_key <= header.first_key
 
     def add(self, block: EncodedBlock) -> None:
         """Append a block."""
-        prefix = _BLOCK_TAG + _varint(len(block.data))
-        offset = self.size + len(prefix)
-        header = header_message(block.header)
-        self._entries.append(log_pb2.BlockEntry(offset=offset, length=len(block.data), header=header, checksum=block.checksum))
-        self._blocks.append((block.header, block.side))
-        self._last_keys[block.header.table, block.header.block_class] = block.header.last_key
-        if block.hashes is not None:
-            self._hashes.setdefault((block.header.table, block.header.block_class), []).append(block.hashes)
-        self._parts += [prefix, block.data]
-        self.size = offset + len(block.data)
+        self._blocks.append(block)
+        self.size += len(block.data)
 
-    def finish(
-        self,
-        *,
-        writer: str,
-        database: str,
-        uuid: bytes,
-        cut: Cut | None = None,
-        tables: Sequence[Table] = (),
-        origin: Origin | None = None,
+    @property
+    def _run(self) -> Run:
+        return run_of([block.header for block in self._blocks], self._blocks[0].side)
+
+    def inline(self) -> InlineRun:
+        """The run as a checkpoint holds it itself."""
+        places = (BlockPlace("", 0, len(block.data), block.checksum, block.header, block.data) for block in self._blocks)
+        return InlineRun(self._run, tuple(places))
+
+    def segment(
+        self, *, writer: str, database: str, uuid: bytes, cut: Cut | None = None, origin: Origin | None = None
     ) -> tuple[bytes, SegmentReference]:
-        """The segment's bytes, and what refers to it."""
-        index = log_pb2.SegmentIndex(
-            format_version=FORMAT_VERSION, writer=writer, database=database, uuid=uuid, entries=self._entries
-        )
-        for table in tables:
+        """A segment's bytes, and what refers to it."""
+        run = self._run
+        index = log_pb2.SegmentIndex(format_version=FORMAT_VERSION, writer=writer, database=database, uuid=uuid)
+        parts: list[bytes] = []
+        offset = 0
+        for block in self._blocks:
+            prefix = _BLOCK_TAG + _varint(len(block.data))
+            offset += len(prefix)
+            header = header_message(block.header)
+            index.entries.add(offset=offset, length=len(block.data), header=header, checksum=block.checksum)
+            parts += [prefix, block.data]
+            offset += len(block.data)
+        index.run.CopyFrom(run_message(run))
+        tables = {table.name: table for table in (self._table, *(origin.tables if origin is not None else ()))}
+        for _, table in sorted(tables.items()):
             index.tables.add().MergeFromString(table.definition)
         for name, heads in (cut.heads if cut else {}).items():
             index.cut.writers.add(writer=name, heads=[log_pb2.Head(revision=h.revision, uuid=h.uuid) for h in heads])
         if origin is not None:
             _set_origin(index, origin)
-        filters = encode_filters(self._hashes) if self._hashes else b""
+        hashes = [block.hashes for block in self._blocks if block.hashes is not None]
+        filters = encode_filters({(run.block_table, run.block_class): hashes}) if hashes else b""
         index.filters_digest = digest(filters) if filters else b""
         before = _FILTERS_TAG + _varint(len(filters)) if filters else b""
         sealed = seal(index.SerializeToString(deterministic=True))
-        index_offset = self.size + len(before) + len(filters)
+        index_offset = offset + len(before) + len(filters)
         prefix = _index_prefix(len(sealed))
         trailer = _OFFSET_TAG + index_offset.to_bytes(8, "little")
-        data = b"".join([*self._parts, before, filters, prefix, sealed, trailer])
+        data = b"".join([*parts, before, filters, prefix, sealed, trailer])
         reference = SegmentReference(
             writer=writer,
             uuid=uuid,
@@ -154,8 +150,8 @@ class SegmentBuilder:
             index_offset=index_offset + len(prefix),
             index_length=len(sealed),
             index_digest=digest(sealed),
-            runs=runs_of(self._blocks),
-            filters_offset=self.size + len(before) if filters else 0,
+            run=run,
+            filters_offset=offset + len(before) if filters else 0,
             filters_length=len(filters),
         )
         return data, reference
@@ -188,14 +184,18 @@ def _set_origin(index: Any, origin: Origin) -> None:
     message.checkpoint, message.tasks, message.task = origin.checkpoint, origin.tasks, origin.task
     message.part, message.last = origin.part, origin.last
     message.kept.extend(origin.kept)
+    message.runs.extend(map(inline_message, origin.runs))
     index.replaces.extend(origin.replaces)
 
 
-def _origin_of(index: Any) -> Origin | None:
+def _origin_of(index: Any, tables: tuple[Table, ...], body: bytes, start: int, name: str) -> Origin | None:
+    """The origin in an index that defines these tables, and whose bytes lie at ``start`` in the file ``name``."""
     if not index.HasField("origin"):
         return None
     of = index.origin
-    return Origin(of.checkpoint, of.tasks, of.task, of.part, of.last, tuple(of.kept), tuple(index.replaces))
+    ((at, length),) = field_spans(body, _ORIGIN_FIELD)
+    runs = inline_runs(of.runs, body[at : at + length], _RUNS_FIELD, name, start + at)
+    return Origin(of.checkpoint, of.tasks, of.task, of.part, of.last, tuple(of.kept), tuple(index.replaces), tuple(runs), tables)
 
 
 def index_place(tail: bytes, size: int, name: str) -> int:
@@ -211,14 +211,15 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
     try:
         ((start, length),) = field_spans(data, _INDEX_FIELD)
         sealed = data[start : start + length]
-        message = log_pb2.SegmentIndex.FromString(unseal(sealed, name, "the index of a segment"))
+        body = unseal(sealed, name, "the index of a segment")
+        message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
         places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
         tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
-        uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message)
+        uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message, tables, body, offset + start, name)
+        run = known_run(message.run, name)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.") from None
-    rows = [(place.header, None) for place in places if split_side(place.header.table)[1] is None]
     reference = SegmentReference(
         writer=message.writer,
         uuid=uuid,
@@ -226,7 +227,7 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         index_offset=offset + start,
         index_length=length,
         index_digest=digest(sealed),
-        runs=runs_of(rows),
+        run=run,
     )
     return SegmentFile(reference, message.database, cut, tables, origin, places)
 

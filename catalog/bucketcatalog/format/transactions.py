@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -14,7 +14,7 @@ from ..model.events import Event, EventKind, VersionName
 from ..model.facts import LAST_SEQUENCE
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .blocks import EncodedBlock, header_of
+from .blocks import BlockPlace, EncodedBlock, block_place
 from .definitions import parse_definition
 from .records import (
     Boundary,
@@ -33,9 +33,8 @@ from .records import (
     void_of,
 )
 from .rows import decode_row, encode_row
+from .runs import SegmentReference, known_segments, segment_message
 from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
-from .segment_refs import SegmentReference, known_segments, segment_message
-from .segments import BlockPlace
 
 MAX_ACTIONS = 64
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
@@ -98,7 +97,7 @@ class Transaction(Linked):
     @property
     def events(self) -> int:
         """How many events it holds."""
-        in_segments = sum(run.rows for segment in self.segments for run in segment.runs)
+        in_segments = sum(segment.run.rows for segment in self.segments)
         return len(self.actions) + sum(place.header.rows for place in self.blocks) + in_segments
 
 
@@ -230,5 +229,4 @@ def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...]
 def _block_places(body: bytes, blocks: Any, name: str) -> Iterator[BlockPlace]:
     """Where the blocks lie in the file: their rows are read by range when they are needed, and not kept."""
     for (offset, length), block in zip(field_spans(body, _BLOCKS_FIELD), blocks, strict=True):
-        checksum = int.from_bytes(body[offset + length - 4 : offset + length], "little")
-        yield BlockPlace(name, offset, length, checksum, header_of(block.header))
+        yield replace(block_place(name, body[offset : offset + length], offset, block.header), data=None)

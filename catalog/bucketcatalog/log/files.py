@@ -17,7 +17,7 @@ from ..errors import UNREADABLE, BucketCatalogError, CorruptionError, MissingObj
 from ..format.checkpoints import Checkpoint, decode_checkpoint
 from ..format.losses import STRICT, OnDamage
 from ..format.records import Boundary
-from ..format.segment_refs import SegmentReference
+from ..format.runs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
 from ..model.cuts import Head, Ref

@@ -8,14 +8,13 @@ from dataclasses import replace
 from .. import clock, limits
 from ..cache import LruCache
 from ..errors import MissingObject, ObjectNotFound
-from ..format.blocks import BlockClass, EncodedBlock, decode_block
+from ..format.blocks import BlockClass, BlockPlace, EncodedBlock, decode_block
 from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
-from ..format.segment_refs import SegmentReference
+from ..format.runs import InlineRun, SegmentReference
 from ..format.segments import (
-    BlockPlace,
     Origin,
-    SegmentBuilder,
+    RunBuilder,
     SegmentFile,
     check_between,
     check_sealed_block,
@@ -68,7 +67,7 @@ def read_index_and_filters(store: Store, database: str, reference: SegmentRefere
 def read_block(
     store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
 ) -> Facts:
-    """The facts of one block, or those of ``keys`` and ``columns`` alone: one range read, checked against the block's place."""
+    """The facts of one block, or those of ``keys`` and ``columns`` alone: at most one range read, checked against its place."""
     return decode_block(_sealed(store, place, table), table, place.name, columns, keys)
 
 
@@ -117,7 +116,9 @@ def _size(facts: SortedFacts) -> int:
 
 
 def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
-    data = _range(store, place.name, place.offset, place.length, lambda: str(held_in_block(place.header, table)))
+    data = place.data
+    if data is None:
+        data = _range(store, place.name, place.offset, place.length, lambda: str(held_in_block(place.header, table)))
     check_sealed_block(data, place, table)
     return data
 
@@ -132,14 +133,17 @@ def _range(store: Store, name: str, offset: int, length: int, held: Callable[[],
 
 
 TARGET_SEGMENT_BYTES = 64 << 20
+INLINE_RUN_BYTES = 16 << 10
+"""The largest run that a checkpoint holds itself: what is larger is worth a request of its own, and too much to be written again."""
 
 
-class SegmentWriter:
-    """Collects blocks into a writer's segments, and puts each when it is full; holds one segment at a time.
+class RunWriter:
+    """Collects blocks into runs of a writer, each in segments of its own, put when they are full; all that it holds is a segment's size.
 
     ``cut`` is what the rows cover, None for a transaction's events. The segments' uuids hold ``began``, the store's time before the work
     began: whoever finds one that nothing refers to knows how old the work is that may still be about to refer to it.
-    ``origin`` is for which checkpoint they are.
+    ``origin`` is for which checkpoint they are. Small runs that are left at the end are put nowhere, up to ``inline_bytes`` of them: the
+    checkpoint holds them itself.
     """
 
     def __init__(
@@ -152,8 +156,10 @@ class SegmentWriter:
         began: int,
         stopped: Callable[[], bool] = lambda: False,
         origin: Origin | None = None,
+        inline_bytes: int = 0,
     ) -> None:
-        self.written: list[SegmentReference] = []
+        self.segments: list[SegmentReference] = []
+        self.inline: list[InlineRun] = []
         self._store = store
         self._writer = writer
         self._database = database
@@ -161,30 +167,43 @@ class SegmentWriter:
         self._began = began
         self._stopped = stopped
         self._origin = origin
-        self._builder = SegmentBuilder()
+        self._inline_bytes = inline_bytes
+        self._open: dict[tuple[str, BlockClass], RunBuilder] = {}
         self._tables: dict[str, Table] = {}
 
     def add(self, block: EncodedBlock, table: Table) -> None:
         """Add a block of a run; blocks of a run come in the order of their keys. One that begins before the last begins a segment."""
-        if self._builder.size >= TARGET_SEGMENT_BYTES or not self._builder.can_hold(block.header):
-            self._put(last=False)
-        self._builder.add(block)
+        key = block.header.table, block.header.block_class
+        if key in self._open and not self._open[key].can_hold(block.header):
+            self.segments.append(self._put(self._open.pop(key)))
+        if sum(builder.size for builder in self._open.values()) >= TARGET_SEGMENT_BYTES:
+            largest = max(self._open, key=lambda key: self._open[key].size)
+            self.segments.append(self._put(self._open.pop(largest)))
+        self._open.setdefault(key, RunBuilder(table)).add(block)
         self._tables[table.name] = table
 
-    def flush(self) -> None:
-        """Put what was collected; nothing is added after that."""
-        self._put(last=True)
+    def finish(self) -> None:
+        """Put what was collected, but for what stays inline; nothing is added after that.
 
-    def _put(self, *, last: bool) -> None:
-        if self._builder.size:
-            uuid = clock.uuid7(self._began).bytes
-            tables = [self._tables[name] for name in sorted(self._tables)]
-            origin = None if self._origin is None else replace(self._origin, part=len(self.written), last=last)
-            data, reference = self._builder.finish(
-                writer=self._writer, database=self._database, uuid=uuid, cut=self._cut, tables=tables, origin=origin
-            )
-            is_over = for_seconds(limits.PATIENCE_SECONDS)
-            name = paths.segment(self._writer, self._database, uuid)
-            put_retrying(self._store, name, data, lambda: self._stopped() or is_over())
-            self.written.append(reference)
-        self._builder, self._tables = SegmentBuilder(), {}
+        One run at least is put, so that what stays inline is in a segment too, and not lost with the checkpoint.
+        """
+        left, room = sorted(self._open.values(), key=lambda builder: builder.size), self._inline_bytes
+        while len(left) > 1 and left[0].size <= min(room, INLINE_RUN_BYTES):
+            room -= left[0].size
+            self.inline.append(left.pop(0).inline())
+        for at, builder in enumerate(left, 1):
+            self.segments.append(self._put(builder, is_last=at == len(left)))
+        self._open = {}
+
+    def _put(self, builder: RunBuilder, *, is_last: bool = False) -> SegmentReference:
+        uuid = clock.uuid7(self._began).bytes
+        origin = self._origin
+        if origin is not None:
+            runs = (*origin.runs, *self.inline) if is_last else ()
+            tables = (*origin.tables, *(self._tables[inline.run.table] for inline in self.inline)) if is_last else ()
+            origin = replace(origin, part=len(self.segments), last=is_last, runs=runs, tables=tables)
+        data, reference = builder.segment(writer=self._writer, database=self._database, uuid=uuid, cut=self._cut, origin=origin)
+        is_over = for_seconds(limits.PATIENCE_SECONDS)
+        name = paths.segment(self._writer, self._database, uuid)
+        put_retrying(self._store, name, data, lambda: self._stopped() or is_over())
+        return reference

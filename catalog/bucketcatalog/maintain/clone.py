@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from .. import clock
 from ..checkpoint.merge import MergeTask, merge_parts, run_task
-from ..checkpoint.plan import outside_reads
+from ..checkpoint.plan import INLINE_BYTES, outside_reads
 from ..checkpoint.publish import totals_of
 from ..errors import (
     CatalogWarning,
@@ -30,8 +30,8 @@ from ..errors import (
 )
 from ..format.checkpoints import Checkpoint, Coverage, encode_checkpoint
 from ..format.records import Boundary, CheckpointLink
+from ..format.runs import SegmentReference
 from ..format.sealing import digest
-from ..format.segment_refs import SegmentReference
 from ..format.segments import Origin
 from ..limits import DEFAULT_LIMITS
 from ..log.entries import boundaries_of, latest_results, tags_of
@@ -262,8 +262,8 @@ class _Clone:
         began = self._place.store.now_us(paths.transactions_prefix(writer, self._files.database))
         uuid = clock.uuid7(view.newest_commit_time).bytes
         (parts,) = merge_parts(map(contents.state, contents.names), set(contents.names), 1) or [()]
-        task = MergeTask(writer, self._files.database, view.cut, began, parts, Origin(uuid, tasks=1))
-        segments = run_task(self._files.store, task, into=self._place.store)
+        task = MergeTask(writer, self._files.database, view.cut, began, parts, Origin(uuid, tasks=1), INLINE_BYTES)
+        merged = run_task(self._files.store, task, into=self._place.store)
         boundary = boundaries_of(view).data
         return Checkpoint(
             writer=writer,
@@ -275,9 +275,10 @@ class _Clone:
             created=clock.now_us(),
             lateness_bound=view.lateness_bound,
             definitions=contents.definitions.stamped,
-            totals=totals_of(segments),
+            totals=totals_of(part.run for part in merged.parts),
             applications=tuple(result for _, result in sorted(latest_results(view).items())),
-            segments=segments,
+            segments=merged.segments,
+            inline=merged.inline,
             tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
             voids=tuple(view.voids.values()),
             boundaries=() if boundary is None else (replace(boundary, horizon=Cut(), checkpoint=None, first=Cut(), floors={}),),

@@ -34,7 +34,7 @@ _UNUSABLE = (*UNREADABLE, IncompatibleTable)
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A checkpoint that can be made again: its uuid and cut, and what it is read from, as checkpoints of one segment each.
+    """A checkpoint that can be made again: its uuid and cut, and what it is read from, as checkpoints of one run each.
 
     ``lost_entries`` are the transactions, by writer, whose tags, voids, boundaries and results are lost.
     """
@@ -61,7 +61,7 @@ def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
             uuid: segments[uuid] for s in found if s.origin for uuid in s.origin.kept
         }
         if all(_is_whole(files, segment, needed.values()) for segment in needed.values()):
-            made = _made(files, walk, found[0], list(needed.values()), now)
+            made = _made(files, walk, found, list(needed.values()), now)
             if _suffices(files, made):
                 return made
     return None
@@ -101,7 +101,9 @@ def _weight(found: Sequence[SegmentFile]) -> tuple[int, bytes]:
 def _is_whole(files: LogFiles, segment: SegmentFile, among: Iterable[SegmentFile]) -> bool:
     """Whether each block can be read and is what its header says."""
     definitions = Definitions(core_tables().values(), [d for each in among for d in _definitions(each)])
-    return not any(finding for place in segment.places for finding in check_block(files.store, place, definitions))
+    runs = segment.origin.runs if segment.origin is not None else ()
+    places = (*segment.places, *(place for run in runs for place in run.blocks))
+    return not any(finding for place in places for finding in check_block(files.store, place, definitions))
 
 
 def _definitions(segment: SegmentFile) -> list[Definition]:
@@ -110,8 +112,9 @@ def _definitions(segment: SegmentFile) -> list[Definition]:
     return [Definition(stamp, table) for table in segment.tables]
 
 
-def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[SegmentFile], now: int) -> Rebuilt:
-    """What reads as the lost checkpoint did: one part a segment, of which the first says what is covered."""
+def _made(files: LogFiles, walk: Walk, own: Sequence[SegmentFile], segments: Sequence[SegmentFile], now: int) -> Rebuilt:
+    """What reads as the lost checkpoint did: one part a run, of which the first says what is covered; ``own`` segments have inline ones."""
+    first = own[0]
     assert first.origin is not None
     parts = [
         Checkpoint(
@@ -127,6 +130,17 @@ def _made(files: LogFiles, walk: Walk, first: SegmentFile, segments: Sequence[Se
             segments=(segment.reference,),
         )
         for segment in segments
+    ]
+    inline = [(segment, run) for segment in own if segment.origin is not None for run in segment.origin.runs]
+    parts += [
+        replace(
+            parts[0],
+            uuid=segment.reference.uuid,
+            definitions=tuple(_definitions(segment)),
+            segments=(),
+            inline=(run.at_level(0),),
+        )
+        for segment, run in inline
     ]
     coverage = {writer: _coverage(walk, writer, heads, now) for writer, heads in first.cut.heads.items()}
     whole = replace(parts[0], uuid=first.origin.checkpoint, cut=first.cut, coverage=coverage)

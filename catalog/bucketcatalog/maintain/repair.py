@@ -102,7 +102,8 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
     for tag in kept.values():
         actions.append(Action("checkpoint", tag.name, "What was kept of what this tag names is written again from what is left."))
     if again is not None:
-        why = f"It is lost and its transactions are gone; {len(again.parts)} segments have its rows, {rest_of(again)}."
+        count = sum(len(part.segments) for part in again.parts)
+        why = f"It is lost and its transactions are gone; {count} segments have its rows, {rest_of(again)}."
         actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
     elif dropped or left.instead is not None:
         actions.append(

@@ -124,7 +124,7 @@ def _concerns(transaction: Transaction, table: str) -> bool:
     named = (
         {action.table for action in transaction.actions}
         | {place.header.table for place in transaction.blocks}
-        | {run.table for segment in transaction.segments for run in segment.runs}
+        | {segment.run.table for segment in transaction.segments}
     )
     return table in named
 

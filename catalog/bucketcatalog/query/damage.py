@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ..errors import UNREADABLE
+from ..format.blocks import BlockPlace
 from ..format.held import Held, held_in_block, held_in_segment
 from ..format.losses import Loss, Losses
-from ..format.segment_refs import SegmentReference
-from ..format.segments import BlockPlace
+from ..format.runs import SegmentReference
 from ..log.segments import read_block, read_index
 from ..model import paths
 from ..parallel import in_order
@@ -45,24 +45,18 @@ def damage(contents: Contents) -> pa.Table:
 def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
     """Every block of the contents whose index can be read."""
     references: dict[bytes, SegmentReference] = {}
-    listed: set[tuple[bytes, str, int]] = set()
     for checkpoint in contents.view.checkpoints:
-        for reference in checkpoint.segments:
-            references[reference.uuid] = reference
-            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.rows_runs}
+        references |= {segment.uuid: segment for segment in checkpoint.segments if segment.run.is_of_rows}
+        yield from (place for inline in checkpoint.inline if inline.run.is_of_rows for place in inline.blocks)
     for transaction in contents.view.tail:
         yield from transaction.blocks
-        for reference in transaction.segments:
-            references[reference.uuid] = reference
-            listed |= {(reference.uuid, run.table, run.block_class) for run in reference.runs}
+        references |= {segment.uuid: segment for segment in transaction.segments}
     for reference in references.values():
         try:
-            places = read_index(contents.files.store, contents.database, reference)
+            yield from read_index(contents.files.store, contents.database, reference)
         except UNREADABLE as error:
             name = paths.segment(reference.writer, contents.database, reference.uuid)
             losses.add(name, error, held_in_segment(reference))
-            continue
-        yield from (p for p in places if (reference.uuid, p.header.table, p.header.block_class) in listed)
 
 
 def _read(contents: Contents, place: BlockPlace, losses: Losses) -> None:

@@ -212,8 +212,8 @@ class _Counted:
         """The rows of a table."""
         state = self._snapshot.state(table.name)
         levels = tuple(
-            LevelInformation(number, sum(p.header.rows for p in places), len(places), sum(p.length for p in places))
-            for number, places in enumerate(state.blocks_by_level())
+            LevelInformation(number, sum(p.run.rows for p in parts), sum(p.run.blocks for p in parts), sum(p.size for p in parts))
+            for number, parts in enumerate(state.parts_by_level())
         )
         stored = sum(level.rows for level in levels) + state.new_rows
         if not stored:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import UNREADABLE
-from ..format.blocks import BlockClass
 from ..format.checkpoints import Checkpoint
-from ..format.segment_refs import SegmentReference
+from ..format.runs import SegmentReference, StoredPart
 from ..log.ancestry import still_there
 from ..log.entries import tags_of
-from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
-from ..log.segments import read_index
 from ..model import paths
 from ..model.names import role_of
 from ..model.render import chosen
@@ -247,42 +242,30 @@ def _checkpoints(contents: Contents) -> pa.Table:
 
 
 def _segments(contents: Contents) -> pa.Table:
-    stored = list(stored_checkpoints(contents))
-    references = list({segment.uuid: segment for c in stored for segment in c.segments}.values())
-    lengths = {s.uuid: found for s, found in zip(references, contents.files.map(_lengths, references), strict=True)}
     rows = [
         {
             "checkpoint": paths.uuid_text(c.uuid),
-            "name": paths.segment(segment.writer, contents.database, segment.uuid),
-            "table": run.table,
-            "class": run.block_class.name.lower(),
-            "purpose": run.purpose.name.lower(),
-            "run": run.name or None,
-            "level": run.level,
-            "rows": run.rows,
-            "blocks": run.blocks,
-            "bytes": lengths[segment.uuid].get((run.block_table, run.block_class)),
+            "name": _file_of(contents, c, part),
+            "table": part.run.table,
+            "class": part.run.block_class.name.lower(),
+            "purpose": part.run.purpose.name.lower(),
+            "run": part.run.name or None,
+            "level": part.run.level,
+            "rows": part.run.rows,
+            "blocks": part.run.blocks,
+            "bytes": part.size,
         }
-        for c in stored
-        for segment in c.segments
-        for run in segment.runs
+        for c in stored_checkpoints(contents)
+        for part in c.parts
     ]
     return _table("segments", rows)
 
 
-def _lengths(files: LogFiles, reference: SegmentReference) -> Mapping[tuple[str, BlockClass], int]:
-    """The bytes of a segment's blocks by table and class; nothing of one that cannot be looked into, where damage is read past."""
-    try:
-        with telling_of_prunes(files.store):
-            places = read_index(files.store, files.database, reference)
-    except UNREADABLE:
-        if not files.on_damage.reads_on:
-            raise
-        return {}
-    lengths: Counter[tuple[str, BlockClass]] = Counter()
-    for place in places:
-        lengths[place.header.table, place.header.block_class] += place.length
-    return lengths
+def _file_of(contents: Contents, checkpoint: Checkpoint, part: StoredPart) -> str:
+    """The file that a run of the checkpoint lies in."""
+    if isinstance(part, SegmentReference):
+        return paths.segment(part.writer, contents.database, part.uuid)
+    return paths.checkpoint(checkpoint.writer, contents.database, checkpoint.head)
 
 
 def _conflicts(contents: Contents) -> pa.Table:

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..format.blocks import BlockPlace
 from ..format.losses import STRICT, Losses
-from ..format.segments import BlockPlace
 from ..log.segments import Blocks
 from ..model.render import REQUESTED, output_schema, render, storage_columns
 from ..model.tables import Table
@@ -216,15 +216,21 @@ class Scan(Read):
                 f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._state.tail):,} events"
             )
         every = {place for places in levels for place in places}
-        opened = {place.name for place in read} | (narrowed.opened if narrowed is not None else frozenset())
-        segments = opened | {place.name for place in every}
+        beside = (*narrowed.read, *narrowed.overlay) if narrowed is not None else ()
+        opened = _files(read) | (narrowed.opened if narrowed is not None else frozenset())
+        segments = opened | _files(every)
         lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._state.events) - len(read) - len(events)
-        needed = len(read) + len(events) + (len(narrowed.read) + len(narrowed.overlay) if narrowed is not None else 0)
+        needed = sum(not place.is_at_hand for place in (*read, *events, *beside))
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )
         return "\n".join(lines)
+
+
+def _files(places: Collection[BlockPlace]) -> set[str]:
+    """The segments that have to be opened for these."""
+    return {place.name for place in places if not place.is_at_hand}
 
 
 def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnknownTable
-from ..format.blocks import BlockClass, Purpose, Side
+from ..format.blocks import BlockClass, BlockPlace, Side
 from ..format.checkpoints import Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
-from ..format.segment_refs import Run, SegmentReference
-from ..format.segments import BlockPlace
+from ..format.runs import Run, StoredPart
 from ..log.files import LogFiles
 from ..log.segments import Blocks
 from ..log.view import LogView
@@ -34,18 +33,14 @@ _KEYS_OF_A_SLICE = 8_192
 """Few keys are looked for one by one, more of them together: a block that holds several is read once."""
 
 
-SegmentRun = tuple[SegmentReference, Run]
-"""A part of a run, and the segment that it lies in."""
-
-
 class TableState:
-    """The blocks and the tail of one table; ``runs`` are those of each checkpoint, of rows and beside them."""
+    """The blocks and the tail of one table; ``parts`` are the runs of each checkpoint, of rows and beside them."""
 
     def __init__(
         self,
         blocks: Blocks,
         table: Table,
-        runs: Sequence[Sequence[SegmentRun]],
+        parts: Sequence[Sequence[StoredPart]],
         indexes: IndexCache,
         tail: Facts | None,
         events: Sequence[EventBlock],
@@ -53,15 +48,15 @@ class TableState:
         self.blocks = blocks
         self.table = table
         self.events = events
-        self._runs = runs
-        self._stored = [[stored for stored in each if stored[1].purpose is Purpose.ROWS] for each in runs]
+        self._parts = parts
+        self._stored = [[part for part in each if part.run.is_of_rows] for each in parts]
         self._indexes = indexes
         self._tail = tail
 
     def above(self, level: int) -> TableState:
         """The same without the runs below a level: what is new over them."""
-        runs = [[stored for stored in each if stored[1].level >= level] for each in self._runs]
-        return TableState(self.blocks, self.table, runs, self._indexes, self._tail, self.events)
+        parts = [[part for part in each if part.run.level >= level] for each in self._parts]
+        return TableState(self.blocks, self.table, parts, self._indexes, self._tail, self.events)
 
     @cached_property
     def tail(self) -> SortedFacts | None:
@@ -78,20 +73,20 @@ class TableState:
         """The rows of each level, from the lowest on, of all checkpoints together."""
         rows: Counter[int] = Counter()
         for each in self._stored:
-            for _, run in each:
-                rows[run.level] += run.rows
+            for part in each:
+                rows[part.run.level] += part.run.rows
         return [rows[level] for level in range(max(rows, default=-1) + 1)]
 
     def folded_rows(self, classes: Collection[BlockClass]) -> int | None:
         """How many rows of the classes there are, where one fold holds them all; None where there is an overlay."""
         if self.new_rows or self.checkpoints > 1 or len(self.level_rows) > 1:
             return None
-        return sum(run.rows for each in self._stored for _, run in each if run.block_class in classes)
+        return sum(part.run.rows for each in self._stored for part in each if part.run.block_class in classes)
 
     def lowest_rows(self, classes: Collection[BlockClass]) -> int:
         """How many rows of the classes the lowest level of the checkpoints holds."""
-        runs = [run for each in self._stored for _, run in each if not run.level]
-        return sum(run.rows for run in runs if run.block_class in classes)
+        runs = [part.run for each in self._stored for part in each]
+        return sum(run.rows for run in runs if not run.level and run.block_class in classes)
 
     def lowest_places(self, classes: Collection[BlockClass]) -> list[BlockPlace]:
         """The blocks of the classes that the lowest level holds; reads the index of every segment."""
@@ -105,11 +100,11 @@ class TableState:
         """
         if self._indexes.on_damage.reads_on:
             return []
-        found = [stored for each in self._runs for stored in each if not stored[1].level]
+        found = [part for each in self._parts for part in each if not part.run.level]
         return [
-            StoredRun(run.block_class, partial(self._indexes.run, reference, run.block_table, run.block_class))
-            for reference, run in found
-            if (run.purpose, run.name) == (side.purpose, side.name) and len(self._runs) == 1
+            StoredRun(part.run.block_class, partial(self._indexes.run, part))
+            for part in found
+            if (part.run.purpose, part.run.name) == (side.purpose, side.name) and len(self._parts) == 1
         ]
 
     @property
@@ -117,14 +112,19 @@ class TableState:
         """How many checkpoints hold rows of the table."""
         return sum(1 for each in self._stored if each)
 
-    def blocks_by_level(self) -> list[list[BlockPlace]]:
-        """The blocks of each level, from the lowest on, of all checkpoints together; reads the index of every segment."""
-        found: dict[int, dict[BlockPlace, None]] = {}
+    def parts_by_level(self) -> list[list[StoredPart]]:
+        """The runs of each level, from the lowest on, of all checkpoints together."""
+        found: dict[int, dict[StoredPart, None]] = {}
         for each in self._stored:
-            for reference, run in each:
-                places = self._indexes.run(reference, self.table.name, run.block_class).places
-                found.setdefault(run.level, {}).update(dict.fromkeys(places))
+            for part in each:
+                found.setdefault(part.run.level, {})[part] = None
         return [list(found.get(level, {})) for level in range(max(found, default=-1) + 1)]
+
+    def blocks_by_level(self) -> list[list[BlockPlace]]:
+        """The blocks of each level likewise; reads the index of every segment."""
+        return [
+            list({place: None for part in parts for place in self._indexes.run(part).places}) for parts in self.parts_by_level()
+        ]
 
     def plan(
         self,
@@ -156,26 +156,23 @@ class TableState:
         ranges = list(ranges)
         if self._indexes.on_damage.reads_on:
             wanted = None
-            for reference, run in (s for each in self._stored for s in each if _overlaps(s, ranges)):
-                self._indexes.run(reference, self.table.name, run.block_class)
+            for part in (part for each in self._stored for part in each if _overlaps(part.run, ranges)):
+                self._indexes.run(part)
         return [
             Levels(
-                [self._run(stored, wanted) for stored in each if not stored[1].level and _overlaps(stored, ranges)],
-                [self._run(stored, wanted) for stored in each if stored[1].level and _overlaps(stored, ranges)],
+                [self._run(part, wanted) for part in each if not part.run.level and _overlaps(part.run, ranges)],
+                [self._run(part, wanted) for part in each if part.run.level and _overlaps(part.run, ranges)],
             )
             for each in self._stored
         ]
 
-    def _run(self, stored: SegmentRun, wanted: WantedKeys | None) -> StoredRun:
-        """A run as far as it is of this state: what else its segment holds is not."""
-        reference, run = stored
-        place = reference, self.table.name, run.block_class
-        look_up = partial(self._indexes.run, *place) if wanted is None else partial(self._indexes.holding, *place, wanted)
-        return StoredRun(run.block_class, look_up)
+    def _run(self, part: StoredPart, wanted: WantedKeys | None) -> StoredRun:
+        look_up = partial(self._indexes.run, part) if wanted is None else partial(self._indexes.holding, part, wanted)
+        return StoredRun(part.run.block_class, look_up)
 
 
-def _overlaps(stored: SegmentRun, ranges: Iterable[KeyRange]) -> bool:
-    return any(keys.overlaps(stored[1].first_key, stored[1].last_key) for keys in ranges)
+def _overlaps(run: Run, ranges: Iterable[KeyRange]) -> bool:
+    return any(keys.overlaps(run.first_key, run.last_key) for keys in ranges)
 
 
 class Contents:
@@ -233,7 +230,7 @@ class Contents:
             table = self.table(name)
             tail = inline_facts(self._inline.get(name, []), table, self.files.on_damage)
             events = self._events.get(name, ())
-            stored = [[(s, run) for s in c.segments for run in s.runs if run.table == name] for c in self.view.checkpoints]
+            stored = [[part for part in c.parts if part.run.table == name] for c in self.view.checkpoints]
             self._states[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
         return self._states[name]
 

@@ -6,7 +6,7 @@ Planning asks runs for what lies in a range, so that it costs the blocks that it
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,11 +14,9 @@ import pyarrow as pa
 
 from ..cache import LruCache
 from ..errors import UNREADABLE, CorruptionError
-from ..format.blocks import BlockClass
-from ..format.held import shown_segment
+from ..format.blocks import BlockClass, BlockPlace
 from ..format.losses import STRICT, OnDamage
-from ..format.segment_refs import SegmentReference
-from ..format.segments import BlockPlace
+from ..format.runs import InlineRun, Run, StoredPart
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Filters, read_index, read_index_and_filters
 from ..model.bloom import Hashes, hash_keys
@@ -39,44 +37,40 @@ class IndexCache:
         self.on_damage = on_damage
         self._store = store
         self._database = database
-        self._runs: dict[bytes, dict[tuple[str, BlockClass], BlockRun]] = {}
+        self._runs: dict[bytes, BlockRun] = {}
         self._filters: LruCache[bytes, Filters] = LruCache(_KEPT_FILTER_BYTES, _size)
 
-    def run(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
-        """The blocks of a table and class in a segment."""
+    def run(self, part: StoredPart) -> BlockRun:
+        """The blocks of a run."""
+        if isinstance(part, InlineRun):
+            return block_run(part.run, part.blocks)
         try:
-            return self._strict(reference, table, block_class)
+            if part.uuid not in self._runs:
+                with telling_of_prunes(self._store):
+                    self._runs[part.uuid] = block_run(part.run, read_index(self._store, self._database, part))
+            return self._runs[part.uuid]
         except UNREADABLE as error:
-            self.on_damage.lose_segment(segment_path(reference.writer, self._database, reference.uuid), error, reference)
-            return BlockRun(block_class, ())
+            self.on_damage.lose_segment(segment_path(part.writer, self._database, part.uuid), error, part)
+            return BlockRun(part.run.block_class, ())
 
-    def _strict(self, reference: SegmentReference, table: str, block_class: BlockClass) -> BlockRun:
-        if reference.uuid not in self._runs:
-            with telling_of_prunes(self._store):
-                self._runs[reference.uuid] = runs_by_table(read_index(self._store, self._database, reference))
-        try:
-            return self._runs[reference.uuid][table, block_class]
-        except KeyError:
-            raise CorruptionError(
-                f"The index of a segment has no {block_class.name.lower()} rows of {table}. It should hold {shown_segment(reference)}.",
-            ) from None
-
-    def holding(self, reference: SegmentReference, table: str, block_class: BlockClass, wanted: WantedKeys) -> BlockRun:
-        """The blocks of a table and class in a segment that can hold one of the keys; an absent key passes once in two hundred."""
-        filters = self._filters.get(reference.uuid)
+    def holding(self, part: StoredPart, wanted: WantedKeys) -> BlockRun:
+        """The blocks of a run that can hold one of the keys; an absent key passes a segment's filter once in two hundred."""
+        if isinstance(part, InlineRun):
+            return self.run(part).holding(wanted.keys)
+        filters = self._filters.get(part.uuid)
         if filters is None:
             try:
                 with telling_of_prunes(self._store):
-                    places, filters = read_index_and_filters(self._store, self._database, reference)
+                    places, filters = read_index_and_filters(self._store, self._database, part)
+                self._runs[part.uuid] = block_run(part.run, places)
             except UNREADABLE:
                 if not self.on_damage.reads_on:
                     raise
-                return self.run(reference, table, block_class).holding(wanted.keys)
-            self._runs[reference.uuid] = runs_by_table(places)
-            self._filters.put(reference.uuid, filters)
-        found = filters.get((table, block_class))
+                return self.run(part).holding(wanted.keys)
+            self._filters.put(part.uuid, filters)
+        found = filters.get((part.run.block_table, part.run.block_class))
         keys = wanted.keys if found is None else wanted.keys.filter(pa.array(found.may_hold(wanted.hashes)))
-        return self.run(reference, table, block_class).holding(keys)
+        return self.run(part).holding(keys)
 
 
 _FEW_KEYS = 64
@@ -139,17 +133,21 @@ class StoredRun:
         return self.look_up()
 
 
-def runs_by_table(places: Iterable[BlockPlace]) -> dict[tuple[str, BlockClass], BlockRun]:
-    """The runs of a segment whose index lists these blocks, by table and class; ``CorruptionError`` where they are not in order."""
-    grouped: dict[tuple[str, BlockClass], list[BlockPlace]] = {}
+def block_run(run: Run, places: Sequence[BlockPlace]) -> BlockRun:
+    """A run of which these are the blocks; ``CorruptionError`` where they are not its own, or not in order."""
+    last = b""
     for place in places:
-        run = grouped.setdefault((place.header.table, place.header.block_class), [])
-        if place.header.last_key < place.header.first_key or (run and place.header.first_key < run[-1].header.last_key):
+        header = place.header
+        if (header.table, header.block_class) != (run.block_table, run.block_class):
             raise CorruptionError(
-                f"{place.name} lists blocks of table {place.header.table!r} that are not in the order of their keys.",
+                f"{place.name} lists a block of table {header.table!r} that is not of the run that it is listed for."
             )
-        run.append(place)
-    return {(table, block_class): BlockRun(block_class, tuple(run)) for (table, block_class), run in grouped.items()}
+        if header.last_key < header.first_key or header.first_key < last:
+            raise CorruptionError(
+                f"{place.name} lists blocks of table {header.table!r} that are not in the order of their keys.",
+            )
+        last = header.last_key
+    return BlockRun(run.block_class, tuple(places))
 
 
 def _size(filters: Filters) -> int:

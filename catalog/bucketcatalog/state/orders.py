@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.blocks import TOMBSTONES, EncodedBlock, Purpose, Side, encode_side
-from ..format.segments import BlockPlace
+from ..format.blocks import TOMBSTONES, BlockPlace, EncodedBlock, Purpose, Side, encode_side
 from ..log.pruned import telling_of_prunes
 from ..log.segments import read_block
 from ..model.arrays import one_chunk
@@ -232,7 +231,10 @@ def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: in
         overlay=_overlay(plan),
         keys=len(keys),
         opened=frozenset(
-            place.name for places in (asked.of, *(places_read(p, Part.EVERYTHING) for p in plan)) for place in places
+            place.name
+            for places in (asked.of, *(places_read(p, Part.EVERYTHING) for p in plan))
+            for place in places
+            if not place.is_at_hand
         ),
         worth=True,
     )

@@ -15,8 +15,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from ..format.blocks import BlockClass
-from ..format.segments import BlockPlace
+from ..format.blocks import BlockClass, BlockPlace
 from ..model.facts import SortedFacts
 from ..model.keys import EVERYTHING, KeyRange, span
 from .indexes import StoredRun, holds_one

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
-from ..format.blocks import TOMBSTONES, BlockClass
+from ..format.blocks import TOMBSTONES, BlockClass, BlockPlace
 from ..format.held import Held, held_in_block
-from ..format.segments import BlockPlace
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_block
 from ..model.arrays import one_chunk

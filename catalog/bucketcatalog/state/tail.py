@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import UNREADABLE
-from ..format.blocks import facts_of_blocks
+from ..format.blocks import BlockPlace, facts_of_blocks
 from ..format.held import revision
 from ..format.losses import STRICT, OnDamage
-from ..format.segments import BlockPlace
 from ..format.transactions import Transaction, event_of
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_index

@@ -204,7 +204,7 @@ class Head(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "runs", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +225,7 @@ class Checkpoint(_message.Message):
     READS_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
     BOUNDARIES_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -246,8 +247,9 @@ class Checkpoint(_message.Message):
     reads: Cut
     retired: _containers.RepeatedScalarFieldContainer[str]
     boundaries: _containers.RepeatedCompositeFieldContainer[Boundary]
+    runs: _containers.RepeatedCompositeFieldContainer[InlineRun]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
     __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent")
@@ -344,14 +346,14 @@ class TimelineFloor(_message.Message):
     def __init__(self, writer: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class SegmentReference(_message.Message):
-    __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "runs", "events_of", "first_sequence", "filters_offset", "filters_length")
+    __slots__ = ("writer", "uuid", "size", "index_offset", "index_length", "index_digest", "run", "events_of", "first_sequence", "filters_offset", "filters_length")
     WRITER_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     INDEX_OFFSET_FIELD_NUMBER: _ClassVar[int]
     INDEX_LENGTH_FIELD_NUMBER: _ClassVar[int]
     INDEX_DIGEST_FIELD_NUMBER: _ClassVar[int]
-    RUNS_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     EVENTS_OF_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FILTERS_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -362,12 +364,12 @@ class SegmentReference(_message.Message):
     index_offset: int
     index_length: int
     index_digest: bytes
-    runs: _containers.RepeatedCompositeFieldContainer[RunSummary]
+    run: RunSummary
     events_of: TransactionStamp
     first_sequence: int
     filters_offset: int
     filters_length: int
-    def __init__(self, writer: _Optional[str] = ..., uuid: _Optional[bytes] = ..., size: _Optional[int] = ..., index_offset: _Optional[int] = ..., index_length: _Optional[int] = ..., index_digest: _Optional[bytes] = ..., runs: _Optional[_Iterable[_Union[RunSummary, _Mapping]]] = ..., events_of: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first_sequence: _Optional[int] = ..., filters_offset: _Optional[int] = ..., filters_length: _Optional[int] = ...) -> None: ...
+    def __init__(self, writer: _Optional[str] = ..., uuid: _Optional[bytes] = ..., size: _Optional[int] = ..., index_offset: _Optional[int] = ..., index_length: _Optional[int] = ..., index_digest: _Optional[bytes] = ..., run: _Optional[_Union[RunSummary, _Mapping]] = ..., events_of: _Optional[_Union[TransactionStamp, _Mapping]] = ..., first_sequence: _Optional[int] = ..., filters_offset: _Optional[int] = ..., filters_length: _Optional[int] = ...) -> None: ...
 
 class TransactionStamp(_message.Message):
     __slots__ = ("commit_time", "writer", "revision", "uuid")
@@ -380,6 +382,14 @@ class TransactionStamp(_message.Message):
     revision: int
     uuid: bytes
     def __init__(self, commit_time: _Optional[int] = ..., writer: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
+
+class InlineRun(_message.Message):
+    __slots__ = ("run", "blocks")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    run: RunSummary
+    blocks: _containers.RepeatedCompositeFieldContainer[Block]
+    def __init__(self, run: _Optional[_Union[RunSummary, _Mapping]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ...) -> None: ...
 
 class RunSummary(_message.Message):
     __slots__ = ("table", "rows", "blocks", "first_key", "last_key", "oldest", "newest", "level", "purpose", "name")
@@ -419,7 +429,7 @@ class Segment(_message.Message):
     def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., filters: _Optional[_Union[KeyFilters, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
 
 class SegmentIndex(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "origin", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "origin", "run", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -431,6 +441,7 @@ class SegmentIndex(_message.Message):
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FILTERS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -443,8 +454,9 @@ class SegmentIndex(_message.Message):
     entries: _containers.RepeatedCompositeFieldContainer[BlockEntry]
     filters_digest: bytes
     origin: SegmentOrigin
+    run: RunSummary
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ..., run: _Optional[_Union[RunSummary, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class KeyFilters(_message.Message):
     __slots__ = ("filters", "checksum")
@@ -464,20 +476,22 @@ class KeyFilter(_message.Message):
     def __init__(self, table: _Optional[str] = ..., words: _Optional[bytes] = ..., **kwargs) -> None: ...
 
 class SegmentOrigin(_message.Message):
-    __slots__ = ("checkpoint", "tasks", "task", "part", "last", "kept")
+    __slots__ = ("checkpoint", "tasks", "task", "part", "last", "kept", "runs")
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     checkpoint: bytes
     tasks: int
     task: int
     part: int
     last: bool
     kept: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, checkpoint: _Optional[bytes] = ..., tasks: _Optional[int] = ..., task: _Optional[int] = ..., part: _Optional[int] = ..., last: bool = ..., kept: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    runs: _containers.RepeatedCompositeFieldContainer[InlineRun]
+    def __init__(self, checkpoint: _Optional[bytes] = ..., tasks: _Optional[int] = ..., task: _Optional[int] = ..., part: _Optional[int] = ..., last: bool = ..., kept: _Optional[_Iterable[bytes]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ...) -> None: ...
 
 class BlockEntry(_message.Message):
     __slots__ = ("offset", "length", "header", "checksum")

@@ -9,7 +9,7 @@ from typing import Protocol
 from .. import clock
 from ..errors import InvalidOption
 from ..format.records import Boundary, TagEntry, Void
-from ..format.segment_refs import SegmentReference
+from ..format.runs import SegmentReference
 from ..format.transactions import Application, Transaction
 from ..log.timeline import Timeline
 from ..model.cuts import Cut, Stamp

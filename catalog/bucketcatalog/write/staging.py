@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows
 from ..format.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
-from ..format.segment_refs import SegmentReference
+from ..format.runs import SegmentReference
 from ..format.transactions import MAX_ACTIONS, action_of
 from ..log.files import LogFiles
-from ..log.segments import SegmentWriter
+from ..log.segments import RunWriter
 from ..model.arrays import one_chunk
 from ..model.events import Event, EventKind, Expectation, facts_of_events
 from ..model.facts import FACT_COLUMNS, LAST_SEQUENCE, NO_TRANSACTIONS, End, EventNames, Expects, Facts, Kind, concat
@@ -199,7 +199,7 @@ class StagedSegments:
         self._table = table
         self._waiting: list[Facts] = []
         self._blocks: list[EncodedBlock] = []
-        self._segments = SegmentWriter(files.store, writer, files.database, cut=None, began=began)
+        self._runs = RunWriter(files.store, writer, files.database, cut=None, began=began)
         self._bytes = 0
 
     def add(self, events: pa.Table) -> None:
@@ -220,14 +220,14 @@ class StagedSegments:
                 self._bytes += len(block.data)
         if self._bytes > INLINE_BYTES:
             for block in self._blocks:
-                self._segments.add(block, self._table)
+                self._runs.add(block, self._table)
             self._blocks = []
 
     def finish(self) -> None:
         """No more is added: what the transaction cannot carry is put."""
         self._encode()
-        self._segments.flush()
+        self._runs.finish()
 
     def encoded(self) -> Encoded:
         """The events as the transaction carries them."""
-        return Encoded(blocks=tuple(self._blocks), segments=tuple(self._segments.written))
+        return Encoded(blocks=tuple(self._blocks), segments=tuple(self._runs.segments))

@@ -15,18 +15,19 @@ from .sealing import message
 from .segments import ENDED, LIVE, STUBS, SUPERSEDED
 from .stamps import Name, Stamp, name_of, stamp_of
 from .tables import Table
-from .writing import block_of, new_transaction, put_checkpoint, put_segment, put_transaction, uuid_at
+from .writing import block_of, new_transaction, put_checkpoint, put_segment, put_transaction, run_of, uuid_at
 
 
 @dataclass(frozen=True)
 class Style:
     """What a compactor may do one way or another: in how many ``levels`` it writes, whether it declares columns without nulls to be so,
-    whether a VERSION says whose its row is where that is its own, and whether it has the class SUPERSEDED."""
+    whether a VERSION says whose its row is where that is its own, whether it has the class SUPERSEDED, and whether runs are ``inline``."""
 
     levels: int = 1
     flags: bool = False
     own_row_stamps: bool = False
     superseded: bool = True
+    inline: bool = False
 
 
 def compact(reader: SpecReader, writer: str, style: Style = Style()) -> Ref:
@@ -59,17 +60,18 @@ def compact(reader: SpecReader, writer: str, style: Style = Style()) -> Ref:
     totals: dict[str, list[int]] = {}
     for level, part in enumerate(parts):
         tables, facts = reader.facts(part, transactions)
-        blocks = []
         for table in (tables[name] for name in sorted(tables)):
             for block_class, rows in _classes(table, facts[table.name], style):
-                blocks.append(block_of(table, block_class, rows, flags=style.flags))
+                header, block = block_of(table, block_class, rows, flags=style.flags)
+                run = run_of(header, level)
+                if style.inline:
+                    checkpoint.runs.add(run=run, blocks=[message("Block").FromString(block)])
+                else:
+                    uuid = uuid_at(note.commit_time, (len(reader.checkpoints) + 1) << 8 | len(checkpoint.segments))
+                    definition = [d for d in checkpoint.tables if d.name == table.name]
+                    checkpoint.segments.append(put_segment(reader.root, writer, uuid, cut, definition, run, header, block))
                 kind = {LIVE: 0, ENDED: 1, SUPERSEDED: 1, STUBS: 2}[block_class]
                 totals.setdefault(table.name, [0, 0, 0])[kind] += len(rows)
-        if blocks:
-            uuid = uuid_at(note.commit_time, (len(reader.checkpoints) + 1) << 8 | level)
-            definitions = [d for d in checkpoint.tables if d.name in {header.table for header, _ in blocks}]
-            reference = put_segment(reader.root, writer, uuid, cut, definitions, blocks, level)
-            checkpoint.segments.append(reference)
     for name, (live, tombstones, stubs) in sorted(totals.items()):
         checkpoint.totals.add(table=name, live=live, tombstones=tombstones, stubs=stubs)
     put_checkpoint(reader.root, checkpoint)

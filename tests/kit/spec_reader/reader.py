@@ -13,7 +13,7 @@ from .coverage import covers
 from .cuts import Ref, heads_named, reads_of, text_of_heads
 from .facts import VERSION, Fact, facts_of_actions, facts_of_block
 from .sealing import unsealed
-from .segments import END, ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, order_table
+from .segments import END, ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, checkpoint_blocks, order_table
 from .stamps import stamp_of, uuid_time
 from .tables import Table, encoded_key, merged, table_of
 from .voids import emptied, voided_by
@@ -158,8 +158,8 @@ class SpecReader:
         blocks = [(block.header, block.SerializeToString()) for block in transaction.blocks]
         for reference in transaction.segments:
             assert reference.writer == transaction.writer
-            for header, run, data in blocks_of(self.root, self.database, reference, of_cut=False):
-                assert run is not None and getattr(header, "class") == EVENTS
+            for header, data in blocks_of(self.root, self.database, reference, of_cut=False):
+                assert getattr(header, "class") == EVENTS
                 blocks.append((header, data))
         for header, data in blocks:
             for fact in facts_of_block(data, tables[header.table], transaction):
@@ -168,15 +168,12 @@ class SpecReader:
     def _checkpoint_facts(
         self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any, int], bool] = lambda *_: True
     ) -> Iterator[tuple[str, Fact]]:
-        """The rows of a checkpoint's segments. ``wanted`` is asked with a block's header and its level."""
-        shares = "runs" in checkpoint.required_features
-        for reference in checkpoint.segments:
-            assert shares or not any(run.level for run in reference.runs)
-            for header, run, block in blocks_of(self.root, self.database, reference, of_cut=True):
-                assert shares or run is not None
-                if run is not None and run.purpose in (0, ROWS) and wanted(header, run.level):
-                    for fact in facts_of_block(block, tables[header.table]):
-                        yield header.table, fact
+        """The rows of a checkpoint. ``wanted`` is asked with a block's header and its level."""
+        for header, run, block in checkpoint_blocks(self.root, self.database, checkpoint):
+            assert "runs" in checkpoint.required_features or not run.level
+            if run.purpose in (0, ROWS) and wanted(header, run.level):
+                for fact in facts_of_block(block, tables[header.table]):
+                    yield header.table, fact
 
     def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[bytes], list[bytes]]]:
         """For each kept order of a checkpoint its keys, and those that the tombstones of level 0 make (spec/segments.md)."""
@@ -184,12 +181,11 @@ class SpecReader:
         tables, _ = self._facts([], [checkpoint])
         said: dict[tuple[str, str], list[bytes]] = {}
         shapes: dict[tuple[str, str], Table] = {}
-        for reference in checkpoint.segments:
-            for _, run, block in blocks_of(self.root, self.database, reference, of_cut=True):
-                if run is not None and run.purpose == ORDER:
-                    shape = shapes.setdefault((run.table, run.name), order_table(tables[run.table], run.name))
-                    keys = [encoded_key(shape, fact.row) for fact in facts_of_block(block, shape)]
-                    said.setdefault((run.table, run.name), []).extend(keys)
+        for _, run, block in checkpoint_blocks(self.root, self.database, checkpoint):
+            if run.purpose == ORDER:
+                shape = shapes.setdefault((run.table, run.name), order_table(tables[run.table], run.name))
+                keys = [encoded_key(shape, fact.row) for fact in facts_of_block(block, shape)]
+                said.setdefault((run.table, run.name), []).extend(keys)
         wanted = (ENDED, SUPERSEDED)
         ended = self._checkpoint_facts(checkpoint, tables, lambda header, level: not level and getattr(header, "class") in wanted)
         made: dict[tuple[str, str], list[bytes]] = {name: [] for name in said}

@@ -1,9 +1,8 @@
-"""The blocks of a segment, checked along the chain of digests, and the rows of orders (spec/segments.md)."""
+"""The blocks of runs, checked along the chain of digests, and the rows of orders (spec/segments.md)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,19 @@ ROWS, ORDER = 1, 2
 END = 536_870_909
 
 
-def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, Any, bytes]]:
-    """Header, listed run and bytes of each block of a segment, checked along the chain of digests (spec/segments.md)."""
+def checkpoint_blocks(root: Path, database: str, checkpoint: Any) -> Iterator[tuple[Any, Any, bytes]]:
+    """Header, run and bytes of each block of a checkpoint, in its segments and in itself (spec/checkpoints.md)."""
+    for reference in checkpoint.segments:
+        for header, block in blocks_of(root, database, reference, of_cut=True):
+            yield header, reference.run, block
+    for inline in checkpoint.runs:
+        assert len(inline.blocks) == inline.run.blocks
+        for block in inline.blocks:
+            yield block.header, inline.run, block.SerializeToString()
+
+
+def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, bytes]]:
+    """Header and bytes of each block of a segment, checked along the chain of digests (spec/segments.md)."""
     name = f"{reference.writer}/{database}/segments/{UUID(bytes=reference.uuid)}.seg"
     data = (root / name).read_bytes()
     assert len(data) == reference.size
@@ -34,13 +44,12 @@ def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Ite
     if reference.filters_length:
         filters = data[reference.filters_offset :][: reference.filters_length]
         assert filters[-32:] == index.filters_digest == hashlib.sha256(filters[:-35]).digest()
-    listed = {(block_table(run), getattr(run, "class")): run for run in reference.runs}
-    counts = Counter((entry.header.table, getattr(entry.header, "class")) for entry in index.entries)
-    assert all(counts[name] == run.blocks for name, run in listed.items())
+    assert len(index.entries) == index.run.blocks == reference.run.blocks
     for entry in index.entries:
         block = data[entry.offset : entry.offset + entry.length]
         assert block[-4:] == entry.checksum.to_bytes(4, "little")
-        yield entry.header, listed.get((entry.header.table, getattr(entry.header, "class"))), block
+        assert (entry.header.table, getattr(entry.header, "class")) == (block_table(index.run), getattr(index.run, "class"))
+        yield entry.header, block
 
 
 def order_table(table: Table, name: str) -> Table:

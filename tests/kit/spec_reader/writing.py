@@ -169,37 +169,37 @@ def _columns_of(fact: Fact, position: dict[Any, int]) -> dict[str, Any]:
     return found | ({"_purged": True} if fact.purged else {})
 
 
+def run_of(header: Any, level: int) -> Any:
+    """The run that one block makes (spec/segments.md)."""
+    return message("RunSummary")(
+        **{"class": getattr(header, "class")},
+        table=header.table,
+        rows=header.rows,
+        blocks=1,
+        first_key=header.first_key,
+        last_key=header.last_key,
+        oldest=header.oldest,
+        newest=header.newest,
+        level=level,
+    )
+
+
 def put_segment(
-    root: Path, writer: str, uuid: bytes, cut: Any, tables: Iterable[Any], blocks: Sequence[tuple[Any, bytes]], level: int
+    root: Path, writer: str, uuid: bytes, cut: Any, tables: Iterable[Any], run: Any, header: Any, block: bytes
 ) -> Any:
-    """Put a segment of these blocks, all of one level; gives the reference to it (spec/segments.md)."""
+    """Put a segment of a run of this block; gives the reference to it (spec/segments.md)."""
     index = message("SegmentIndex")(format_version=1, writer=writer, database="default", uuid=uuid, cut=cut, tables=tables)
-    data = b""
-    for header, block in blocks:
-        data += b"\x0a" + _varint(len(block))
-        index.entries.add(offset=len(data), length=len(block), header=header, checksum=int.from_bytes(block[-4:], "little"))
-        data += block
+    index.run.CopyFrom(run)
+    index.run.level = 0
+    data = b"\x0a" + _varint(len(block))
+    index.entries.add(offset=len(data), length=len(block), header=header, checksum=int.from_bytes(block[-4:], "little"))
+    data += block
     sealed, at = seal(index.SerializeToString()), len(data)
     data += b"\x12" + _varint(len(sealed))
-    reference = message("SegmentReference")(writer=writer, uuid=uuid, index_offset=len(data), index_length=len(sealed))
+    reference = message("SegmentReference")(writer=writer, uuid=uuid, index_offset=len(data), index_length=len(sealed), run=run)
     data += sealed + b"\x19" + at.to_bytes(8, "little")
     reference.size, reference.index_digest = len(data), sealed[-32:]
     assert hashlib.sha256(sealed[:-35]).digest() == sealed[-32:]
-    runs: dict[tuple[str, int], list[Any]] = {}
-    for header, _ in blocks:
-        runs.setdefault((header.table, getattr(header, "class")), []).append(header)
-    for (table, block_class), headers in runs.items():
-        reference.runs.add(
-            **{"class": block_class},
-            table=table,
-            rows=sum(header.rows for header in headers),
-            blocks=len(headers),
-            first_key=min(header.first_key for header in headers),
-            last_key=max(header.last_key for header in headers),
-            oldest=min(header.oldest for header in headers),
-            newest=max(header.newest for header in headers),
-            level=level,
-        )
     put(root, f"{writer}/default/segments/{UUID(bytes=uuid)}.seg", data)
     return reference
 

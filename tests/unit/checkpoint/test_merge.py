@@ -16,10 +16,9 @@ import pytest
 from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError
 from bucketcatalog.checkpoint import merge, plan
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, deepest, run_task
-from bucketcatalog.format.blocks import BlockClass, BlockHeader
+from bucketcatalog.format.blocks import BlockClass, BlockHeader, BlockPlace
 from bucketcatalog.format.checkpoints import decode_checkpoint
 from bucketcatalog.format.sealing import RUNS
-from bucketcatalog.format.segments import BlockPlace
 from bucketcatalog.log import segments
 from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.state.contents import Contents
@@ -331,7 +330,7 @@ def test_a_full_checkpoint_refers_to_its_own_segments_only(world: World) -> None
         full = writer.checkpoint(full=True)
         assert full is not None and (full.reused_bytes, full.revision) == (0, step.revision)
         (read,) = world.snapshot().view.checkpoints
-        assert RUNS not in read.features and {run.level for s in read.segments for run in s.runs} == {0}
+        assert RUNS not in read.features and {run.level for run in read.runs} == {0}
         assert decode_checkpoint(world.store.get(full.name), full.name) == read
         assert answers(world) == before
         assert writer.checkpoint(full=True) is None
@@ -346,7 +345,7 @@ def test_of_two_checkpoints_that_cover_the_same_the_later_is_read(world: World, 
         writer.checkpoint()
         full = writer.checkpoint(full=True)
     assert full is not None
-    assert {run.level for s in world.snapshot().view.checkpoints[0].segments for run in s.runs} == {0}
+    assert {run.level for run in world.snapshot().view.checkpoints[0].runs} == {0}
 
 
 def test_two_compactors_at_once_harm_nothing(world: World, small_tasks: None) -> None:
@@ -480,7 +479,7 @@ def test_levels_that_are_merged_keep_what_ends_a_version_below_them_or_one_that_
         with world.writer("compactor-1") as compactor:
             compactor.checkpoint(scope="all")
         (made,) = world.snapshot().view.checkpoints
-        assert {run.level for segment in made.segments for run in segment.rows_runs} == ({0, 1} if number else {0})
+        assert {run.level for run in made.runs if run.is_of_rows} == ({0, 1} if number else {0})
     if is_late:
         world.store.put(name, data)
     assert names(world.snapshot()) == ["kept", "more0", "more1", "more2"]

@@ -186,7 +186,7 @@ def test_a_broken_block_of_a_delete_brings_no_row_back() -> None:
         world.commit(writer, ("delete", "objects", [obj("00005"), obj("00007")]))
         writer.checkpoint()
     snapshot = world.snapshot()
-    upper = {s.uuid: s for c in snapshot.view.checkpoints for s in c.segments if any(run.level for run in s.runs)}
+    upper = {s.uuid: s for c in snapshot.view.checkpoints for s in c.segments if s.run.level}
     assert len(upper) == 1
     name = max(info.name for info in world.store.list("") if info.name.endswith(".seg"))
     data = bytearray(world.store.get(name))

@@ -22,7 +22,7 @@ from bucketcatalog.format.checkpoints import (
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.format.records import Link
 from bucketcatalog.format.sealing import digest, seal, seal_block, unseal
-from bucketcatalog.format.segments import SegmentBuilder
+from bucketcatalog.format.segments import RunBuilder
 from bucketcatalog.format.transactions import (
     Application,
     Transaction,
@@ -117,10 +117,10 @@ class TestTransactions:
 class TestCheckpoints:
     def test_everything_of_a_checkpoint_comes_back(self) -> None:
         store = MemoryStore()
-        builder = SegmentBuilder()
+        builder = RunBuilder(WORDS)
         for block in encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4):
             builder.add(block)
-        _, reference = builder.finish(writer="w", database="db", uuid=UUIDS[3], tables=[WORDS])
+        _, reference = builder.segment(writer="w", database="db", uuid=UUIDS[3])
         given = Checkpoint(
             writer="w",
             database="db",
@@ -228,11 +228,11 @@ class TestBlocks:
 
 class TestSegments:
     def test_any_protobuf_library_parses_the_file_whole(self) -> None:
-        builder = SegmentBuilder()
-        blocks = [*encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4), *encode_blocks(facts(3), WORDS, BlockClass.ENDED)]
+        builder = RunBuilder(WORDS)
+        blocks = list(encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4))
         for block in blocks:
             builder.add(block)
-        data, reference = builder.finish(writer="w", database="db", uuid=UUIDS[0], cut=Cut.of([("w", HEADS[0])]), tables=[WORDS])
+        data, reference = builder.segment(writer="w", database="db", uuid=UUIDS[0], cut=Cut.of([("w", HEADS[0])]))
         message = log_pb2.Segment.FromString(data)
 
         assert [block.SerializeToString(deterministic=True) for block in message.blocks] == [block.data for block in blocks]
@@ -242,17 +242,15 @@ class TestSegments:
         assert data[message.index_offset : message.index_offset + 1] == b"\x12"
         assert data[-9:] == b"\x19" + message.index_offset.to_bytes(8, "little")
         assert reference.size == len(data)
-        assert [(r.table, r.block_class, r.rows, r.blocks) for r in reference.runs] == [
-            (WORDS.name, BlockClass.LIVE, 10, 3),
-            (WORDS.name, BlockClass.ENDED, 3, 1),
-        ]
+        run = reference.run
+        assert (run.table, run.block_class, run.rows, run.blocks) == (WORDS.name, BlockClass.LIVE, 10, 3)
 
     def test_blocks_are_read_by_range_through_the_index(self) -> None:
         store = MemoryStore()
-        builder = SegmentBuilder()
+        builder = RunBuilder(WORDS)
         for block in encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4):
             builder.add(block)
-        data, reference = builder.finish(writer="w", database="db", uuid=UUIDS[0])
+        data, reference = builder.segment(writer="w", database="db", uuid=UUIDS[0])
         store.put(paths.segment("w", "db", UUIDS[0]), data)
 
         places = read_index(store, "db", reference)
@@ -402,13 +400,14 @@ def test_facts_of_an_unknown_kind_are_from_the_future(column: str) -> None:
 @pytest.mark.parametrize("purpose", [4, 9])
 def test_a_run_that_is_no_rows_is_from_the_future(purpose: int) -> None:
     message = log_pb2.Checkpoint(format_version=1)
-    message.segments.add(uuid=bytes(16)).runs.add(table="t", rows=1, purpose=purpose, **{"class": 2})  # type: ignore[arg-type]
+    run = log_pb2.RunSummary(table="t", rows=1, purpose=purpose, **{"class": 2})  # type: ignore[arg-type]
+    message.segments.add(uuid=bytes(16), run=run)
     with pytest.raises(UnsupportedFormat, match=f"{purpose} is not a known purpose"):
         decode_checkpoint(seal(message.SerializeToString()), "file")
 
 
 def test_checkpoint_that_speaks_of_an_unknown_class_of_rows_is_refused_by_name() -> None:
     message = log_pb2.Checkpoint(format_version=1, writer="w", database="default", uuid=bytes(16))
-    message.segments.add(writer="w", uuid=bytes(16)).runs.add(table="objects", **{"class": 99})
+    message.segments.add(writer="w", uuid=bytes(16), run=log_pb2.RunSummary(table="objects", **{"class": 99}))
     with pytest.raises(UnsupportedFormat, match=r"w/x\.ckpt"):
         decode_checkpoint(seal(message.SerializeToString()), "w/x.ckpt")

@@ -150,6 +150,7 @@ STYLES = {
     "as ours": Style(),
     "otherwise": Style(flags=True, own_row_stamps=True, superseded=False),
     "in levels": Style(levels=3, own_row_stamps=True),
+    "in itself": Style(levels=2, inline=True),
 }
 
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, CorruptionError, prefix
-from bucketcatalog.format.blocks import BlockClass, BlockHeader
-from bucketcatalog.format.segments import BlockPlace
+from bucketcatalog.format.blocks import BlockClass, BlockHeader, BlockPlace
+from bucketcatalog.format.runs import run_of
 from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.parallel import in_order
-from bucketcatalog.state.indexes import runs_by_table
+from bucketcatalog.state.indexes import block_run
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
@@ -186,7 +186,7 @@ class TestRuns:
             BlockPlace("s", n, 1, 0, BlockHeader("t", BlockClass.LIVE, 1, first, last, 0, 0))
             for n, (first, last) in enumerate(zip(keys[::2], keys[1::2], strict=True))
         ]
-        (run,) = runs_by_table(places).values()
+        run = block_run(run_of([place.header for place in places]), places)
         within = KeyRange(start, stop)
         wanted = [p for p in places if within.overlaps(p.header.first_key, p.header.last_key)]
         assert list(run.within(within)) == (wanted if stop is None or stop > start else list(run.within(within)))
@@ -198,7 +198,7 @@ class TestRuns:
             for n, (first, last) in enumerate(keys)
         ]
         with pytest.raises(CorruptionError, match="the segment"):
-            runs_by_table(places)
+            block_run(run_of([place.header for place in places]), places)
 
 
 class TestInOrder:

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import UNREADABLE, BucketCatalogError
-from ...format.blocks import BlockClass, block_header
+from ...format.blocks import BlockClass, BlockPlace, block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
 from ...format.held import Held, held_in_block, held_in_segment, revision
+from ...format.runs import Run, SegmentReference, run_of
 from ...format.sealing import RUNS
-from ...format.segment_refs import SegmentReference, runs_of
-from ...format.segments import BlockPlace
 from ...log.files import LogFiles
 from ...log.segments import read_block, read_index_and_filters
 from ...model import paths
@@ -29,7 +28,7 @@ from ...model.facts import Facts, Kind
 from ...model.keys import encode_keys, shown_key
 from ...model.tables import Table, split_side
 from ...parallel import in_order
-from ...state.indexes import runs_by_table
+from ...state.indexes import block_run
 from ...state.side_runs import shape_of_blocks
 from ...store.base import Store
 from .files import WriterFiles
@@ -74,6 +73,9 @@ def check_blocks(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
         else:
             for place in places:
                 yield from check_block(files.store, place, definitions)
+    for inline in checkpoint.inline:
+        for place in inline.blocks:
+            yield from check_block(files.store, place, definitions)
 
 
 def _problems_of_block(facts: Facts, place: BlockPlace, table: Table, *, stamped: bool) -> Iterator[str]:
@@ -154,8 +156,11 @@ def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[s
         yield "It lies beside a transaction that it does not cover"
     for writer, coverage in sorted(checkpoint.coverage.items()):
         yield from _of_coverage(writer, coverage, cut.newest_revision(writer))
-    if any(run.level for s in checkpoint.segments for run in s.runs) and RUNS not in checkpoint.features:
+    if any(run.level for run in checkpoint.runs) and RUNS not in checkpoint.features:
         yield f"It has levels and does not require the feature {RUNS!r}"
+    for inline in checkpoint.inline:
+        if not is_described(inline.run, inline.blocks):
+            yield f"Its {inline.run.block_class.name.lower()} rows of {inline.run.table} are not those that their blocks hold"
     yield from _of_totals(checkpoint)
 
 
@@ -171,15 +176,15 @@ def _of_coverage(writer: str, coverage: Coverage, newest: int) -> Iterator[str]:
 def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
     defined = {definition.table.name for definition in checkpoint.definitions}
     rows: Counter[str] = Counter()
-    for segment in checkpoint.segments:
-        for run in segment.rows_runs:
+    for run in checkpoint.runs:
+        if run.is_of_rows:
             rows[run.table] += run.rows
     for table, totals in checkpoint.totals.items():
         if rows.pop(table, 0) != totals.live + totals.tombstones + totals.stubs:
             yield f"Its totals of table {table!r} are not those of its segments"
     for table in sorted(rows):
         yield f"It has rows of table {table!r} and no totals of it"
-    undefined = {run.table for s in checkpoint.segments for run in s.runs} - defined
+    undefined = {run.table for run in checkpoint.runs} - defined
     for table in sorted(undefined):
         yield f"It has rows of table {table!r}, which it does not define"
 
@@ -204,7 +209,7 @@ def check_segment(
         return [], [Finding("MISSING_SEGMENT", name, f"It is gone; {references.by[0]} refers to it.", held)]
     try:
         places, _ = read_index_and_filters(files.store, files.database, reference)
-        runs_by_table(places)
+        block_run(reference.run, places)
     except UNREADABLE as error:
         return [], [unreadable(error, "SEGMENT", name, *held)]
     wrong = [f for by, d in zip(references.by, references.described, strict=True) for f in _against(by, d, places, name)]
@@ -215,11 +220,15 @@ def check_segment(
 
 def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...], name: str) -> Iterator[Finding]:
     """What somebody who refers to a segment says of it that its index denies."""
-    there = {(run.table, run.block_class): run for run in runs_of((place.header, None) for place in places)}
-    for run in reference.runs:
-        own = there.get((run.block_table, run.block_class))
-        said = (run.rows, run.blocks, run.first_key, run.last_key, run.oldest, run.newest)
-        if own is None or said != (own.rows, own.blocks, own.first_key, own.last_key, own.oldest, own.newest):
-            held = Held(run.table, run.rows, run.first_key, run.last_key)
-            text = f"Its {run.block_class.name.lower()} rows of {run.table} in {name} are not those that the index there lists."
-            yield Finding("WRONG_CHECKPOINT", by, text, (held,))
+    run = reference.run
+    if not is_described(run, places):
+        held = Held(run.table, run.rows, run.first_key, run.last_key)
+        text = f"Its {run.block_class.name.lower()} rows of {run.table} in {name} are not those that the index there lists."
+        yield Finding("WRONG_CHECKPOINT", by, text, (held,))
+
+
+def is_described(run: Run, places: Sequence[BlockPlace]) -> bool:
+    """Whether a run is what the headers of its blocks come to, its level, purpose and name aside."""
+    own = run_of([place.header for place in places]) if places else None
+    names = ("block_table", "block_class", "rows", "blocks", "first_key", "last_key", "oldest", "newest")
+    return own is not None and all(getattr(own, name) == getattr(run, name) for name in names)

@@ -140,7 +140,7 @@ def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     alone = LogView(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
     derived = Contents(files, view)
     stored = Contents(files, alone, derived.definitions)
-    for table in sorted({*derived.names, *(run.table for s in checkpoint.segments for run in s.runs)}):
+    for table in sorted({*derived.names, *(run.table for run in checkpoint.runs)}):
         keys = _differing(derived.state(table), stored.state(table))
         if len(keys):
             text = f"Its state of table {table} differs from what its transactions say, in {len(keys)} keys."

@@ -14,7 +14,7 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.checkpoints import ApplicationResult, Definition
 from ...format.held import revision
 from ...format.records import Boundary, Link, Linked, TagEntry, Void
-from ...format.segment_refs import SegmentReference
+from ...format.runs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.entries import result_of
 from ...log.files import LogFiles

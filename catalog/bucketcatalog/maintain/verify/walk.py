@@ -13,13 +13,13 @@ from functools import partial
 import pyarrow as pa
 
 from ...errors import UNREADABLE, BucketCatalogError, MissingObject
+from ...format.blocks import BlockPlace
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
 from ...format.held import revision
 from ...format.records import TagEntry
-from ...format.segment_refs import SegmentReference
-from ...format.segments import BlockPlace
+from ...format.runs import SegmentReference
 from ...format.transactions import event_of
 from ...log.ancestry import version_view
 from ...log.entries import newest_of, voids_of
@@ -250,9 +250,11 @@ class Walk:
             self._tell(f"events: {number:,} of {len(refs):,} transactions")
 
     def _read_segments(self, definitions: Definitions) -> Iterator[Finding]:
-        """Read every segment that is referred to, block by block, and name the others."""
+        """Read every run that a checkpoint holds, and every segment that is referred to, block by block; name the other segments."""
         order = sorted(self.segments)
         check = partial(_check_block, self.files, definitions)
+        for place in (place for checkpoint in self.checkpoints for inline in checkpoint.inline for place in inline.blocks):
+            yield from check(place)
         for number, uuid in enumerate(order, 1):
             places, wrong = check_segment(self.files, self.segments[uuid], self.found)
             yield from (with_keys(finding, definitions) for finding in wrong)

@@ -1,0 +1,138 @@
+"""Runs that a checkpoint holds itself: what they save, what stays as it is, and that they are not lost with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bucketcatalog.checkpoint import plan
+from bucketcatalog.format.checkpoints import Checkpoint
+from bucketcatalog.log.segments import INLINE_RUN_BYTES
+from bucketcatalog.store.faults import Counting
+from bucketcatalog.write.writer import Writer
+
+from ...kit.world import DAY, World, bucket, names, obj, rows
+
+TABLES = ("buckets", "objects", "object_versions", "deleted_buckets", "deleted_objects", "deleted_object_versions", "sums")
+
+
+def newest(world: World) -> Checkpoint:
+    (checkpoint,) = world.snapshot().view.checkpoints
+    return checkpoint
+
+
+def touch(world: World, writer: Writer, first: int, count: int = 3) -> None:
+    """Put and end rows of three tables, so that each has live rows, tombstones of both kinds and stubs."""
+    numbers = range(first, first + count)
+    version = {"version_id": "v", "ordinal": 1}
+    world.commit(
+        writer,
+        ("put", "buckets", [bucket(f"b{n}") for n in numbers]),
+        ("put", "objects", [obj(f"o{n}", content_length=n) for n in numbers]),
+        ("put", "object_versions", [obj(f"o{n}", **version) for n in numbers]),
+    )
+    world.commit(
+        writer,
+        ("put", "objects", obj(f"o{first}", content_length=7)),
+        ("delete", "objects", [obj(f"o{first + 1}"), obj("never")]),
+        ("delete", "buckets", bucket(f"b{first}")),
+        ("delete", "object_versions", obj(f"o{first}", version_id="v")),
+    )
+
+
+def answers(world: World) -> dict[str, list[dict[str, object]]]:
+    return {table: rows(world.snapshot(), table) for table in TABLES}
+
+
+def puts(world: World) -> list[str]:
+    assert isinstance(world.store, Counting)
+    return sorted(name for (method, name), count in world.store.names.items() if method == "put" for _ in range(count))
+
+
+def test_a_checkpoint_of_many_tables_puts_itself_its_marker_and_one_segment() -> None:
+    world = World.counting()
+    with world.writer() as writer:
+        touch(world, writer, 0)
+        expected = answers(world)
+        world.store.reset()
+        writer.checkpoint()
+        assert len(puts(world)) == 3
+        made = newest(world)
+        assert len(made.segments) == 1 and len(made.runs) > 10
+        assert {run.table for run in made.runs} == {"buckets", "objects", "object_versions"}
+        assert answers(world) == expected
+    assert list(world.catalog().verify(deep=True)) == []
+
+
+def test_what_lies_in_the_checkpoint_is_read_without_a_request() -> None:
+    world = World.counting()
+    with world.writer() as writer:
+        touch(world, writer, 0)
+        writer.checkpoint()
+    made, snapshot = newest(world), world.snapshot()
+    inside = {inline.run.table for inline in made.inline if inline.run.is_of_rows} - {s.run.table for s in made.segments}
+    assert inside
+    table = min(inside)
+    scan = snapshot.scan(table)
+    world.store.reset()
+    scan.to_arrow()
+    assert sum(world.store.requests.values()) == 0
+    assert scan.explain().splitlines()[-1].startswith("requests: 0 (0 blocks, 0 indexes")
+
+
+def test_later_checkpoints_hold_it_again_until_it_is_merged() -> None:
+    world = World.counting()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"n{n:05}") for n in range(3_000)]), ("put", "buckets", bucket("b")))
+        writer.checkpoint()
+        (before,) = (inline for inline in newest(world).inline if inline.run.table == "buckets")
+        for number in range(6):
+            world.commit(writer, ("put", "objects", obj(f"n{number:05}", content_length=number)))
+            world.store.reset()
+            writer.checkpoint()
+            assert len(puts(world)) == 3
+            (again,) = (inline for inline in newest(world).inline if inline.run.table == "buckets")
+            assert again.run == before.run and [b.data for b in again.blocks] == [b.data for b in before.blocks]
+            assert list(world.catalog().verify(deep=True)) == []
+        world.commit(writer, ("put", "buckets", bucket("c")))
+        writer.checkpoint(full=True)
+        assert names(world.snapshot(), "buckets") == ["b", "c"]
+    lengths = [row["content_length"] for row in rows(world.snapshot(), "objects")]
+    assert lengths[:6] == list(range(6)) and len(lengths) == 3_000
+
+
+def test_large_runs_lie_in_segments_and_the_others_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"n{n:05}", etag=f"{n * 7919 % 99991:032}") for n in range(3_000)]))
+        touch(world, writer, 0)
+        writer.checkpoint()
+        made = newest(world)
+        assert max(segment.size for segment in made.segments) > INLINE_RUN_BYTES
+        assert all(inline.size <= INLINE_RUN_BYTES for inline in made.inline)
+        sizes = sorted(inline.size for inline in made.inline)
+        monkeypatch.setattr(plan, "INLINE_BYTES", sum(sizes[:4]))
+        touch(world, writer, 10)
+        writer.checkpoint(full=True)
+        held = newest(world).inline
+        assert 0 < len(held) < len(sizes) and sum(inline.size for inline in held) <= sum(sizes[:4])
+    assert list(world.catalog().verify(deep=True)) == []
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_lost_checkpoint_is_made_again_with_what_it_held(rounds: int) -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"n{n:05}") for n in range(3_000)]))
+        writer.checkpoint()
+        for number in range(rounds):
+            touch(world, writer, 10 * number)
+            writer.checkpoint()
+    expected, made = answers(world), newest(world)
+    assert made.inline and any(run.level for run in made.runs)
+    for info in list(world.store.list("")):
+        if info.name.endswith(".ckpt") or (info.name.endswith(".txn") and f"{made.revision:020}" not in info.name):
+            world.store.delete(info.name)
+    world.clock.tick(DAY)
+    done = world.catalog().repair(dry_run=False, clock=world.clock)
+    assert "rebuild" in {action.what for action in done.actions if action.done}
+    assert answers(world) == expected
