@@ -102,7 +102,7 @@ class TableState:
             return []
         found = [part for each in self._parts for part in each if not part.run.level]
         return [
-            StoredRun(part.run.block_class, partial(self._indexes.run, part))
+            StoredRun(part.run, partial(self._indexes.run, part))
             for part in found
             if (part.run.purpose, part.run.name) == (side.purpose, side.name) and len(self._parts) == 1
         ]
@@ -168,7 +168,7 @@ class TableState:
 
     def _run(self, part: StoredPart, wanted: WantedKeys | None) -> StoredRun:
         look_up = partial(self._indexes.run, part) if wanted is None else partial(self._indexes.holding, part, wanted)
-        return StoredRun(part.run.block_class, look_up)
+        return StoredRun(part.run, look_up)
 
 
 def _overlaps(run: Run, ranges: Iterable[KeyRange]) -> bool:

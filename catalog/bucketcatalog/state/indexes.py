@@ -116,8 +116,13 @@ class BlockRun:
 class StoredRun:
     """A run whose blocks are looked up once somebody asks for them, as ``BlockRun`` gives them."""
 
-    block_class: BlockClass
+    run: Run
     look_up: Callable[[], BlockRun]
+
+    @property
+    def block_class(self) -> BlockClass:
+        """What its rows are."""
+        return self.run.block_class
 
     @property
     def places(self) -> Sequence[BlockPlace]:

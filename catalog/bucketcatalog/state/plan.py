@@ -14,9 +14,10 @@ from enum import Enum
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..format.blocks import BlockClass, BlockPlace
-from ..model.facts import SortedFacts
+from ..model.facts import NEVER, SortedFacts
 from ..model.keys import EVERYTHING, KeyRange, span
 from .indexes import StoredRun, holds_one
 
@@ -131,7 +132,8 @@ def plan_slices(
         (keys, new, tail.within(keys) if tail is not None else None)
         for keys, new in zip(splits, _spread(events, splits), strict=True)
     ]
-    slices = [_slice(keys, levels, new, part, only_live=only_live) for keys, new, part in parts]
+    since = _oldest_above(levels, events, tail) if only_live else -1
+    slices = [_slice(keys, levels, new, part, only_live=only_live, since=since) for keys, new, part in parts]
     return [s for s in slices if s.live or s.rest or s.upper or s.events or s.tail is not None]
 
 
@@ -202,17 +204,37 @@ def _weight(place: BlockPlace) -> int:
     return max(place.header.rows, place.length // _BYTES_A_ROW)
 
 
+def _oldest_above(levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None) -> int:
+    """No stamp of what lies over the base has an earlier commit time. The largest number there is where nothing does."""
+    if len(levels) > 1:
+        return -1  # the lowest level of one lies over that of another
+    times = [run.run.oldest for each in levels for run in each.upper] + [event.stamp[0] for event in events]
+    if tail is not None and len(tail):
+        times.append(pc.min(tail.facts.transactions.column("commit_time")).as_py())
+    return min(times, default=NEVER)
+
+
 def _slice(
-    keys: KeyRange, levels: Sequence[Levels], events: Sequence[EventBlock], tail: SortedFacts | None, *, only_live: bool
+    keys: KeyRange,
+    levels: Sequence[Levels],
+    events: Sequence[EventBlock],
+    tail: SortedFacts | None,
+    *,
+    only_live: bool,
+    since: int,
 ) -> Slice:
     """The slice of a range: its base is the lowest level that holds most of it, all other blocks are its overlay.
 
-    Without an overlay what is live is in live blocks alone: then no others are looked up.
+    Without an overlay what is live is in live blocks alone: then no others are looked up. Nor are runs that are older than ``since``, and
+    so than all of the overlay: what waits there concerns an older PUT alone.
     """
     upper = [place for each in levels for run in each.upper if _matters(run.block_class, only_live) for place in run.within(keys)]
     is_tail = tail is not None and len(tail) > 0
     alone = only_live and len(levels) == 1 and not (upper or events or is_tail)
-    lowest = [[run for run in each.lowest if not alone or run.block_class is BlockClass.LIVE] for each in levels]
+    lowest = [
+        [run for run in each.lowest if run.block_class is BlockClass.LIVE or (run.run.newest >= since and not alone)]
+        for each in levels
+    ]
     found = [[(run.block_class, run.within(keys)) for run in runs] for runs in lowest]
     base = max(found, key=lambda runs: sum(place.header.rows for _, places in runs for place in places), default=[])
     others = [run for run in found if run is not base]

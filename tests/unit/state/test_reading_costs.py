@@ -256,3 +256,27 @@ def test_following_lists_no_further_back_than_the_last_transaction(monkeypatch: 
     counting.reset()
     catalog.snapshot(database="default")
     assert counting.objects_listed < 20
+
+
+def test_looking_up_what_is_live_opens_no_run_of_ended_rows_that_is_older_than_what_lies_over_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 0)
+    world = World.counting()
+    with world.writer("w") as writer, world.writer("late") as late:
+        world.commit(writer, ("put", "objects", [obj(name(n), content_length=1) for n in range(3_000)]))
+        old = world.clock.now
+        world.commit(writer, ("put", "objects", [obj(name(n), content_length=2) for n in range(3_000)]))
+        world.commit(writer, ("delete", "objects", [obj(name(n)) for n in (2_000, 2_001)]))
+        writer.checkpoint()
+        world.commit(writer, ("put", "objects", [obj(name(n), content_length=3) for n in range(100)]))
+        writer.checkpoint()
+        classes = {run.block_class for run in world.snapshot().view.checkpoints[0].runs if run.is_of_rows and not run.level}
+        assert classes == {BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED}
+        requests, found = counted(world, lambda: world.snapshot().get("objects", **obj(name(7))))
+        assert found is not None and found["content_length"] == 3
+        assert requests == 3  # an index of each level, and a block of the upper one
+        world.clock.now, now = old, world.clock.now
+        world.commit(late, ("put", "objects", obj(name(2_000), content_length=4)))
+        world.clock.now = now
+        assert world.snapshot().get("objects", **obj(name(2_000))) is None  # what ended it lies among the ended ones
