@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from bucketcatalog import Catalog
+from bucketcatalog.store import open_store
+from bucketcatalog.store.faults import Counting
 
 from . import dataset, ours, peer
 from .fresh import run_fresh
@@ -21,12 +23,13 @@ from .results import Goal, Group, Measure, Sample
 from .world import World, stored_bytes
 
 LIMIT_MB = 512
+FEW_CHECKPOINTS, FEW_ROWS = 8, 20
 
 
 def run(world: World) -> Group:
     """The group."""
     changes = dataset.upserts(dataset.objects(world.scale.large_part_rows, seed=ours.FIRST_SEED), world.scale.upserts)
-    measures = [*_on_more_and_on_fewer(world, changes), _amplification(world)]
+    measures = [*_on_more_and_on_fewer(world, changes), _amplification(world), _requests(world)]
     settings = {
         "ours": "Writer.checkpoint() of the writer of everything, all defaults",
         "catalogs": f"{world.scale.large_parts} transactions and one of as many objects, a checkpoint each",
@@ -111,3 +114,28 @@ def _amplification(world: World) -> Measure:
     details = {"most at once": max(found["bytes"]), "levels at the end": found["levels"], "seconds": found["seconds"]}
     goal = Goal("ours / other", "at most", 12)
     return Measure(name, written, changed, "their transactions", goal, details)
+
+
+def _requests(world: World) -> Measure:
+    """What a checkpoint puts that changes a few rows of every table, each with live rows and those of its tombstones that are kept."""
+    store = Counting(open_store(world.empty("tables")))
+    puts = []
+    with Catalog(store).writer(ours.WRITER) as writer:
+        for number in range(FEW_CHECKPOINTS):
+            names = [f"{number}-{at}" for at in range(FEW_ROWS)]
+            key = {"owner": dataset.OWNER, "bucket_id": dataset.BUCKET}
+            rows = {
+                "buckets": [{"owner": dataset.OWNER, "name": name} for name in names],
+                "objects": [{**key, "name": name} for name in names],
+                "object_versions": [{**key, "name": name, "version_id": "1"} for name in names],
+                "harvest_errors": [{"source": "s", "path": name} for name in names],
+            }
+            for ended in (False, True):
+                with writer.transaction() as tx:
+                    for table, given in rows.items():
+                        (tx.delete if ended else tx.put)(table, given[: len(given) // 2] if ended else given)
+            store.reset()
+            writer.checkpoint()
+            puts.append(float(store.requests["put"]))
+    name = f"PUTs of a checkpoint that changes {len(rows)} tables"
+    return Measure(name, Sample(tuple(puts), "requests"), goal=Goal("ours", "at most", 4))
