@@ -270,9 +270,10 @@ class _Merge:
                 levels[name] = lowest_merged(state.level_rows, state.new_rows)
         return levels
 
-    def is_kept(self, run: Run, levels: Mapping[str, int]) -> bool:
-        """Whether a run of the parent is not merged: it lies below its table's level."""
-        return run.level < levels.get(run.table, run.level + 1)
+
+def _is_kept(run: Run, levels: Mapping[str, int]) -> bool:
+    """Whether a run of the parent is not merged: it lies below its table's level."""
+    return run.level < levels.get(run.table, run.level + 1)
 
 
 def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: _Merge) -> Prepared:
@@ -280,7 +281,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
     contents = Contents(files, view)
     levels = merge.levels(contents)
     before = merge.parent.parts if merge.parent is not None else ()
-    kept = [part for part in before if merge.is_kept(part.run, levels)]
+    kept = [part for part in before if _is_kept(part.run, levels)]
     segments = tuple(part for part in kept if isinstance(part, SegmentReference))
     inline = tuple(part for part in kept if isinstance(part, InlineRun))
     bound = max(view.lateness_bound, destination.lateness_bound)

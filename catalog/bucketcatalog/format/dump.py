@@ -153,6 +153,8 @@ class _Looking:
     def _value(self, descriptor: Any, value: Any) -> Any:
         if isinstance(value, log_pb2.Block):
             return self._block(value)
+        if isinstance(value, log_pb2.InlineRun):
+            return {"run": self.readable(value.run), "blocks": [self._block(self.parts(log_pb2.Block, b)) for b in value.blocks]}
         if isinstance(value, log_pb2.Action):
             return self._action(value)
         if isinstance(value, log_pb2.TableDefinition):

@@ -117,10 +117,9 @@ def segment_message(reference: SegmentReference) -> Any:
 
 def inline_message(inline: InlineRun) -> Any:
     """A run with its blocks as a message."""
-    message = log_pb2.InlineRun(run=run_message(inline.run))
-    for place in inline.blocks:
-        message.blocks.add().MergeFromString(place.data or b"")
-    return message
+    blocks = [place.data for place in inline.blocks if place.data is not None]
+    assert len(blocks) == len(inline.blocks)
+    return log_pb2.InlineRun(run=run_message(inline.run), blocks=blocks)
 
 
 def run_message(run: Run) -> Any:
@@ -148,8 +147,8 @@ def inline_runs(messages: Sequence[Any], holder: bytes, number: int, name: str, 
         yield InlineRun(
             known_run(message.run, name),
             tuple(
-                block_place(name, held[offset : offset + size], start + at + offset, block.header)
-                for (offset, size), block in blocks
+                block_place(name, block, start + at + offset, log_pb2.Block.FromString(block).header)
+                for (offset, _), block in blocks
             ),
         )
 

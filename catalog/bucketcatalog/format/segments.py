@@ -4,7 +4,7 @@ The file is one protobuf message byte for byte: ``blocks`` fields, the ``filters
 always nine bytes, ``index_offset``. A checkpoint or transaction that refers to a segment names its index's place and digest, and the index
 names the checksum of each block and of the filters, so one digest in the referring file fixes every byte that is read.
 
-The filters of a segment's runs as a sealed message.
+Its filter over keys is a sealed message before the index.
 """
 
 from __future__ import annotations

@@ -191,8 +191,8 @@ class RunWriter:
         while len(left) > 1 and left[0].size <= min(room, INLINE_RUN_BYTES):
             room -= left[0].size
             self.inline.append(left.pop(0).inline())
-        for at, builder in enumerate(left, 1):
-            self.segments.append(self._put(builder, is_last=at == len(left)))
+        for builder in reversed(left):  # the smallest last: its index, which has what stays inline, is the one that is read least
+            self.segments.append(self._put(builder, is_last=builder is left[0]))
         self._open = {}
 
     def _put(self, builder: RunBuilder, *, is_last: bool = False) -> SegmentReference:

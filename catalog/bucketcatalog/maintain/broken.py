@@ -38,8 +38,10 @@ def broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str
     for finding in findings:
         if finding.severity is not Severity.ERROR:
             continue
-        names = [finding.file] if _is_of(finding, FileKind.CHECKPOINT, _OF_CHECKPOINTS) else []
-        if _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
+        names: list[str] = []
+        if _is_of(finding, FileKind.CHECKPOINT, _OF_CHECKPOINTS):  # a run that it holds itself too
+            names = [finding.file]
+        elif _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
             names = [by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by]
         for name in names:
             ref = _named(walk, name, FileKind.CHECKPOINT)

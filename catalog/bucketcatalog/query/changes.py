@@ -263,9 +263,11 @@ def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
     return _places(before) == _places(after)
 
 
-def _places(plan: Sequence[Slice]) -> set[tuple[str, int]]:
+def _places(plan: Sequence[Slice]) -> set[tuple[str, int] | bytes]:
+    """Which blocks they are: by their places, and by what they are where one checkpoint after the other holds them."""
     events = {event.place for slice_ in plan for event in slice_.events}
-    return {(p.name, p.offset) for slice_ in plan for p in (*slice_.live, *slice_.rest, *slice_.upper, *events)}
+    places = (p for slice_ in plan for p in (*slice_.live, *slice_.rest, *slice_.upper, *events))
+    return {(p.name, p.offset) if p.data is None else p.data for p in places}
 
 
 def _live(state: TableState, plan: Sequence[Slice]) -> Facts:

@@ -35,7 +35,10 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class LevelInformation:
-    """One level of a table in the checkpoints that are read from: rows of all classes, blocks and their bytes."""
+    """One level of a table in the checkpoints that are read from: rows of all classes, blocks, and the bytes of their files.
+
+    Of what a checkpoint holds itself they are those of the blocks.
+    """
 
     level: int
     rows: int

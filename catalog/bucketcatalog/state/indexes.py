@@ -1,4 +1,4 @@
-"""Runs: the blocks of one table and class in a segment, in key order, found by bisection.
+"""Runs: the blocks of one table and class in key order, found by bisection, wherever they lie.
 
 Planning asks runs for what lies in a range, so that it costs the blocks that it finds and not those that there are.
 """

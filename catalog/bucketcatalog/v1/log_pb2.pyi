@@ -388,8 +388,8 @@ class InlineRun(_message.Message):
     RUN_FIELD_NUMBER: _ClassVar[int]
     BLOCKS_FIELD_NUMBER: _ClassVar[int]
     run: RunSummary
-    blocks: _containers.RepeatedCompositeFieldContainer[Block]
-    def __init__(self, run: _Optional[_Union[RunSummary, _Mapping]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ...) -> None: ...
+    blocks: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, run: _Optional[_Union[RunSummary, _Mapping]] = ..., blocks: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class RunSummary(_message.Message):
     __slots__ = ("table", "rows", "blocks", "first_key", "last_key", "oldest", "newest", "level", "purpose", "name")

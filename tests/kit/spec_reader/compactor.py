@@ -65,7 +65,7 @@ def compact(reader: SpecReader, writer: str, style: Style = Style()) -> Ref:
                 header, block = block_of(table, block_class, rows, flags=style.flags)
                 run = run_of(header, level)
                 if style.inline:
-                    checkpoint.runs.add(run=run, blocks=[message("Block").FromString(block)])
+                    checkpoint.runs.add(run=run, blocks=[block])
                 else:
                     uuid = uuid_at(note.commit_time, (len(reader.checkpoints) + 1) << 8 | len(checkpoint.segments))
                     definition = [d for d in checkpoint.tables if d.name == table.name]

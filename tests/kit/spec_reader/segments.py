@@ -25,7 +25,7 @@ def checkpoint_blocks(root: Path, database: str, checkpoint: Any) -> Iterator[tu
     for inline in checkpoint.runs:
         assert len(inline.blocks) == inline.run.blocks
         for block in inline.blocks:
-            yield block.header, inline.run, block.SerializeToString()
+            yield message("Block").FromString(block).header, inline.run, block
 
 
 def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, bytes]]:

@@ -159,7 +159,7 @@ def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[s
     if any(run.level for run in checkpoint.runs) and RUNS not in checkpoint.features:
         yield f"It has levels and does not require the feature {RUNS!r}"
     for inline in checkpoint.inline:
-        if not is_described(inline.run, inline.blocks):
+        if not _is_described(inline.run, inline.blocks):
             yield f"Its {inline.run.block_class.name.lower()} rows of {inline.run.table} are not those that their blocks hold"
     yield from _of_totals(checkpoint)
 
@@ -181,7 +181,7 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
             rows[run.table] += run.rows
     for table, totals in checkpoint.totals.items():
         if rows.pop(table, 0) != totals.live + totals.tombstones + totals.stubs:
-            yield f"Its totals of table {table!r} are not those of its segments"
+            yield f"Its totals of table {table!r} are not those of its runs"
     for table in sorted(rows):
         yield f"It has rows of table {table!r} and no totals of it"
     undefined = {run.table for run in checkpoint.runs} - defined
@@ -191,7 +191,7 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
 
 @dataclass
 class References:
-    """A segment as those who refer to it describe it, and who they are; levels and what is listed may differ among them."""
+    """A segment as those who refer to it describe it, and who they are; its level may differ among them."""
 
     by: list[str] = field(default_factory=list)
     described: list[SegmentReference] = field(default_factory=list)
@@ -221,13 +221,13 @@ def check_segment(
 def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...], name: str) -> Iterator[Finding]:
     """What somebody who refers to a segment says of it that its index denies."""
     run = reference.run
-    if not is_described(run, places):
+    if not _is_described(run, places):
         held = Held(run.table, run.rows, run.first_key, run.last_key)
         text = f"Its {run.block_class.name.lower()} rows of {run.table} in {name} are not those that the index there lists."
         yield Finding("WRONG_CHECKPOINT", by, text, (held,))
 
 
-def is_described(run: Run, places: Sequence[BlockPlace]) -> bool:
+def _is_described(run: Run, places: Sequence[BlockPlace]) -> bool:
     """Whether a run is what the headers of its blocks come to, its level, purpose and name aside."""
     own = run_of([place.header for place in places]) if places else None
     names = ("block_table", "block_class", "rows", "blocks", "first_key", "last_key", "oldest", "newest")
