@@ -253,9 +253,15 @@ class Walk:
         """Read every run that a checkpoint holds, and every segment that is referred to, block by block; name the other segments."""
         order = sorted(self.segments)
         check = partial(_check_block, self.files, definitions)
-        held = {place.data: place for c in self.checkpoints for inline in c.inline for place in inline.blocks}
-        for found in in_order(check, list(held.values()), threads=self._threads):  # what several hold is looked at once
-            yield from found
+        held: dict[bytes | None, list[BlockPlace]] = {}
+        for place in (place for checkpoint in self.checkpoints for inline in checkpoint.inline for place in inline.blocks):
+            held.setdefault(place.data, []).append(place)
+        for places, wrong in zip(
+            held.values(), in_order(check, [one[0] for one in held.values()], threads=self._threads), strict=True
+        ):
+            yield from wrong
+            for place in places[1:] if wrong else ():  # whoever holds it again is told by its own name
+                yield from check(place)
         for number, uuid in enumerate(order, 1):
             places, wrong = check_segment(self.files, self.segments[uuid], self.found)
             yield from (with_keys(finding, definitions) for finding in wrong)
