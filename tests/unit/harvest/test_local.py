@@ -239,12 +239,12 @@ def test_types_follow_the_ending_and_only_files_have_one(tmp_path: Path) -> None
 
 def test_times_beyond_what_a_timestamp_holds_are_shown_as_the_nearest(tmp_path: Path) -> None:
     class Stats:  # what lstat gives where a file system keeps such times, which none at hand does
-        st_mode, st_size = 0o100644, 7
+        st_size = 7
 
         def __init__(self, time: int) -> None:
             self.st_mtime_ns = time
 
     far = [10**21, -(10**21), 0]
-    batch = entry_batch(pa.array(["a", "b", "c"]), [b"a", b"b", b"c"], [Stats(time) for time in far], [None] * 3)
+    batch = entry_batch(pa.array(["a", "b", "c"]), [Stats(time) for time in far], [0o100644] * 3, [None] * 3)
     assert [time.year for time in batch.column("modified").to_pylist()] == [9999, 1, 1970]
     assert batch.column("identity").to_pylist() == [b"7 %d" % time for time in far]

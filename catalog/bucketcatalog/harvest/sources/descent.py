@@ -11,13 +11,16 @@ import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from operator import attrgetter
+
+import pyarrow as pa
 
 Entry = os.DirEntry[str]
 Stats = os.stat_result
 Step = tuple[list[Entry], Entry | None]
 """Entries that are no directories, and the directory that comes after them."""
-ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 """Between names as text, as open directories are listed, and the bytes that they are."""
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BELOW = _ROOT | os.O_NOFOLLOW
@@ -26,11 +29,11 @@ _OPEN = 64
 
 
 class Level:
-    """A directory on the way down: what the names in it begin with, and what is still to do in it."""
+    """A directory on the way down: what the paths in it begin with, as text, and what is still to do in it."""
 
     __slots__ = ("fd", "identity", "is_as_listed", "name", "prefix", "steps")
 
-    def __init__(self, name: str, prefix: bytes, fd: int) -> None:
+    def __init__(self, name: str, prefix: str, fd: int) -> None:
         self.name = name
         self.prefix = prefix
         self.fd = fd
@@ -49,8 +52,8 @@ class Descent:
     """The open directories. ``root`` is a path, which may be a link. Whatever opens or asks raises ``OSError`` where that fails."""
 
     def __init__(self, root: bytes) -> None:
-        self._root = root
-        self._levels = [Level("", b"", os.open(root, _ROOT))]
+        self._root = os.fsdecode(root) + "/"
+        self._levels = [Level("", "", os.open(root, _ROOT))]
         self._first_open = 1
 
     def close(self) -> None:
@@ -67,7 +70,7 @@ class Descent:
         """Go down into the directory ``name``; ``ENOTDIR`` or ``ELOOP`` where it is none, or a link to one."""
         above = self._levels[-1]
         fd = os.open(name, _BELOW, dir_fd=above.fd)
-        self._levels.append(Level(name, above.prefix + name.encode(ENCODING, ERRORS) + b"/", fd))
+        self._levels.append(Level(name, f"{above.prefix}{name}/", fd))
         self._close_above(len(self._levels) - 1)
 
     def leave(self) -> None:
@@ -104,7 +107,7 @@ class Descent:
 
     def target(self, entry: Entry) -> bytes:
         """Where a link points; ``EINVAL`` where it is none."""
-        return os.readlink(entry.name, dir_fd=self._levels[-1].fd).encode(ENCODING, ERRORS)
+        return raw_name(os.readlink(entry.name, dir_fd=self._levels[-1].fd))
 
     def has(self, name: str) -> bool:
         """Whether something of that name is in the directory now."""
@@ -118,7 +121,7 @@ class Descent:
         """Whether the path still leads to the directory where the walk is: what is missing in one that was moved is not gone."""
         level = self._levels[-1]
         try:
-            return _identity(os.stat(self._root + b"/" + level.prefix)) == _identity(os.fstat(level.fd))
+            return _identity(os.stat(self._root + level.prefix)) == _identity(os.fstat(level.fd))
         except (FileNotFoundError, NotADirectoryError):
             return False
 
@@ -152,14 +155,27 @@ def steps_of(entries: list[Entry], directories: set[str]) -> Iterator[Step]:
         yield run, None
 
 
+def raw_name(name: str) -> bytes:
+    """The bytes of a name or path."""
+    return name.encode(_ENCODING, _ERRORS)
+
+
+def raw_names(names: list[str]) -> pa.Array:
+    """The bytes of each name."""
+    if _IS_UTF8:
+        with suppress(UnicodeEncodeError):
+            return pa.array(names, pa.string()).cast(pa.binary())
+    return pa.array(list(map(raw_name, names)), pa.binary())
+
+
 def _ordered(name: str) -> str | bytes:
     """What sorts as the bytes of the name do. As UTF-8 text does so itself, but for names that are none, which are left out anyway."""
-    return name if _IS_UTF8 else name.encode(ENCODING, ERRORS)
+    return name if _IS_UTF8 else raw_name(name)
 
 
 def _identity(one: Stats) -> tuple[int, int]:
     return one.st_dev, one.st_ino
 
 
-_IS_UTF8 = ENCODING.lower().replace("_", "-") in ("utf-8", "utf8")
+_IS_UTF8 = _ENCODING.lower().replace("_", "-") in ("utf-8", "utf8")
 _by_name = attrgetter("name") if _IS_UTF8 else lambda entry: _ordered(entry.name)

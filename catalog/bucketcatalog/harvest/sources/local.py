@@ -33,8 +33,8 @@ from ..source import (
     Reporter,
     own_source,
 )
-from .descent import ENCODING, ERRORS, Descent, Entry, Level, Stats, steps_of
-from .stats import checked_names, entry_batch, is_link, links_and_directories
+from .descent import Descent, Entry, Level, Stats, raw_name, raw_names, steps_of
+from .stats import checked_names, entry_batch, links_and_directories
 
 _REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
 """What is said of a name that is there, and no longer leads to what was listed: to a directory, or to a link."""
@@ -97,8 +97,9 @@ def _with_slash(path: bytes) -> bytes:
 class _Found:
     """Entries that wait to become a batch; where the links among them point, by position, and None for what is left out."""
 
-    names: list[bytes] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     stats: list[Stats] = field(default_factory=list)
+    modes: list[int] = field(default_factory=list)
     targets: dict[int, bytes | None] = field(default_factory=dict)
 
 
@@ -152,19 +153,18 @@ class _Walk:
             try:
                 self._descent.reopen()
             except OSError:
-                self._report(level.prefix, REPLACED)
+                self._report(raw_name(level.prefix), REPLACED)
                 self._descent.leave()
                 continue
             run, directory = step
-            while run:
-                yield level, run[: self._batch_rows]
-                del run[: self._batch_rows]
+            for start in range(0, len(run), self._batch_rows):
+                yield level, run[start : start + self._batch_rows] if len(run) > self._batch_rows else run
             if directory is not None:
                 self._enter(level, directory.name)
 
     def _enter(self, level: Level, name: str) -> None:
         """Go down, and list what is there. Whatever of it cannot be read may be there all the same."""
-        below = level.prefix + name.encode(ENCODING, ERRORS) + b"/"
+        below = raw_name(f"{level.prefix}{name}/")
         if not self._is_wanted(below):
             return
         try:
@@ -211,7 +211,7 @@ class _Walk:
                     directories.add(entry.name)
                 typed.append(entry)
             except OSError as error:
-                self._report(level.prefix + entry.name.encode(ENCODING, ERRORS), error, below=True)
+                self._report(raw_name(level.prefix + entry.name), error, below=True)
         return typed, directories
 
     def _ask(self, level: Level, run: list[Entry], found: _Found) -> None:
@@ -220,15 +220,16 @@ class _Walk:
             stats = self._descent.stats(run)
         except OSError:
             run, stats = self._readable(level, run)
-        first = len(found.names)
+        first, prefix, modes = len(found.names), level.prefix, [one.st_mode for one in stats]
         found.stats += stats
-        found.names += [level.prefix + entry.name.encode(ENCODING, ERRORS) for entry in run]
-        for at in links_and_directories(stats):
-            if is_link(stats[at]):
+        found.modes += modes
+        found.names += [prefix + entry.name for entry in run]
+        for at, is_link in links_and_directories(modes):
+            if is_link:
                 found.targets[first + at] = self._target(level, run[at])
             else:
                 found.targets[first + at] = None
-                self._report(found.names[first + at], REPLACED, below=True)
+                self._report(raw_name(found.names[first + at]), REPLACED, below=True)
 
     def _readable(self, level: Level, run: Sequence[Entry]) -> tuple[list[Entry], list[Stats]]:
         kept, found = [], []
@@ -259,9 +260,9 @@ class _Walk:
             except OSError as worse:
                 error = worse
         if error.errno in _REPLACED:
-            self._report(level.prefix + name.encode(ENCODING, ERRORS), REPLACED, below=True)
+            self._report(raw_name(level.prefix + name), REPLACED, below=True)
         else:
-            self._report(below or level.prefix + name.encode(ENCODING, ERRORS), error)
+            self._report(below or raw_name(level.prefix + name), error)
 
     def _moved(self, level: Level) -> None:
         """The directory is no longer where it was found, so what is missing in it tells nothing of what is there now."""
@@ -270,24 +271,23 @@ class _Walk:
                 f"{os.fsdecode(self._root)!r} was replaced while it was read.",
                 next_step="Harvest it again when it stays where it is.",
             )
-        self._report(level.prefix, REPLACED)
+        self._report(raw_name(level.prefix), REPLACED)
 
     def _batch(self, found: _Found) -> Iterator[pa.RecordBatch]:
         """The entries as Arrow data, without those that are out of scope, cannot be named, or are links that cannot be read."""
-        names, stats = found.names, found.stats
-        kept, text = checked_names(names, self._scope, self._report)
-        targets = found.targets
+        names, stats, modes, targets = found.names, found.stats, found.modes, found.targets
+        kept, text = checked_names(raw_names(names), self._scope, self._report)
         if kept is not None:
-            names, stats = [names[at] for at in kept], [stats[at] for at in kept]
+            names, stats, modes = [names[at] for at in kept], [stats[at] for at in kept], [modes[at] for at in kept]
             targets = {new: targets[old] for new, old in enumerate(kept) if old in targets} if targets else targets
         shown, gone = self._shown(names, targets)
-        batch = entry_batch(text, names, stats, shown)
+        batch = entry_batch(text, stats, modes, shown)
         if gone:
             batch = batch.take(pa.array(np.setdiff1d(np.arange(len(names)), gone)))
         if len(batch):
             yield batch
 
-    def _shown(self, names: Sequence[bytes], targets: Mapping[int, bytes | None]) -> tuple[list[str | None], list[int]]:
+    def _shown(self, names: Sequence[str], targets: Mapping[int, bytes | None]) -> tuple[list[str | None], list[int]]:
         """Where the links point, and the positions of what is left out."""
         shown: list[str | None] = [None] * len(names)
         gone = []
@@ -295,7 +295,7 @@ class _Walk:
             try:
                 shown[at] = None if target is None else target.decode()
             except UnicodeDecodeError:
-                self._report(names[at], TARGET_NOT_UTF8)
+                self._report(raw_name(names[at]), TARGET_NOT_UTF8)
             if shown[at] is None:
                 gone.append(at)
         return shown, gone

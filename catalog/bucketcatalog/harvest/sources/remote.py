@@ -155,7 +155,7 @@ def _sorted(found: ListedFiles) -> ListedFiles:
 
 
 def _batch(found: Sequence[tuple[str, Info]], scope: Scope, report: Reporter) -> Iterator[pa.RecordBatch]:
-    kept, names = checked_names([_raw(name) for name, _ in found], scope, report)
+    kept, names = checked_names(pa.array([_raw(name) for name, _ in found], pa.binary()), scope, report)
     infos = [info for _, info in found] if kept is None else [found[at][1] for at in kept]
     if not infos:
         return

@@ -140,7 +140,9 @@ class S3Source:
         if self._own is not None and self._own.startswith(self._inventory.folder):
             batch = batch.filter(pc.invert(pc.starts_with(batch.column("key"), pattern=self._own)))
         start = len(self._inventory.folder.encode())
-        kept, names = checked_names([key[start:] for key in batch.column("key").to_pylist()], scope, report)
+        kept, names = checked_names(
+            pa.array([key[start:] for key in batch.column("key").to_pylist()], pa.binary()), scope, report
+        )
         batch = batch if kept is None else batch.take(pa.array(kept, pa.int64()))
         columns = {name: batch.column(name) for name in batch.schema.names if name != "key"}
         return pa.record_batch({"name": names, "identity": _identities(batch), **columns})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mimetypes
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,24 +20,30 @@ from ..scope import Scope
 from ..source import ENTRY_SCHEMA, MAX_NAME_BYTES, NAME_TOO_LONG, NOT_UTF8, Reporter
 
 _COMPRESSED = {
-    b".gz": "application/gzip",
-    b".bz2": "application/x-bzip2",
-    b".xz": "application/x-xz",
-    b".zst": "application/zstd",
-    b".z": "application/x-compress",
-    b".br": "application/x-brotli",
+    ".gz": "application/gzip",
+    ".bz2": "application/x-bzip2",
+    ".xz": "application/x-xz",
+    ".zst": "application/zstd",
+    ".z": "application/x-compress",
+    ".br": "application/x-brotli",
 }
-_BY_ENDING = {ending.encode(): kind for ending, kind in mimetypes.MimeTypes(()).types_map[True].items()} | _COMPRESSED
+_BY_ENDING = mimetypes.MimeTypes(()).types_map[True] | _COMPRESSED
+_ENDINGS = pa.array([ending.removeprefix(".") for ending in _BY_ENDING], pa.string())
+_TYPES = pa.array(list(_BY_ENDING.values()), pa.string())
 
 
-def media_types(names: Sequence[bytes]) -> pa.Array:
+def media_types(names: pa.Array) -> pa.Array:
     """The type of each name, null where the ending says nothing. Something compressed has the type of what compressed it."""
-    find = _BY_ENDING.get
-    return pa.array([find(name[name.rfind(b".") :].lower()) for name in names], pa.string())
+    parts = pc.split_pattern(names, ".", max_splits=1, reverse=True)
+    last = parts.flatten().take(pc.subtract(parts.offsets[1:], 1))
+    endings = pc.if_else(pc.equal(parts.value_lengths(), 2), last, pa.scalar(None, pa.string())).dictionary_encode()
+    known = pc.index_in(pc.ascii_lower(endings.dictionary), value_set=_ENDINGS)
+    return _TYPES.take(known).take(endings.indices)
 
 
 _FORMAT = 0o170000
 _LINK_OR_DIRECTORY = (stat.S_IFLNK, stat.S_IFDIR)
+_PLAIN = stat.S_IFREG, stat.S_IFREG | 0o7777
 _FILE_TYPES = {
     stat.S_IFLNK: "symlink",
     stat.S_IFSOCK: "socket",
@@ -48,30 +54,28 @@ _FILE_TYPES = {
 _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
-def is_link(one: os.stat_result) -> bool:
-    """Whether a stat result is that of a symbolic link."""
-    return one.st_mode & _FORMAT == stat.S_IFLNK
-
-
-def links_and_directories(stats: Sequence[os.stat_result]) -> list[int]:
-    """The positions of those that have no bytes of their own."""
-    return [at for at, one in enumerate(stats) if one.st_mode & _FORMAT in _LINK_OR_DIRECTORY]
+def links_and_directories(modes: Sequence[int]) -> Iterator[tuple[int, bool]]:
+    """The positions of those that have no bytes of their own, each with whether it is a symbolic link."""
+    if modes and (min(modes) < _PLAIN[0] or max(modes) > _PLAIN[1]):  # nearly all directories hold nothing but plain files
+        for at, mode in enumerate(modes):
+            if mode & _FORMAT in _LINK_OR_DIRECTORY:
+                yield at, mode & _FORMAT == stat.S_IFLNK
 
 
 def entry_batch(
-    text: pa.Array, names: Sequence[bytes], stats: Sequence[os.stat_result], targets: Sequence[str | None]
+    text: pa.Array, stats: Sequence[os.stat_result], modes: Sequence[int], targets: Sequence[str | None]
 ) -> pa.RecordBatch:
     """The entries as a batch of ``ENTRY_SCHEMA``; the identity is size and modification time in nanoseconds, ``"4096 17000..."``."""
     lengths = pa.array([one.st_size for one in stats], pa.int64())
     times = [one.st_mtime_ns for one in stats]
-    formats = np.array([one.st_mode for one in stats], np.int32) & _FORMAT
+    formats = np.array(modes, np.int32) & _FORMAT
     plain = pa.array(formats == stat.S_IFREG)
     columns = [
         text,
         _identities(lengths, times),
         lengths,
         _modified(times),
-        pc.if_else(plain, media_types(names), pa.scalar(None, pa.string())),
+        pc.if_else(plain, media_types(text), pa.scalar(None, pa.string())),
         _file_types(formats),
         pa.array(targets, pa.string()),
     ]
@@ -102,9 +106,9 @@ def _file_types(formats: npt.NDArray[np.int32]) -> pa.Array:
     return names.take(pc.index_in(pa.array(formats), value_set=pa.array(values, pa.int32())))
 
 
-def checked_names(names: Sequence[bytes], scope: Scope, report: Reporter) -> tuple[list[int] | None, pa.Array]:
-    """Positions of the names that are UTF-8, short enough and in scope (None: all of them), and these as text."""
-    good, text = _decoded(names, report)
+def checked_names(raw: pa.Array, scope: Scope, report: Reporter) -> tuple[list[int] | None, pa.Array]:
+    """Positions of the names, given as bytes, that are UTF-8, short enough and in scope (None: all of them), and these as text."""
+    good, text = _decoded(raw, report)
     mask = scope.mask(text)
     lengths = pc.binary_length(text)
     if (pc.max(lengths).as_py() or 0) > MAX_NAME_BYTES:
@@ -119,13 +123,12 @@ def checked_names(names: Sequence[bytes], scope: Scope, report: Reporter) -> tup
     return positions.tolist(), text.take(pa.array(kept))
 
 
-def _decoded(names: Sequence[bytes], report: Reporter) -> tuple[list[int] | None, pa.Array]:
-    raw = pa.array(names, pa.binary())
+def _decoded(raw: pa.Array, report: Reporter) -> tuple[list[int] | None, pa.Array]:
     try:
         return None, raw.cast(pa.string())
     except pa.ArrowInvalid:
         good = []
-        for at, name in enumerate(names):
+        for at, name in enumerate(raw.to_pylist()):
             try:
                 name.decode()
                 good.append(at)
