@@ -16,20 +16,27 @@ from bucketcatalog.model.tables import Parent, Table
 from ...kit.world import OWNER, World, messages, proto, rows
 
 KEPT = 'name: "lab.r" key: "k"'
+AT = "type: LOGICAL_TYPE_TIMESTAMP_MICROS"
 RELIED_ON = {
-    "tombstones": f"{KEPT} tombstones: TOMBSTONES_DROPPED",
-    "id": f'{KEPT} id: "v"',
-    "data reference": f'{KEPT} data_reference: "v"',
+    "tombstones": (f"{KEPT} tombstones: TOMBSTONES_DROPPED", AT),
+    "id": (f'{KEPT} id: "v"', AT),
+    "data reference": (f'{KEPT} data_reference: "v"', AT),
+    "created": (KEPT, f"{AT} default: COLUMN_DEFAULT_CREATED"),
+    "modified": (KEPT, f"{AT} default: COLUMN_DEFAULT_MODIFIED"),
 }
-"""What a checkpoint's rows were folded by: which of them are forgotten, and which of their columns an UPDATE leaves alone."""
+"""What a checkpoint's rows were folded by: which are forgotten, which columns an UPDATE leaves alone, and what is filled in.
+
+Options of the table, and of its column of a time.
+"""
+Declared = tuple[str, str]
 
 
-def lab(world: World, options: str) -> Catalog:
+def lab(world: World, declared: Declared) -> Catalog:
     """A catalog that knows the table with these options."""
+    table, at = declared
+    fields = f"string k = 1; optional string v = 2; optional int64 at = 3 [(column) = {{ {at} }}];"
     catalog = world.catalog()
-    catalog.register(
-        messages(proto(f"message R {{ option (table) = {{ {options} }}; string k = 1; optional string v = 2; }}"))["R"]
-    )
+    catalog.register(messages(proto(f"message R {{ option (table) = {{ {table} }}; {fields} }}"))["R"])
     return catalog
 
 
@@ -39,22 +46,23 @@ class TestWhatFoldsHaveReliedOn:
     """It cannot be declared anew: no answer may depend on which checkpoints there are."""
 
     @pytest.fixture
-    def both(self, changed: str, back: bool) -> tuple[str, str]:
+    def both(self, changed: str, back: bool) -> tuple[Declared, Declared]:
         """The older definition and the newer one."""
-        return (RELIED_ON[changed], KEPT) if back else (KEPT, RELIED_ON[changed])
+        plain = (KEPT, AT)
+        return (RELIED_ON[changed], plain) if back else (plain, RELIED_ON[changed])
 
-    def test_it_is_refused_before_anything_is_written(self, both: tuple[str, str]) -> None:
+    def test_it_is_refused_before_anything_is_written(self, both: tuple[Declared, Declared]) -> None:
         world = World()
         with world.writer(catalog=lab(world, both[0])) as writer:
             world.commit(writer, ("put", "lab.r", {"k": "a", "v": "b"}))
         with world.writer("v", catalog=lab(world, both[1])) as writer, pytest.raises(IncompatibleTable) as caught:
             world.commit(writer, ("put", "lab.r", {"k": "a", "v": "c"}))
         assert "lab.r" in str(caught.value) and caught.value.next_step
-        assert rows(world.snapshot(), "lab.r") == [{"k": "a", "v": "b"}]
+        assert rows(world.snapshot(), "lab.r", ["k", "v"]) == [{"k": "a", "v": "b"}]
 
     @pytest.mark.parametrize("covered", ["", "one", "two", "one two"])
     def test_of_writers_that_never_met_the_table_is_refused_whatever_is_covered(
-        self, both: tuple[str, str], covered: str
+        self, both: tuple[Declared, Declared], covered: str
     ) -> None:
         world = World()
         self.written(world, both, covered)
@@ -69,16 +77,17 @@ class TestWhatFoldsHaveReliedOn:
         assert len(rows(world.snapshot(version="one@2"), "lab.r")) == 1, "what was read before is read as before"
 
     def test_without_the_refusal_a_checkpoint_would_change_the_answer(
-        self, both: tuple[str, str], changed: str, monkeypatch: pytest.MonkeyPatch
+        self, both: tuple[Declared, Declared], changed: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(evolution, "_check_fixed", lambda older, newer: None)
+        monkeypatch.setattr(evolution, "_check_default", lambda table, older, newer: None)
         shown = []
         for covered in ("", "one"):
             self.written(world := World(), both, covered)
             shown.append(rows(world.snapshot(), "deleted_lab.r" if changed == "tombstones" else "lab.r"))
         assert shown[0] != shown[1]
 
-    def written(self, world: World, both: tuple[str, str], covered: str) -> None:
+    def written(self, world: World, both: tuple[Declared, Declared], covered: str) -> None:
         """Two writers who have not seen each other; ``covered`` are those who write a checkpoint of their own."""
         world.commit(world.writer("other"), ("put", "buckets", {"owner": OWNER, "name": "b"}))
         one = lab(world, both[0]).writer("one", clock=world.clock)
