@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .answer import tag_entries
@@ -15,22 +15,10 @@ from .sealing import message
 from .segments import ENDED, LIVE, STUBS, SUPERSEDED
 from .stamps import Name, Stamp, name_of, stamp_of
 from .tables import Table
-from .writing import block_of, new_transaction, put_checkpoint, put_segment, put_transaction, run_of, uuid_at
+from .writing import USUAL, Style, inline_run, new_transaction, put_checkpoint, put_segment, put_transaction, uuid_at
 
 
-@dataclass(frozen=True)
-class Style:
-    """What a compactor may do one way or another: in how many ``levels`` it writes, whether it declares columns without nulls to be so,
-    whether a VERSION says whose its row is where that is its own, whether it has the class SUPERSEDED, and whether runs are ``inline``."""
-
-    levels: int = 1
-    flags: bool = False
-    own_row_stamps: bool = False
-    superseded: bool = True
-    inline: bool = False
-
-
-def compact(reader: SpecReader, writer: str, style: Style = Style()) -> Ref:
+def compact(reader: SpecReader, writer: str, style: Style = USUAL) -> Ref:
     """Write a checkpoint of all that the reader has, beside a transaction of ``writer`` that has read it; gives where it lies."""
     note = _noted(reader, writer)
     transactions = sorted(reader.transactions.values(), key=stamp_of)
@@ -62,14 +50,14 @@ def compact(reader: SpecReader, writer: str, style: Style = Style()) -> Ref:
         tables, facts = reader.facts(part, transactions)
         for table in (tables[name] for name in sorted(tables)):
             for block_class, rows in _classes(table, facts[table.name], style):
-                header, block = block_of(table, block_class, rows, flags=style.flags)
-                run = run_of(header, level)
                 if style.inline:
-                    checkpoint.runs.add(run=run, blocks=[block])
+                    checkpoint.runs.append(inline_run(table, block_class, rows, level, style))
                 else:
-                    uuid = uuid_at(note.commit_time, (len(reader.checkpoints) + 1) << 8 | len(checkpoint.segments))
-                    definition = [d for d in checkpoint.tables if d.name == table.name]
-                    checkpoint.segments.append(put_segment(reader.root, writer, uuid, cut, definition, run, header, block))
+                    index = message("SegmentIndex")(format_version=1, writer=writer, database=reader.database, cut=cut)
+                    index.uuid = uuid_at(note.commit_time, (len(reader.checkpoints) + 1) << 8 | len(checkpoint.segments))
+                    index.tables.extend(d for d in checkpoint.tables if d.name == table.name)
+                    reference = put_segment(reader.root, index, table, block_class, rows, level=level, style=style)
+                    checkpoint.segments.append(reference)
                 kind = {LIVE: 0, ENDED: 1, SUPERSEDED: 1, STUBS: 2}[block_class]
                 totals.setdefault(table.name, [0, 0, 0])[kind] += len(rows)
     for name, (live, tombstones, stubs) in sorted(totals.items()):
@@ -194,6 +182,11 @@ def _version(version: Version, facts: list[Fact], deletes: dict[Stamp, Any], tab
     row = version.row
     if purged and version.end is not None:
         row = {number: value for number, value in row.items() if number in table.fixed}
+    else:  # spec/tables.md, "Columns": a fold has the times that defaults stand for
+        times = {
+            c.number: version.stamp[0] if c.default == 1 else version.row_stamp[0] for c in table.columns if c.default in (1, 2)
+        }
+        row = times | row
     kind = 0
     if version.end is not None:
         named = {f.end: f.end_kind for f in facts if f.end is not None and f.end_kind not in (BY_PUT, BY_BLIND)}

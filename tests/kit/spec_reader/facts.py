@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from .sealing import message
-from .stamps import EPOCH, MICROSECOND, Name, Stamp
+from .stamps import EPOCH, MICROSECOND, Name, Stamp, stamp_of
 from .tables import Column, Table, encoded_key, zero
 
 PUT, UPDATE, DELETE, PURGE = 1, 2, 3, 4
+END = 536_870_909
 VERSION, BLIND, NAMED = 0, 1, 2
 BY_PUT, BY_BLIND, BY_NAMED, BY_MOVE = 1, 2, 3, 4
 
@@ -80,58 +79,60 @@ def _one(column: Column, value: Any) -> Any:
     return _plain_fields(value, column.children) if column.type == "message" else value
 
 
-def facts_of_block(data: bytes, table: Table, transaction: Any = None) -> Iterator[Fact]:
+def facts_of_block(header: Any, rows: pa.Table, table: Table, transaction: Any = None) -> Iterator[Fact]:
     """The facts of a block; ``transaction`` is the one that a block of events belongs to (spec/segments.md, spec/facts.md)."""
-    assert data[-6:-4] == b"\xfd\x7f"
-    assert zlib.crc32(data[:-6]) == int.from_bytes(data[-4:], "little")
-    block = message("Block").FromString(data)
-    assert len(data) <= 1 << 20 or block.header.rows == 1
-    stamps = [t[:4] for t in _tuples(block.transactions)] if block.transactions else []
-    if transaction is not None:
-        stamps = [(transaction.commit_time, transaction.writer, transaction.revision, transaction.uuid)]
-    assert stamps == sorted(stamps)
-    rows = _rows(block.rows)
-    twins = {same.column: getattr(same, "as") for same in block.header.same}
-    assert len(rows) == block.header.rows
+    assert len(rows) == header.rows > 0
+    known = {column.number for column in table.columns}
+    names = {field.name: number for field in rows.schema if (number := _number(field)) in known}
+    ended = {field.name: "_end_commit_time" for field in rows.schema if _number(field) == END and END not in known}
+    columns = {
+        ended.get(field.name, field.name): [_from_arrow(field.type, value) for value in rows[field.name].to_pylist()]
+        for field in rows.schema
+    }
+    assert transaction is None or not [name for name in columns if name.endswith("_commit_time")]
     keys = []
-    for row in rows:
-        row |= {column: row.get(twin) for column, twin in twins.items()}
-        if transaction is not None:
-            row |= {f"_{what}txn": 0 for what in ("", "row_", "end_") if row.get(f"_{what}seq") is not None}
-        fact = _fact(row, table, stamps)
+    for values in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        fact = _fact(row, {number: row[name] for name, number in names.items() if row[name] is not None}, transaction)
         keys.append(encoded_key(table, fact.row))
         yield fact
-    assert (keys, keys[0], keys[-1]) == (sorted(keys), block.header.first_key, block.header.last_key)
+    assert (keys, keys[0], keys[-1]) == (sorted(keys), header.first_key, header.last_key)
 
 
-def _rows(data: bytes) -> list[dict[str, Any]]:
-    with pa.ipc.open_stream(data) as reader:
-        batches = list(reader)
-    assert len(batches) == 1
-    return [dict(row) for row in batches[0].to_pylist()]
+def _number(field: pa.Field) -> int | None:
+    number = (field.metadata or {}).get(b"PARQUET:field_id")
+    return int(number) if number is not None and not field.name.startswith("_") else None
 
 
-def _tuples(data: bytes) -> list[Any]:
-    return [tuple(row.values()) for row in _rows(data)]
+def _from_arrow(kind: pa.DataType, value: Any) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return [(_from_arrow(kind.key_type, key), _from_arrow(kind.item_type, item)) for key, item in value]
+    if pa.types.is_list(kind):
+        return [_from_arrow(kind.value_type, item) for item in value]
+    if pa.types.is_struct(kind):
+        numbers = {_number(field): _from_arrow(field.type, value[field.name]) for field in kind}
+        return {number: item for number, item in numbers.items() if number is not None and item is not None}
+    return (value - EPOCH) // MICROSECOND if pa.types.is_timestamp(kind) else value
 
 
-def _fact(row: dict[str, Any], table: Table, stamps: list[Any]) -> Fact:
-    def stamp(what: str = "") -> Any:
-        position = row.get(f"_{what}txn")
-        return None if position is None else (*stamps[position], row[f"_{what}seq"])
+def _fact(row: dict[str, Any], values: dict[int, Any], transaction: Any) -> Fact:
+    def stamp(what: str) -> Any:
+        if row.get(f"_{what}seq") is None:
+            return None
+        of = stamp_of(transaction) if transaction else [row[f"_{what}{n}"] for n in ("commit_time", "writer", "revision", "uuid")]
+        return (*of, row[f"_{what}seq"])
 
     def expects(what: str = "") -> Any:
         said = row.get(f"_{what}expects") or 0
         return (None, "absent", (row.get(f"_{what}expects_uuid"), row.get(f"_{what}expects_seq")))[said]
 
     kind = row.get("_kind") or VERSION
-    own = stamp()
-    columns = {column.number: column for column in table.columns}
-    values = {int(name): value for name, value in row.items() if not name.startswith("_") and value is not None}
     return Fact(
         kind=kind,
-        row={number: _from_arrow(columns[number], value) for number, value in values.items()},
-        stamp=None if kind == NAMED else own,
+        row=values,
+        stamp=None if kind == NAMED else stamp(""),
         name=(row["_name_uuid"], row["_name_seq"]) if kind == NAMED else None,
         row_stamp=stamp("row_"),
         end=stamp("end_"),
@@ -140,20 +141,3 @@ def _fact(row: dict[str, Any], table: Table, stamps: list[Any]) -> Fact:
         end_expects=expects("end_"),
         purged=bool(row.get("_purged")),
     )
-
-
-def _from_arrow(column: Column, value: Any) -> Any:
-    if column.shape == "map":
-        return [(_scalar(column.children[0], key), _scalar(column.children[1], item)) for key, item in value]
-    return [_scalar(column, item) for item in value] if column.shape == "list" else _scalar(column, value)
-
-
-def _scalar(column: Column, value: Any) -> Any:
-    if column.type == "timestamp":
-        return (value - EPOCH) // MICROSECOND
-    if column.type == "message":
-        children = {child.number: child for child in column.children}
-        return {int(number): _from_arrow(children[int(number)], item) for number, item in value.items() if item is not None}
-    return (
-        value.decode() if isinstance(value, bytes) and column.type == "string" else value
-    )  # text of one width is packed as bytes

@@ -11,9 +11,9 @@ from uuid import UUID
 from .answer import Answer, tag_entries
 from .coverage import covers
 from .cuts import Ref, heads_named, reads_of, text_of_heads
-from .facts import VERSION, Fact, facts_of_actions, facts_of_block
+from .facts import END, VERSION, Fact, facts_of_actions, facts_of_block
 from .sealing import unsealed
-from .segments import END, ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, checkpoint_blocks, order_table
+from .segments import ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, checkpoint_blocks, order_table, rows_of_message
 from .stamps import stamp_of, uuid_time
 from .tables import Table, encoded_key, merged, table_of
 from .voids import emptied, voided_by
@@ -155,24 +155,23 @@ class SpecReader:
         assert len(transaction.actions) <= 64
         assert not (transaction.actions and (transaction.blocks or transaction.segments))
         yield from facts_of_actions(transaction, tables)
-        blocks = [(block.header, block.SerializeToString()) for block in transaction.blocks]
+        blocks = [(block.header, rows_of_message(block.SerializeToString())) for block in transaction.blocks]
         for reference in transaction.segments:
             assert reference.writer == transaction.writer
-            for header, data in blocks_of(self.root, self.database, reference, of_cut=False):
-                assert getattr(header, "class") == EVENTS
-                blocks.append((header, data))
-        for header, data in blocks:
-            for fact in facts_of_block(data, tables[header.table], transaction):
+            blocks += blocks_of(self.root, self.database, reference, of_cut=False)
+        for header, rows in blocks:
+            assert getattr(header, "class") == EVENTS
+            for fact in facts_of_block(header, rows, tables[header.table], transaction):
                 yield header.table, fact
 
     def _checkpoint_facts(
         self, checkpoint: Any, tables: dict[str, Table], wanted: Callable[[Any, int], bool] = lambda *_: True
     ) -> Iterator[tuple[str, Fact]]:
         """The rows of a checkpoint. ``wanted`` is asked with a block's header and its level."""
-        for header, run, block in checkpoint_blocks(self.root, self.database, checkpoint):
+        for header, run, rows in checkpoint_blocks(self.root, self.database, checkpoint):
             assert "runs" in checkpoint.required_features or not run.level
             if run.purpose in (0, ROWS) and wanted(header, run.level):
-                for fact in facts_of_block(block, tables[header.table]):
+                for fact in facts_of_block(header, rows, tables[header.table]):
                     yield header.table, fact
 
     def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[bytes], list[bytes]]]:
@@ -181,10 +180,10 @@ class SpecReader:
         tables, _ = self._facts([], [checkpoint])
         said: dict[tuple[str, str], list[bytes]] = {}
         shapes: dict[tuple[str, str], Table] = {}
-        for _, run, block in checkpoint_blocks(self.root, self.database, checkpoint):
+        for header, run, rows in checkpoint_blocks(self.root, self.database, checkpoint):
             if run.purpose == ORDER:
                 shape = shapes.setdefault((run.table, run.name), order_table(tables[run.table], run.name))
-                keys = [encoded_key(shape, fact.row) for fact in facts_of_block(block, shape)]
+                keys = [encoded_key(shape, fact.row) for fact in facts_of_block(header, rows, shape)]
                 said.setdefault((run.table, run.name), []).extend(keys)
         wanted = (ENDED, SUPERSEDED)
         ended = self._checkpoint_facts(checkpoint, tables, lambda header, level: not level and getattr(header, "class") in wanted)

@@ -3,53 +3,78 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .facts import END
 from .sealing import message, unsealed
 from .tables import Column, Table
 
 EVENTS, LIVE, ENDED, STUBS, SUPERSEDED = 1, 2, 3, 4, 5
 ROWS, ORDER = 1, 2
-END = 536_870_909
 
 
-def checkpoint_blocks(root: Path, database: str, checkpoint: Any) -> Iterator[tuple[Any, Any, bytes]]:
-    """Header, run and bytes of each block of a checkpoint, in its segments and in itself (spec/checkpoints.md)."""
+def checkpoint_blocks(root: Path, database: str, checkpoint: Any) -> Iterator[tuple[Any, Any, pa.Table]]:
+    """Header, run and rows of each block of a checkpoint, in its segments and in itself (spec/checkpoints.md)."""
     for reference in checkpoint.segments:
-        for header, block in blocks_of(root, database, reference, of_cut=True):
-            yield header, reference.run, block
+        for header, rows in blocks_of(root, database, reference, of_cut=True):
+            yield header, reference.run, rows
     for inline in checkpoint.runs:
         assert len(inline.blocks) == inline.run.blocks
         for block in inline.blocks:
-            yield message("Block").FromString(block).header, inline.run, block
+            yield message("Block").FromString(block).header, inline.run, rows_of_message(block)
 
 
-def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, bytes]]:
-    """Header and bytes of each block of a segment, checked along the chain of digests (spec/segments.md)."""
-    name = f"{reference.writer}/{database}/segments/{UUID(bytes=reference.uuid)}.seg"
+def rows_of_message(data: bytes) -> pa.Table:
+    """The rows of a sealed block (spec/segments.md, "Blocks in messages")."""
+    assert data[-6:-4] == b"\xfd\x7f"
+    assert zlib.crc32(data[:-6]) == int.from_bytes(data[-4:], "little")
+    block = message("Block").FromString(data)
+    assert len(data) <= 1 << 20 or block.header.rows == 1
+    with pa.ipc.open_stream(block.rows) as stream:
+        (batch,) = stream
+        return pa.table(batch)
+
+
+def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, pa.Table]]:
+    """Header and rows of each block of a segment, checked along the chain of digests (spec/segments.md)."""
+    name = f"{reference.writer}/{database}/segments/{UUID(bytes=reference.uuid)}.parquet"
     data = (root / name).read_bytes()
-    assert len(data) == reference.size
-    assert int.from_bytes(data[-8:], "little") < reference.index_offset
-    sealed = data[reference.index_offset : reference.index_offset + reference.index_length]
-    assert sealed[-32:] == reference.index_digest
-    index = unsealed(sealed, "SegmentIndex")
+    at, stop = reference.index_offset, reference.index_offset + reference.index_length
+    assert len(data) == reference.size and data[stop - 32 : stop] == reference.index_digest
+    index, footer = unsealed(data[at:stop], "SegmentIndex"), data[stop + 4 :]
     assert index.HasField("cut") == of_cut
-    whole = message("Segment").FromString(data)  # the file is one message, too
-    assert len(whole.blocks) == len(index.entries)
-    assert whole.filters.checksum == index.filters_digest
-    if reference.filters_length:
-        filters = data[reference.filters_offset :][: reference.filters_length]
-        assert filters[-32:] == index.filters_digest == hashlib.sha256(filters[:-35]).digest()
-    assert len(index.entries) == index.run.blocks == reference.run.blocks
-    for entry in index.entries:
-        block = data[entry.offset : entry.offset + entry.length]
-        assert block[-4:] == entry.checksum.to_bytes(4, "little")
+    assert int.from_bytes(data[stop : stop + 4], "little") == reference.index_length
+    assert hashlib.sha256(footer).digest() == index.footer_digest
+    assert int.from_bytes(footer[-8:-4], "little") == len(footer) - 8
+    filters = data[at - reference.filters_length : at]
+    assert filters[-32:] == index.filters_digest
+    if filters:
+        assert reference.filters_offset + reference.filters_length == at
+        unsealed(filters, "KeyFilters")
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    assert file.metadata.num_row_groups == len(index.entries) == index.run.blocks == reference.run.blocks
+    for number, entry in enumerate(index.entries):
+        group = file.metadata.row_group(number)
+        at = entry.offset
+        for (start, length), *said in zip(chunks_of(group), entry.lengths, entry.checksums, strict=True):
+            assert (start, [length, zlib.crc32(data[start : start + length])]) == (at, said)
+            at += length
         assert (entry.header.table, getattr(entry.header, "class")) == (block_table(index.run), getattr(index.run, "class"))
-        yield entry.header, block
+        yield entry.header, file.read_row_group(number)
+
+
+def chunks_of(group: Any) -> Iterator[tuple[int, int]]:
+    """Where each column chunk of a row group begins, and how long it is."""
+    for column in map(group.column, range(group.num_columns)):
+        yield column.dictionary_page_offset or column.data_page_offset, column.total_compressed_size
 
 
 def order_table(table: Table, name: str) -> Table:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from .facts import BLIND, NAMED, Fact
+from .facts import BLIND, END, NAMED, Fact
 from .sealing import message, seal
+from .segments import ENDED, EVENTS, SUPERSEDED, chunks_of
 from .stamps import uuid_time
 from .tables import Column, Table, encoded_key
 
@@ -26,14 +30,34 @@ _SCALARS: dict[str, pa.DataType] = {
     "double": pa.float64(),
     "enum": pa.int32(),
 } | {name: getattr(pa, name)() for name in ("int32", "int64", "uint32", "uint64")}
-_NUMBERS = {
-    "_kind": pa.uint8(),
-    "_end_kind": pa.uint8(),
-    "_expects": pa.uint8(),
-    "_end_expects": pa.uint8(),
-    "_purged": pa.bool_(),
-}
-_UUIDS = ("_name_uuid", "_expects_uuid", "_end_expects_uuid")
+_UUID = pa.binary(16)
+_STAMP = {"commit_time": pa.timestamp("us", "UTC"), "writer": pa.utf8(), "revision": pa.int64(), "uuid": _UUID, "seq": pa.int32()}
+_EXPECTS = {"expects": pa.uint8(), "expects_uuid": _UUID, "expects_seq": pa.int32()}
+_COLUMNS = {"_kind": pa.uint8(), "_purged": pa.bool_(), "_end_kind": pa.uint8(), "_name_uuid": _UUID, "_name_seq": pa.int32()}
+_STAMPS = {f"_{what}{part}": kind for what in ("", "row_", "end_") for part, kind in _STAMP.items()}
+_COLUMNS |= _STAMPS | {f"_{what}{part}": kind for what in ("", "end_") for part, kind in _EXPECTS.items()}
+_DELETED_AT = pa.field("deleted_at", _STAMP["commit_time"], metadata={"PARQUET:field_id": str(END)})
+_PACKED = {"compression": "zstd", "data_page_version": "2.0", "write_page_checksum": True}
+_PLAIN = {"compression": "none", "use_dictionary": False, "write_statistics": False, "write_page_index": True}
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a compactor may do one way or another: in how many ``levels`` it writes, whether it declares columns without nulls to be so,
+    whether a VERSION says whose its row is where that is its own, whether it has the class SUPERSEDED, whether runs are ``inline``,
+    whether Parquet's values are ``plain``, whether ``every_column`` is there, and in another order, and how many rows a block has."""
+
+    levels: int = 1
+    flags: bool = False
+    own_row_stamps: bool = False
+    superseded: bool = True
+    inline: bool = False
+    plain: bool = False
+    every_column: bool = False
+    block_rows: int = 16_384
+
+
+USUAL = Style()
 
 
 def uuid_at(time: int, number: int) -> bytes:
@@ -72,13 +96,17 @@ def put_checkpoint(root: Path, checkpoint: Any) -> None:
     put(root, f"{checkpoint.writer}/{checkpoint.database}/newest/{countdown:020}-{UUID(bytes=checkpoint.uuid)}", b"")
 
 
-def arrow_type(column: Column, *, flags: bool = False) -> pa.DataType:
-    """The type of a column in blocks (spec/tables.md); with ``flags`` it says that lists and maps hold no nulls."""
+def arrow_field(column: Column, *, flags: bool = False) -> pa.Field:
+    """A column as it is stored (spec/tables.md); with ``flags`` it says that lists and maps hold no nulls."""
+    return pa.field(column.name, _arrow_type(column, flags=flags), metadata={"PARQUET:field_id": str(column.number)})
+
+
+def _arrow_type(column: Column, *, flags: bool) -> pa.DataType:
     if column.shape == "map":
-        key, item = (arrow_type(child, flags=flags) for child in column.children)
+        key, item = (_arrow_type(child, flags=flags) for child in column.children)
         return pa.map_(key, pa.field("value", item, not flags))
     if column.type == "message":
-        one = pa.struct([(str(child.number), arrow_type(child, flags=flags)) for child in column.children])
+        one = pa.struct([arrow_field(child, flags=flags) for child in column.children] or [pa.field("_", pa.bool_())])
     else:
         one = _SCALARS[column.type]
     return pa.list_(pa.field("element", one, not flags)) if column.shape == "list" else one
@@ -95,68 +123,29 @@ def _value(column: Column, value: Any) -> Any:
 def _one(column: Column, value: Any) -> Any:
     if column.type != "message":
         return value
-    return {str(child.number): _value(child, value.get(child.number)) for child in column.children}
+    return {child.name: _value(child, value.get(child.number)) for child in column.children}
 
 
-def stream(columns: dict[str, pa.Array], *, flags: bool) -> bytes:
-    """An Arrow IPC stream of one record batch; with ``flags`` columns without nulls are declared to be so."""
-    fields = [pa.field(name, array.type, not flags or array.null_count > 0) for name, array in columns.items()]
-    sink = pa.BufferOutputStream()
-    batch = pa.record_batch(list(columns.values()), schema=pa.schema(fields))
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
+def rows_of(table: Table, block_class: int, facts: Sequence[Fact], style: Style = USUAL) -> pa.Table:
+    """Facts about one table as the rows of blocks (spec/facts.md)."""
+    said = [_columns_of(fact) for fact in facts]
+    names = {n: kind for n, kind in _COLUMNS.items() if block_class != EVENTS or n not in _STAMPS or n.endswith("_seq")}
+    columns = [(arrow_field(c, flags=style.flags), [_value(c, fact.row.get(c.number)) for fact in facts]) for c in table.columns]
+    names_of_ends = {} if style.every_column or block_class not in (ENDED, SUPERSEDED) else {"_end_commit_time": _DELETED_AT}
+    columns += [(names_of_ends.get(name, pa.field(name, kind)), [row.get(name) for row in said]) for name, kind in names.items()]
+    key, kept = {column.name for column in table.key}, []
+    for field, values in reversed(columns) if style.every_column else columns:
+        if style.every_column or field.name in key or any(value is not None for value in values):
+            kept.append((field.with_nullable(not style.flags or None in values), pa.array(values, field.type)))
+    return pa.table([values for _, values in kept], schema=pa.schema([field for field, _ in kept]))
 
 
-def block_of(table: Table, block_class: int, facts: Sequence[Fact], *, flags: bool = False) -> tuple[Any, bytes]:
-    """Header and bytes of a block of folded facts about one table, in their order (spec/segments.md, spec/facts.md)."""
-    stamps = sorted({stamp[:4] for fact in facts for stamp in (fact.stamp, fact.row_stamp, fact.end) if stamp})
-    position = {stamp: number for number, stamp in enumerate(stamps)}
-    columns: dict[str, list[Any]] = {}
-    for number, fact in enumerate(facts):
-        for name, value in _columns_of(fact, position).items():
-            columns.setdefault(name, [None] * len(facts))[number] = value
-    arrays = {name: pa.array(values, _type_of(name)) for name, values in columns.items()}
-    for column in table.columns:
-        values = [_value(column, fact.row.get(column.number)) for fact in facts]
-        if column in table.key or any(value is not None for value in values):
-            arrays[str(column.number)] = pa.array(values, arrow_type(column, flags=flags))
-    keys = [encoded_key(table, fact.row) for fact in facts]
-    times = [stamp[0] for stamp in stamps] + [uuid_time(fact.name[0]) for fact in facts if fact.name]
-    header = message("BlockHeader")(
-        **{"class": block_class},
-        table=table.name,
-        rows=len(facts),
-        first_key=keys[0],
-        last_key=keys[-1],
-        oldest=min(times),
-        newest=max(times),
-        expectations=sum(1 for fact in facts if fact.expects or fact.end_expects),
-        late_updates=sum(1 for f in facts if f.kind not in (BLIND, NAMED) and f.end and f.row_stamp and f.row_stamp > f.end),
-    )
-    listed = list(zip(*stamps, strict=True)) or [()] * 4
-    kinds = (pa.int64(), pa.utf8(), pa.int64(), pa.binary(16))
-    names = ("commit_time", "writer", "revision", "uuid")
-    transactions = {name: pa.array(values, kind) for name, values, kind in zip(names, listed, kinds, strict=True)}
-    return header, sealed_block(header, stream(transactions, flags=flags), stream(arrays, flags=flags)).SerializeToString()
-
-
-def sealed_block(header: Any, transactions: bytes, rows: bytes) -> Any:
-    """A block with its checksum (spec/sealing.md)."""
-    body = message("Block")(header=header, transactions=transactions, rows=rows).SerializeToString()
-    return message("Block").FromString(body + b"\xfd\x7f" + zlib.crc32(body).to_bytes(4, "little"))
-
-
-def _type_of(name: str) -> pa.DataType:
-    return _NUMBERS.get(name) or (pa.binary(16) if name in _UUIDS else pa.int32())
-
-
-def _columns_of(fact: Fact, position: dict[Any, int]) -> dict[str, Any]:
+def _columns_of(fact: Fact) -> dict[str, Any]:
     """What the columns beside the row's say of a fact, those that say nothing left out (spec/facts.md)."""
     found: dict[str, Any] = {"_kind": fact.kind} if fact.kind else {}
     for what, stamp in (("", fact.stamp), ("row_", fact.row_stamp), ("end_", fact.end)):
         if stamp is not None:
-            found |= {f"_{what}txn": position[stamp[:4]], f"_{what}seq": stamp[4]}
+            found |= zip((f"_{what}{part}" for part in _STAMP), stamp, strict=True)
     if fact.end is not None:
         found["_end_kind"] = fact.end_kind
     if fact.name is not None:
@@ -169,44 +158,89 @@ def _columns_of(fact: Fact, position: dict[Any, int]) -> dict[str, Any]:
     return found | ({"_purged": True} if fact.purged else {})
 
 
-def run_of(header: Any, level: int) -> Any:
-    """The run that one block makes (spec/segments.md)."""
+def header_of(table: Table, block_class: int, facts: Sequence[Fact]) -> Any:
+    """The header of a block of these facts (spec/segments.md)."""
+    keys = [encoded_key(table, fact.row) for fact in facts]
+    times = [stamp[0] for fact in facts for stamp in (fact.stamp, fact.row_stamp, fact.end) if stamp]
+    times += [uuid_time(fact.name[0]) for fact in facts if fact.name]
+    return message("BlockHeader")(
+        **{"class": block_class},
+        table=table.name,
+        rows=len(facts),
+        first_key=keys[0],
+        last_key=keys[-1],
+        oldest=0 if block_class == EVENTS else min(times),
+        newest=0 if block_class == EVENTS else max(times),
+        expectations=sum(1 for fact in facts if fact.expects or fact.end_expects),
+        late_updates=sum(1 for f in facts if f.kind not in (BLIND, NAMED) and f.end and f.row_stamp and f.row_stamp > f.end),
+    )
+
+
+def run_of(headers: Sequence[Any], level: int) -> Any:
+    """The run that blocks make (spec/segments.md)."""
     return message("RunSummary")(
-        **{"class": getattr(header, "class")},
-        table=header.table,
-        rows=header.rows,
-        blocks=1,
-        first_key=header.first_key,
-        last_key=header.last_key,
-        oldest=header.oldest,
-        newest=header.newest,
+        **{"class": getattr(headers[0], "class")},
+        table=headers[0].table,
+        rows=sum(header.rows for header in headers),
+        blocks=len(headers),
+        first_key=headers[0].first_key,
+        last_key=headers[-1].last_key,
+        oldest=min(header.oldest for header in headers),
+        newest=max(header.newest for header in headers),
         level=level,
     )
 
 
+def block_of(header: Any, rows: pa.Table) -> Any:
+    """A block for a message, with its checksum (spec/segments.md, spec/sealing.md)."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows.to_batches()[0])
+    body = message("Block")(header=header, rows=sink.getvalue().to_pybytes()).SerializeToString()
+    return message("Block").FromString(body + b"\xfd\x7f" + zlib.crc32(body).to_bytes(4, "little"))
+
+
+def inline_run(table: Table, block_class: int, facts: Sequence[Fact], level: int, style: Style) -> Any:
+    """A run that a checkpoint holds itself (spec/checkpoints.md)."""
+    parts = [facts[at : at + style.block_rows] for at in range(0, len(facts), style.block_rows)]
+    blocks = [block_of(header_of(table, block_class, part), rows_of(table, block_class, part, style)) for part in parts]
+    run = run_of([block.header for block in blocks], level)
+    return message("InlineRun")(run=run, blocks=[block.SerializeToString() for block in blocks])
+
+
 def put_segment(
-    root: Path, writer: str, uuid: bytes, cut: Any, tables: Iterable[Any], run: Any, header: Any, block: bytes
+    root: Path,
+    index: Any,
+    table: Table,
+    block_class: int,
+    facts: Sequence[Fact],
+    *,
+    level: int = 0,
+    style: Style = USUAL,
+    change: Callable[[Any], None] = lambda index: None,
 ) -> Any:
-    """Put a segment of a run of this block; gives the reference to it (spec/segments.md)."""
-    index = message("SegmentIndex")(format_version=1, writer=writer, database="default", uuid=uuid, cut=cut, tables=tables)
-    index.run.CopyFrom(run)
-    index.run.level = 0
-    data = b"\x0a" + _varint(len(block))
-    index.entries.add(offset=len(data), length=len(block), header=header, checksum=int.from_bytes(block[-4:], "little"))
-    data += block
-    sealed, at = seal(index.SerializeToString()), len(data)
-    data += b"\x12" + _varint(len(sealed))
-    reference = message("SegmentReference")(writer=writer, uuid=uuid, index_offset=len(data), index_length=len(sealed), run=run)
-    data += sealed + b"\x19" + at.to_bytes(8, "little")
-    reference.size, reference.index_digest = len(data), sealed[-32:]
-    assert hashlib.sha256(sealed[:-35]).digest() == sealed[-32:]
-    put(root, f"{writer}/default/segments/{UUID(bytes=uuid)}.seg", data)
-    return reference
+    """Put a segment of these facts, of which ``index`` says whose it is and what they cover; gives the reference to it (spec/segments.md).
 
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes(out) + bytes([number])
+    ``change`` is given the index before it is sealed.
+    """
+    parts = [facts[at : at + style.block_rows] for at in range(0, len(facts), style.block_rows)]
+    headers = [header_of(table, block_class, part) for part in parts]
+    rows, sink = rows_of(table, block_class, facts, style), pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, store_schema=False, **(_PLAIN if style.plain else _PACKED)) as writer:
+        for at, header in zip(accumulate((h.rows for h in headers), initial=0), headers, strict=False):
+            writer.write_table(rows.slice(at, header.rows))
+    file = sink.getvalue().to_pybytes()
+    end = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
+    groups = pq.read_metadata(pa.BufferReader(file))
+    for number, header in enumerate(headers):
+        chunks = list(chunks_of(groups.row_group(number)))
+        checksums = [zlib.crc32(file[start : start + length]) for start, length in chunks]
+        index.entries.add(offset=chunks[0][0], header=header, lengths=[length for _, length in chunks], checksums=checksums)
+    index.run.CopyFrom(run_of(headers, 0))
+    index.footer_digest = hashlib.sha256(file[end:]).digest()
+    change(index)
+    sealed = seal(index.SerializeToString())
+    data = file[:end] + sealed + len(sealed).to_bytes(4, "little") + file[end:]
+    put(root, f"{index.writer}/{index.database}/segments/{UUID(bytes=index.uuid)}.parquet", data)
+    place = {"writer": index.writer, "uuid": index.uuid, "size": len(data), "index_offset": end, "index_length": len(sealed)}
+    return message("SegmentReference")(**place, index_digest=sealed[-32:], run=run_of(headers, level))
