@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from bucketcatalog import Catalog
-from bucketcatalog.format.blocks import BlockPlace
+from bucketcatalog.format.headers import BlockPlace
 from bucketcatalog.log.segments import read_block
 from bucketcatalog.model.tables import Table
 from bucketcatalog.store import Store, open_store

@@ -6,17 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bucketcatalog.format.blocks import BlockClass, encode_blocks
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from bucketcatalog.format.checkpoints import Checkpoint
+from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.sealing import FORMAT_VERSION, seal
-from bucketcatalog.format.segments import RunBuilder
+from bucketcatalog.format.segments import RunBuilder, RunRows
 from bucketcatalog.format.transactions import Transaction, decode_transaction, encode_transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.segments import read_block
 from bucketcatalog.model import paths
+from bucketcatalog.model.facts import concat
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
+from bucketcatalog.v1 import log_pb2
 
 from .world import World, bucket, names, obj
 
@@ -32,10 +37,8 @@ def of_segment(world: World, name: str) -> None:
     writer = name.split("/")[0]
     t = decode_transaction(world.store.get(name), name)
     table = world.snapshot().table("objects")
-    builder = RunBuilder(table)
-    for place in t.blocks:
-        for block in encode_blocks(read_block(world.store, place, table), table, BlockClass.EVENTS):
-            builder.add(block)
+    events = concat([read_block(world.store, place, table) for place in t.blocks])
+    builder = RunBuilder(RunRows(events, table, BlockClass.EVENTS))
     data, reference = builder.segment(writer=writer, database=t.database, uuid=t.uuid)
     world.store.put(paths.segment(writer, t.database, t.uuid), data)
     world.store.put(name, encode_transaction(_referring(t, reference), (), ()))
@@ -82,7 +85,7 @@ def specimen(world: World | None = None) -> Specimen:
         "transaction": transactions[2],
         "checkpoint": made.name,
         "marker": next(name for name in listed if "/newest/" in name),
-        "segment": next(name for name in listed if name.endswith(".seg")),
+        "segment": next(name for name in listed if name.endswith(".parquet")),
         "segment of events": next(info.name for info in world.store.list("v/default/segments/")),
     }
     return Specimen(world, files)
@@ -119,15 +122,34 @@ def truncated(one: Specimen, name: str) -> None:
 
 
 def flipped(one: Specimen, name: str) -> None:
-    """In a segment this is a bit of its first block."""
+    """In a segment this is a bit of the names in its first row group, which everybody reads."""
     data = bytearray(one.store.get(name))
-    data[60] ^= 1
+    data[chunk_of(bytes(data), "name") if name.endswith(".parquet") else 60] ^= 1
     one.store.put(name, bytes(data))
 
 
+def chunk_of(data: bytes, column: str | None = None) -> int:
+    """A byte in the middle of what a segment's first row group has of a column, or of the one that has the most bytes there."""
+    group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
+    chunks = [group.column(at) for at in range(group.num_columns) if column in (None, group.column(at).path_in_schema)]
+    chunk = max(chunks, key=lambda chunk: chunk.total_compressed_size)
+    return int(chunk.data_page_offset) + chunk.total_compressed_size // 2
+
+
+def index_of(data: bytes) -> Any:
+    """The index of a segment."""
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    length = int.from_bytes(data[footer - 4 : footer], "little")
+    return log_pb2.SegmentIndex.FromString(data[footer - 4 - length : footer - 4])
+
+
 def index_flipped(one: Specimen, name: str) -> None:
+    """In a segment this is a bit of its index, in all else one of the checksum."""
     data = bytearray(one.store.get(name))
-    data[-40] ^= 1
+    at = -40
+    if name.endswith(".parquet"):
+        at = len(data) - 8 - int.from_bytes(data[-8:-4], "little") - 4 - 40
+    data[at] ^= 1
     one.store.put(name, bytes(data))
 
 

@@ -33,7 +33,7 @@ def test_whatever_is_damaged_but_transactions_loses_nothing(history: History, ch
     with still_clocks(time), quiet():
         catalog = Catalog(store)
         (name,) = catalog.databases() or [None]
-        damaged = [info.name for info in store.list("") if info.name.endswith((".ckpt", ".seg"))]
+        damaged = [info.name for info in store.list("") if info.name.endswith((".ckpt", ".parquet"))]
         if name is None or not damaged:
             return
         expected = everything(catalog.snapshot(database=name))

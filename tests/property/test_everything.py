@@ -42,7 +42,7 @@ def test_nothing_is_lost_where_much_is_damaged_repaired_and_pruned(share: int, i
 def in_segments(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every other share restores write segments."""
     if share % 2:
-        monkeypatch.setattr(staging, "INLINE_BYTES", 0)
+        monkeypatch.setattr(staging, "INLINE_ROWS", 0)
 
 
 def take(history: History) -> None:

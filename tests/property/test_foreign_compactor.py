@@ -113,7 +113,7 @@ _COMMIT = st.builds(
     events=st.lists(_SAID, min_size=1, max_size=4).map(tuple),
     late=st.sampled_from((False, False, True)),
 )
-_STYLE = st.builds(Style, st.integers(1, 3), st.booleans(), st.booleans(), st.booleans())
+_STYLE = st.builds(Style, st.integers(1, 3), *[st.booleans()] * 6, st.sampled_from((1, 3, 16_384)))
 _STEPS = (
     *(_COMMIT,) * 6,
     *(st.just(Deliver()),) * 2,

@@ -67,10 +67,10 @@ def test_a_harvest_of_a_maintenance_page_deletes_nothing(
 def test_gc_leaves_alone_what_no_catalog_put(server: Server, bucket: str, storage_options: dict[str, str], s3: Any) -> None:
     from bucketcatalog.maintain.gc.orphans import abandoned
 
-    names = ["backup.tar", "w1/default/segments/x.seg", "w1/default/other/x", "../w1/default/segments/x"]
+    names = ["backup.tar", "w1/default/segments/x.parquet", "w1/default/other/x", "../w1/default/segments/x"]
     for name in names[:3]:
         s3.create_multipart_upload(Bucket=bucket, Key=name)
     store = S3Store(f"s3://{bucket}", storage_options)
 
     assert {put.name for put in store.unfinished_puts()} == set(names[:3])
-    assert [put.name for put in abandoned(store, -1_000_000, force=True)] == ["w1/default/segments/x.seg"]
+    assert [put.name for put in abandoned(store, -1_000_000, force=True)] == ["w1/default/segments/x.parquet"]

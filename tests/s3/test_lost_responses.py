@@ -340,7 +340,7 @@ def test_a_reader_is_shown_the_right_rows_whatever_goes_wrong_once(bench: Bench,
 def test_a_reader_stops_at_a_part_of_a_file_that_is_changed_on_its_way(bench: Bench, filled: str) -> None:
     """No store has a checksum of a range: that of the block tells."""
     rule = bench.proxy.inject(Fault.CORRUPT_ANSWER, lambda request: "Range" in request.headers, times=None)
-    with pytest.raises(CorruptionError, match=r"\.seg"):
+    with pytest.raises(CorruptionError, match=r"\.parquet"):
         read(bench.store(filled))
     assert rule.hits
 

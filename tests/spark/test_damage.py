@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from bucketcatalog import InvalidOption
 
+from ..kit.corrupting import chunk_of
 from .sample import Sample, read, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
@@ -17,11 +18,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWar
 
 @pytest.fixture
 def damaged(copied: Sample) -> Path:
-    """A segment with a bit flipped in its first block, of a checkpoint that is read."""
+    """A segment with a bit flipped in the names of its first block, of a checkpoint that is read."""
     used = {s.uuid for c in copied.catalog.snapshot().view.checkpoints for s in c.segments}
-    file = max(file for file in Path(copied.path).glob("*/*/segments/*.seg") if bytes.fromhex(file.stem.replace("-", "")) in used)
+    file = max(
+        file for file in Path(copied.path).glob("*/*/segments/*.parquet") if bytes.fromhex(file.stem.replace("-", "")) in used
+    )
     data = bytearray(file.read_bytes())
-    data[60] ^= 1
+    data[chunk_of(bytes(data), "name")] ^= 1
     file.write_bytes(bytes(data))
     return file
 

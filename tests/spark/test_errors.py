@@ -16,6 +16,7 @@ from pyspark_bucketcatalog import DefaultSource
 from pyspark_bucketcatalog.options import ReadOptions
 from pyspark_bucketcatalog.read.relation import open_relation
 
+from ..kit.corrupting import chunk_of
 from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
 
 
@@ -84,24 +85,24 @@ def test_several_databases_are_listed(spark: SparkSession, tmp_path: Path) -> No
 def damaged(sample: Sample, pattern: str) -> Iterator[Path]:
     for path in Path(sample.path).rglob(pattern):
         data = bytearray(path.read_bytes())
-        data[len(data) // 3] ^= 1
+        data[chunk_of(bytes(data)) if path.suffix == ".parquet" else len(data) // 3] ^= 1
         path.write_bytes(data)
         yield path
 
 
-@pytest.mark.parametrize("pattern", ["*.seg", *(pytest.param(name, marks=pytest.mark.once) for name in ("*.ckpt", "*.txn"))])
+@pytest.mark.parametrize("pattern", ["*.parquet", *(pytest.param(name, marks=pytest.mark.once) for name in ("*.ckpt", "*.txn"))])
 def test_a_damaged_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample, pattern: str) -> None:
     files = [path.relative_to(copied.path).as_posix() for path in damaged(copied, pattern)]
 
     with pytest.raises((AnalysisException, PythonException), match=r"\[CORRUPT\] .*Next: ") as error:
-        read(spark, copied.path).count()
+        read(spark, copied.path).collect()
     assert any(name in str(error.value) for name in files)
 
 
 @pytest.mark.once
 def test_a_missing_file_stops_the_read_and_is_named(spark: SparkSession, copied: Sample) -> None:
     frame = read(spark, copied.path)
-    for path in Path(copied.path).rglob("*.seg"):
+    for path in Path(copied.path).rglob("*.parquet"):
         path.unlink()
 
     with pytest.raises((AnalysisException, PythonException), match=r"\[MISSING\] node-1/photos/segments/.*Next: "):

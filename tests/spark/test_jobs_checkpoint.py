@@ -45,7 +45,7 @@ def answers(path: str) -> list[Any]:
 
 
 def segments(path: str) -> set[str]:
-    return {file.stem for file in Path(path).glob("*/*/segments/*.seg")}
+    return {file.stem for file in Path(path).glob("*/*/segments/*.parquet")}
 
 
 def referred(path: str) -> set[str]:

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ClosedWriter
-from ..format.blocks import TARGET_ROWS, BlockClass, BlockPlace, EncodedBlock, encode_blocks
+from ..format.headers import BlockClass, BlockPlace
 from ..format.runs import InlineRun, SegmentReference, StoredPart
-from ..format.segments import Origin
+from ..format.segments import Origin, RunRows
 from ..log.segments import Blocks, RunWriter, read_block
 from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut
-from ..model.facts import Facts, Kind, concat
+from ..model.facts import Facts, Kind
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.tables import Table
 from ..state.contents import TableState
@@ -83,7 +83,6 @@ MERGE_SLICE_ROWS = SLICE_ROWS
 """About the most rows that are merged at once."""
 FEWEST_ROWS = 1 << 18
 """Rows below which a further task costs more, in its start and in a segment of its own, than it saves."""
-_CLASSES = (BlockClass.LIVE, BlockClass.ENDED, BlockClass.SUPERSEDED, BlockClass.STUBS)
 
 
 @dataclass(frozen=True)
@@ -204,15 +203,14 @@ def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda
     )
     blocks = Blocks(store)
     for part in task.parts:
-        for block in _merged_blocks(blocks, part, stopped):
-            runs.add(block, part.table)
+        for rows in _merged(blocks, part, stopped):
+            runs.add(rows)
     runs.finish()
     return Merged(tuple(runs.segments), tuple(runs.inline))
 
 
-def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[EncodedBlock]:
-    """The state that slices of a table make, as blocks; those of each class are in key order."""
-    waiting: dict[BlockClass, list[Facts]] = {kind: [] for kind in _CLASSES}
+def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[RunRows]:
+    """The state that slices of a table make; the rows of each class are in key order."""
     beside = [(run.classes, run.keeping()) for run in side_runs(part.table)] if part.lowest else []
     for slice_ in part.share.unpacked():
         if stopped():
@@ -221,27 +219,12 @@ def _merged_blocks(blocks: Blocks, part: MergePart, stopped: Callable[[], bool])
             )
         state = read_slice(blocks, part.table, slice_, Part.EVERYTHING)
         for kind, rows in _by_class(state, part.table):
-            yield from _full_blocks(waiting[kind], rows, part.table, kind)
+            yield RunRows(rows, part.table, kind)
             for classes, keeping in beside:
                 if kind in classes:
                     yield from keeping.add(rows)
-    for kind in _CLASSES:
-        if waiting[kind]:
-            yield from encode_blocks(concat(waiting[kind]), part.table, kind)
     for _, keeping in beside:
-        yield from keeping.blocks()
-
-
-def _full_blocks(waiting: list[Facts], rows: Facts, table: Table, kind: BlockClass) -> Iterator[EncodedBlock]:
-    """Blocks of what is complete; the rest waits for the next slice."""
-    waiting.append(rows)
-    if sum(len(part) for part in waiting) < TARGET_ROWS:
-        return
-    joined = concat(waiting)
-    whole = len(joined) - len(joined) % TARGET_ROWS
-    yield from encode_blocks(joined.slice(0, whole), table, kind)
-    # A slice would keep all that it was cut from, a take keeps its rows alone.
-    waiting[:] = [joined.take(pa.array(np.arange(whole, len(joined))))] if whole < len(joined) else []
+        yield from keeping.rest()
 
 
 def _by_class(state: Facts, table: Table) -> Iterator[tuple[BlockClass, Facts]]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from .. import clock, limits
 from ..errors import CheckpointTooLate
-from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Totals, encode_checkpoint
+from ..format.headers import TOMBSTONES, BlockClass
 from ..format.runs import InlineRun, Run, SegmentReference
 from ..log.coverage import may_be_deleted
 from ..log.discovery import horizon_of

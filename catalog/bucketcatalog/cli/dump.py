@@ -23,13 +23,13 @@ from ..console.options import (
 from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
 from ..errors import InvalidOption
 from ..format.dump import Inspection, inspect
-from ..model.paths import kind_of
+from ..model.paths import FileKind, kind_of
 
 _LONGEST = 200
 
 
 def dump(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A .txn, .ckpt or .seg, by path or URL.", show_default=False)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A .txn, .ckpt or segment, by path or URL.", show_default=False)],
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="Show the first N rows of each block.")] = 0,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -67,7 +67,7 @@ def dump(
 
 def _is_of_a_catalog(file: str, found: Inspection) -> bool:
     """Whether a file has the name of one, or, under any other name, something in it that makes one."""
-    named = kind_of(file) is not None
+    named = kind_of(file) not in (None, FileKind.SEGMENT)  # not every Parquet file is a segment
     return named or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
 
 

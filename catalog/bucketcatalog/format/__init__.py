@@ -6,12 +6,15 @@ Before it come the model, whose values it encodes; after it the log, which knows
 
     sealing         checksums, format versions, features; where fields lie in a message
     records         the small values that transactions and checkpoints both carry
-    columns         columns in fewer bytes: packed, and those that stand for others
-    blocks          facts as compressed Arrow, and back
+    parquet         the column chunks of row groups that are needed, each checked before it is decoded
+    encoding        rows as row groups: how each column is encoded
+    headers         what is said of stored rows: table, class, ranges, place
+    columns         the columns of stored rows, by names and field ids, from facts and back
+    blocks          facts as blocks of a message, and what any block that was read holds
     runs            runs as checkpoints have them, in segments or inline
     held            what a file, or a part of one, holds: in errors, findings and losses alike
     definitions     tables from descriptors, and definitions for the log
-    segments        files of blocks with filters and an index, read by range
+    segments        Parquet files of one run, with filters and an index before the footer
     rows            single rows as messages
     transactions    transactions between bytes and values
     checkpoints     checkpoints between bytes and values

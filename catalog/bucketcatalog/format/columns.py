@@ -1,115 +1,278 @@
-"""The columns of a block between rows and bytes: an Arrow IPC stream that leaves out what need not be said, in the cheapest types.
+"""The columns of stored rows, in Parquet files and in the Arrow streams of blocks: facts to a table that any program reads, and back.
 
-Row columns keep their field numbers as names. Left out are columns that say nothing, and one that equals another bit for bit throughout
-(an object's ``modified``, as a rule, equals its ``created``). Few distinct values become a dictionary; text and bytes of one width lose
-their offsets, also below lists, maps and structs: a cast to the column's type brings the values back.
+A row column has the table's name for it and its protobuf field number as its field id, by which it is found again whatever it is called by
+then. What the engine needs has a name that begins with ``_``. A stamp is columns of its own: the time, writer, revision and uuid of its
+transaction and the event's number in there. Facts have positions in a list of transactions, made of those columns when they are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache, partial
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedFormat
-from ..model.arrays import convert_list, convert_map, identical, one_chunk
-from ..model.facts import FACT_COLUMNS
-from ..model.tables import Table
+from ..model.arrays import convert_list, convert_map, convert_struct, is_constant, one_chunk
+from ..model.facts import (
+    FACT_COLUMNS,
+    NO_TRANSACTIONS,
+    TRANSACTIONS,
+    Facts,
+    conform,
+    distinct_transactions,
+)
+from ..model.tables import END_TIME, TIMESTAMP, UUID_STORAGE, Column, DataType, Shape, Table, split_side
+from .headers import TOMBSTONES, BlockClass
 
-_WORTHWHILE_ROWS = 1_024
-_ROWS_PER_VALUE = 8
-_INDICES = ((1 << 7, pa.int8()), (1 << 15, pa.int16()), (1 << 31, pa.int32()))
+_FIELD_ID = b"PARQUET:field_id"
+_NOTHING = pa.field("_", pa.bool_())
+"""What stands in a message that has no fields, for Parquet knows no empty groups."""
+_STAMPS = {"_txn": "_", "_row_txn": "_row_", "_end_txn": "_end_"}
+"""The columns of facts that hold positions of transactions, each with what the columns begin with that are stored for it."""
+_OF_A_TRANSACTION = {"commit_time": TIMESTAMP, "writer": pa.string(), "revision": pa.int64(), "uuid": UUID_STORAGE}
+_OF_ENDS = ("_end_txn", "_end_seq", "_end_kind", "_end_expects", "_end_expects_uuid", "_end_expects_seq")
+_NAMES = ("_name_uuid", "_name_seq")
+_NEVER_SET = {
+    BlockClass.EVENTS: frozenset(_STAMPS),
+    BlockClass.LIVE: frozenset({*_OF_ENDS, *_NAMES}),
+    BlockClass.ENDED: frozenset(_NAMES),
+    BlockClass.SUPERSEDED: frozenset(_NAMES),
+    BlockClass.STUBS: frozenset[str](),
+}
+"""Columns of facts that say nothing of rows of a class."""
 
 
-def packed(values: pa.Array) -> pa.Array:
-    """The values in the cheapest type; short arrays stay as they are, for a dictionary has its price too."""
-    if len(values) < _WORTHWHILE_ROWS or values.null_count == len(values):
+class _Meaning(NamedTuple):
+    """What a stored column is: a column by its storage name, or the ``part`` of the transactions that its positions are of."""
+
+    column: str
+    part: str = ""
+
+
+_ENDED_AT = _Meaning("_end_txn", "commit_time")
+"""The part of a stamp that people see: with tombstones it is stored as ``deleted_at``."""
+
+
+class _StoredColumn(NamedTuple):
+    """A column as it is stored, and what it is of the facts; ``row`` where it is a row's."""
+
+    field: pa.Field
+    means: _Meaning
+    row: Column | None = None
+
+
+@lru_cache(maxsize=256)
+def _stored_columns(table: Table, block_class: BlockClass) -> tuple[_StoredColumn, ...]:
+    found = [_StoredColumn(_stored_field(column), _Meaning(column.field_name), column) for column in table.columns]
+    if split_side(table.name)[1] is not None:
+        return tuple(found)  # rows beside a table's are no facts
+    for name, kind in FACT_COLUMNS.items():
+        if name in _NEVER_SET[block_class]:
+            continue
+        if name in _STAMPS:
+            for part, of in _OF_A_TRANSACTION.items():
+                means = _Meaning(name, part)
+                is_shown = means == _ENDED_AT and block_class in TOMBSTONES
+                found.append(_StoredColumn(_stored_field(END_TIME) if is_shown else pa.field(_STAMPS[name] + part, of), means))
+        else:
+            found.append(_StoredColumn(pa.field(name, kind), _Meaning(name)))
+    return tuple(found)
+
+
+def _stored_field(column: Column) -> pa.Field:
+    return pa.field(column.name, _stored_type(column), metadata={_FIELD_ID: str(column.number)})
+
+
+def _stored_type(column: Column) -> pa.DataType:
+    """The storage type with the names and numbers of what lies in a message."""
+    if column.shape is Shape.MAP:
+        key, item = column.children
+        return pa.map_(_stored_type(key), _stored_type(item))
+    one = pa.struct(_stored_children(column)) if column.type is DataType.MESSAGE else column.item_type
+    return pa.list_(one) if column.shape is Shape.LIST else one
+
+
+def _stored_children(column: Column) -> list[pa.Field]:
+    return list(map(_stored_field, column.children)) or [_NOTHING]
+
+
+def stored_rows(facts: Facts, table: Table, block_class: BlockClass) -> pa.Table:
+    """The facts as the columns that rows of a table and class have, in their order; an unset one is null."""
+    columns = _stored_columns(table, block_class)
+    arrays = []
+    for column in columns:
+        if column.row is not None:
+            arrays.append(_named(column.row, facts.stored_column(column.row)))
+        elif column.means.part:
+            values = one_chunk(facts.transactions.column(column.means.part)).take(facts.column(column.means.column))
+            arrays.append(values if values.type == column.field.type else values.cast(column.field.type))
+        else:
+            arrays.append(facts.column(column.means.column))
+    return pa.table(arrays, schema=pa.schema([column.field for column in columns]))
+
+
+def _named(column: Column, values: pa.Array) -> pa.Array:
+    """The values with the fields of messages, which storage calls by number, under their names."""
+    if values.type == _stored_type(column):
         return values
-    kind = values.type
+    if column.shape is Shape.MAP:
+        key, item = column.children
+        return convert_map(values, partial(_named, key), partial(_named, item))
+    if column.shape is Shape.LIST:
+        return convert_list(values, partial(_named, column.one))
+    children = [_named(child, values.field(at)) for at, child in enumerate(column.children)]
+    children = children or [pa.nulls(len(values), _NOTHING.type)]
+    return convert_struct(values, _stored_children(column), children)
+
+
+def without_nulls(rows: pa.Table, table: Table) -> pa.Table:
+    """The rows without the columns that are null throughout, but with those of the key: without any, who could count them?"""
+    return rows.select([n for n in rows.column_names if n in table.key or rows.column(n).null_count < len(rows)])
+
+
+def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | None, name: str) -> list[str]:
+    """Which of the columns of file ``name`` hold what is asked for by storage names, or hold anything that this release knows.
+
+    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know.
+    """
+    wanted = []
+    for field in stored:
+        means = _meaning(field, table)
+        if means is None and field.name.startswith("_"):
+            raise UnsupportedFormat(
+                f"{name} holds rows with the unknown column {field.name!r}.",
+                next_step="Read it with a newer release of bucketcatalog.",
+            )
+        if means is not None and (columns is None or means.column in columns):
+            wanted.append(field.name)
+    return wanted
+
+
+def _meaning(field: pa.Field, table: Table) -> _Meaning | None:
+    """What a stored column is; None where that is not known."""
+    if field.name.startswith("_"):
+        return _of_engine(field.name)
+    number = _number(field)
+    if number is not None and number in table.storage_schema.names:
+        return _Meaning(number)
+    return _ENDED_AT if number == END_TIME.field_name else None
+
+
+def _number(field: pa.Field) -> str | None:
+    number = (field.metadata or {}).get(_FIELD_ID)
+    return None if number is None else number.decode()
+
+
+@lru_cache(maxsize=64)
+def _of_engine(name: str) -> _Meaning | None:
+    if name in FACT_COLUMNS and name not in _STAMPS:
+        return _Meaning(name)
+    parts = (_Meaning(own, part) for own in _STAMPS for part in _OF_A_TRANSACTION)
+    return next((means for means in parts if name == _STAMPS[means.column] + means.part), None)
+
+
+def key_columns(rows: pa.Table, table: Table) -> dict[str, pa.Array]:
+    """The columns of the key by their storage names; ``KeyError`` where one is missing."""
+    places = {_number(field): at for at, field in enumerate(rows.schema)}
+    return {c.field_name: one_chunk(rows.column(places[c.field_name]).cast(c.storage_type)) for c in table.key_columns}
+
+
+def facts_of(rows: pa.Table, table: Table) -> Facts:
+    """The facts that stored rows are, with all of the columns that they have. ``ValueError`` or an error of Arrow's where they are none."""
+    found: dict[str, pa.Array] = {}
+    stamps: dict[str, dict[str, pa.Array]] = {}
+    for field, chunks in zip(rows.schema, rows.columns, strict=True):
+        means, values = _meaning(field, table), one_chunk(chunks)
+        if means is not None and means.part:
+            stamps.setdefault(means.column, {})[means.part] = values
+        elif means is not None:
+            found[means.column] = _numbered(field.type, values)
+    transactions, positions = _positions(stamps)
+    kept = pa.table(list((found | positions).values()), names=list(found | positions))
+    return Facts(transactions, conform(kept, table))
+
+
+def _numbered(kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """The values with the fields of messages called by number, as storage has them; those without a number are left out."""
+    if not _has_messages(kind):
+        return values
     if pa.types.is_map(kind):
-        return convert_map(values, packed, packed)
+        return convert_map(values, partial(_numbered, kind.key_type), partial(_numbered, kind.item_type))
     if pa.types.is_list(kind):
-        return convert_list(values, packed)
-    if pa.types.is_struct(kind):
-        return _packed_struct(values)
-    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _flat(values)
-    return values
+        return convert_list(values, partial(_numbered, kind.value_type))
+    numbered = [(number, at) for at in range(kind.num_fields) if (number := _number(kind.field(at))) is not None]
+    children = {number: _numbered(kind.field(at).type, values.field(at)) for number, at in numbered}
+    fields = [pa.field(number, child.type) for number, child in children.items()]
+    return convert_struct(values, fields, list(children.values()))
 
 
-def _packed_struct(values: pa.StructArray) -> pa.StructArray:
-    children = [packed(values.field(at)) for at in range(values.type.num_fields)]
-    fields = [pa.field(field.name, child.type) for field, child in zip(values.type, children, strict=True)]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null() if values.null_count else None)
+def _has_messages(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) or (
+        pa.types.is_nested(kind) and any(_has_messages(kind.field(at).type) for at in range(kind.num_fields))
+    )
 
 
-def _flat(values: pa.Array) -> pa.Array:
-    encoded = values.dictionary_encode()
-    distinct = len(encoded.dictionary)
-    if distinct * _ROWS_PER_VALUE <= len(values):
-        narrow = next(kind for limit, kind in _INDICES if distinct <= limit)
-        return pa.DictionaryArray.from_arrays(encoded.indices.cast(narrow), encoded.dictionary)
-    if pa.types.is_fixed_size_binary(values.type):
-        return values
-    widths = pc.min_max(pc.binary_length(values)).as_py()
-    return values.cast(pa.binary(widths["min"])) if widths["min"] == widths["max"] and widths["min"] else values
+def _positions(stamps: Mapping[str, Mapping[str, pa.Array]]) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """The transactions of stamps, and where in their list each row's is, by the facts' names for that."""
+    listed, encoded, positions = [], {}, {}
+    for position, parts in stamps.items():
+        if missing := _OF_A_TRANSACTION.keys() - parts.keys():
+            raise ValueError(f"it has stamps without {min(missing)}")
+        uuids = parts["uuid"].cast(UUID_STORAGE)
+        if uuids.null_count == len(uuids):
+            positions[position] = pa.nulls(len(uuids), FACT_COLUMNS[position])
+            continue
+        encoded[position] = _encoded(uuids)
+        first = _first_rows(encoded[position])
+        listed.append(pa.table([parts[field.name].take(first).cast(field.type) for field in TRANSACTIONS], schema=TRANSACTIONS))
+    if not listed:
+        return NO_TRANSACTIONS, positions
+    common = listed[0] if len(listed) == len(listed[0]) == 1 else distinct_transactions(listed)
+    of = one_chunk(common.column("uuid"))
+    for position, uuids in encoded.items():
+        positions[position] = pc.index_in(uuids.dictionary, value_set=of).take(uuids.indices)
+    return common, positions
 
 
-SameColumns = tuple[tuple[str, str], ...]
-"""Columns that are left out, each with the one that it equals."""
+def _encoded(uuids: pa.Array) -> pa.DictionaryArray:
+    """The uuids as a dictionary; most rows that lie together are of one transaction, which is seen at once."""
+    if uuids.null_count == 0 and is_constant(uuids):
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(uuids), dtype=np.int32)), uuids[:1])
+    return uuids.dictionary_encode()
+
+
+def _first_rows(encoded: pa.DictionaryArray) -> pa.Array:
+    """Where each value of the dictionary stands first."""
+    at = np.asarray(pc.fill_null(encoded.indices, -1))
+    rows = np.flatnonzero(at >= 0)[::-1]
+    first = np.zeros(len(encoded.dictionary), dtype=np.int64)
+    first[at[rows]] = rows
+    return pa.array(first)
+
 
 _WRITE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
-
-
-def distinct_columns(rows: pa.Table, table: Table) -> tuple[pa.Table, SameColumns]:
-    """The columns that say something, and which of the others equal which of these."""
-    kept: dict[str, pa.Array] = {}
-    same = []
-    for name in rows.column_names:
-        values = one_chunk(rows.column(name))
-        if values.null_count == len(values) and name not in table.fixed_columns:
-            continue
-        twin = next((other for other, seen in kept.items() if identical(seen, values)), None)
-        if twin is None or name in table.fixed_columns:
-            kept[name] = values
-        else:
-            same.append((name, twin))
-    return pa.table({name: packed(values) for name, values in kept.items()}), tuple(same)
 
 
 def stream_of(rows: pa.Table) -> bytes:
     """The rows as a compressed stream of one batch."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
-        writer.write_batch(
-            rows.combine_chunks().to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], schema=rows.schema)
-        )
+        writer.write_batch(rows.combine_chunks().to_batches()[0])
     return bytes(sink.getvalue())
 
 
-def stored_rows(data: bytes, same: SameColumns, columns: Collection[str] | None, name: str) -> pa.Table:
-    """The rows as they are stored, or of their columns those asked for and the ones that stand for them."""
-    names = pa.ipc.read_schema(pa.py_buffer(data)).names
-    unknown = [n for n in names if n.startswith("_") and n not in FACT_COLUMNS]
-    if unknown:
-        raise UnsupportedFormat(
-            f"{name} holds a block with the unknown column {unknown[0]!r}.",
-            next_step="Read it with a newer release of bucketcatalog.",
-        )
-    if columns is None:
-        rows = read_stream(data)
-    else:
-        wanted = {*columns, *(twin for left_out, twin in same if left_out in columns)}
-        rows = read_stream(data, [place for place, n in enumerate(names) if n in wanted])
-    for left_out, twin in same:
-        if twin in rows.column_names:
-            rows = rows.append_column(left_out, rows.column(twin))
-    return rows
-
-
-def read_stream(data: bytes, places: list[int] | None = None) -> pa.Table:
-    """The rows of a stream, with the columns at ``places`` only where given."""
-    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=places)
+def read_stream(data: bytes, columns: Iterable[str]) -> pa.Table:
+    """The rows of a stream, with these columns alone."""
+    names = stream_schema(data).names
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[names.index(name) for name in columns])
     with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
         return reader.read_all()
+
+
+def stream_schema(data: bytes) -> pa.Schema:
+    """The columns that a stream has."""
+    return pa.ipc.read_schema(pa.py_buffer(data))

@@ -15,20 +15,24 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError, Message
 
 from ..errors import BucketCatalogError
+from ..model.facts import Facts
 from ..model.paths import FileKind, kind_of, uuid_text
 from ..model.render import surface_array
 from ..model.tables import Table, split_side
 from ..model.times import datetime_of
 from ..v1 import log_pb2
-from .blocks import decode_block
+from .blocks import decode_block, facts_of_block
 from .definitions import core_tables, parse_definition
+from .headers import header_of
+from .parquet import MAGIC, Chunk, Footer, RowGroup, check_row_group, footer_start, read_row_group
 from .rows import decode_row
-from .sealing import block_checksum, unseal, varint_at
+from .sealing import unseal, varint_at
+from .segments import decode_filters, find_index, index_span
 
 _MESSAGES: Mapping[FileKind, Any] = {
     FileKind.TRANSACTION: log_pb2.Transaction,
     FileKind.CHECKPOINT: log_pb2.Checkpoint,
-    FileKind.SEGMENT: log_pb2.Segment,
+    FileKind.SEGMENT: log_pb2.SegmentIndex,
 }
 _HOLDS = {FileKind.TRANSACTION: "a transaction", FileKind.CHECKPOINT: "a checkpoint", FileKind.SEGMENT: "a segment"}
 _TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
@@ -36,7 +40,6 @@ _UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
 _SHOWN_ZEROS = ("revision", "sequence")
 _LENGTHS = {1: 8, 5: 4}
 _LENGTH_DELIMITED = 2
-_BLOCKS, _INDEX, _FILTERS = 1, 2, 4
 
 
 @dataclass
@@ -55,19 +58,19 @@ def inspect(data: bytes, name: str, *, rows: int = 0) -> Inspection:
     if not data:
         looking.problem("The file is empty.")
         return looking.found
+    if kind is FileKind.SEGMENT:
+        looking.look_at_segment(data)
+        return looking.found
     message = looking.parts(_MESSAGES[kind], data)
     looking.learn_tables(message)
-    if kind is not FileKind.SEGMENT:
-        looking.check_seal(data, _HOLDS[kind])
+    looking.check_seal(data, _HOLDS[kind])
     looking.found.content = looking.readable(message)
-    if kind is FileKind.SEGMENT:
-        looking.check_segment(message, data)
     return looking.found
 
 
 def _kind(data: bytes) -> FileKind:
     """What the first fields look like."""
-    if data[:1] == b"\x0a":
+    if data[:4] == MAGIC:
         return FileKind.SEGMENT
     wires = {part.number: part.wire for part in _fields(data, [])}
     return FileKind.CHECKPOINT if wires.get(8) == _LENGTH_DELIMITED else FileKind.TRANSACTION
@@ -100,8 +103,7 @@ class _Looking:
 
     def learn_tables(self, message: Any) -> None:
         """Use the file's own definitions of tables for its rows."""
-        definitions = message.index.tables if isinstance(message, log_pb2.Segment) else message.tables
-        for definition in definitions:
+        for definition in message.tables:
             try:
                 self._tables[definition.name] = parse_definition(definition.SerializeToString(deterministic=True))
             except Exception as error:
@@ -111,26 +113,57 @@ class _Looking:
         """Note a checksum that does not match."""
         self._check(lambda: unseal(data, self._name, holds))
 
-    def check_segment(self, segment: Any, data: bytes) -> None:
-        """Note blocks and an index that are not there, not whole, or not each other's."""
-        parts = list(_fields(data, []))
-        for part in parts:
-            payload = data[part.payload : part.stop]
-            if part.number == _BLOCKS:
-                self._check(partial(block_checksum, payload, self._name, f"the block at byte {part.start}"))
-            elif part.number == _INDEX:
-                self.check_seal(payload, "the index of a segment")
-            elif part.number == _FILTERS:
-                self.check_seal(payload, "the filters of a segment")
-        if not segment.HasField("index"):
-            self.problem("The index is missing.")
-            return
-        if (_INDEX, segment.index_offset) not in {(part.number, part.start) for part in parts}:
-            self.problem(f"The index does not begin at byte {segment.index_offset}, where the file says it does.")
-        if len(segment.index.entries) != len(segment.blocks):
-            self.problem(f"The index names {len(segment.index.entries)} blocks; {len(segment.blocks)} can be read.")
-        if segment.index.filters_digest != segment.filters.checksum:
-            self.problem("The filters are missing, or not those that the index names.")
+    def look_at_segment(self, data: bytes) -> None:
+        """Note what its index says and what its row groups hold, and where these are not there, not whole, or not each other's."""
+        if data[: len(MAGIC)] != MAGIC:
+            self.problem("It does not begin as a Parquet file does.")
+        try:
+            footer = footer_start(data[-8:], len(data), self._name)
+            start, stop = index_span(data[footer - 4 : footer], footer, self._name)
+        except BucketCatalogError as error:
+            self.problem(error.message)
+            found = find_index(data)
+            if found is None:
+                return
+            (start, stop), footer = found, found[1] + 4
+        index = self.parts(log_pb2.SegmentIndex, data[start:stop])
+        self.learn_tables(index)
+        self.check_seal(data[start:stop], "the index of a segment")
+        shown = self.readable(index)
+        shown.pop("entries", None)  # each is shown with its row group
+        self.found.content = {"index": shown}
+        of = Footer(self._name, footer, len(data) - footer, index.footer_digest)
+        self._check(lambda: of.give(data[footer:]))
+        end = max((entry.offset + sum(entry.lengths) for entry in index.entries), default=0)
+        if index.filters_digest:
+            self._check(lambda: decode_filters(data[end:start], self._name, index.filters_digest))
+        if not of.needs():
+            self.found.content["blocks"] = [
+                self._row_group(data, number, of, entry) for number, entry in enumerate(index.entries)
+            ]
+
+    def _row_group(self, data: bytes, number: int, of: Footer, entry: Any) -> dict[str, Any]:
+        group = RowGroup(number, entry.offset, tuple(map(Chunk, entry.lengths, entry.checksums)), of)
+        shown = {**self.readable(entry.header), "bytes": sum(entry.lengths)}
+
+        def fetch(at: int, length: int) -> bytes:
+            return data[at : at + length]
+
+        def held() -> str:
+            return f"row group {number}"
+
+        def facts(table: Table) -> Facts:
+            read = partial(read_row_group, group, fetch=fetch, held=held)
+            return facts_of_block(read, of.layout.schema, header_of(entry.header), table, self._name)
+
+        if of.needs():
+            return {**shown, "readable": False}
+        try:
+            check_row_group(group, fetch, held)
+        except BucketCatalogError as error:
+            self.problem(error.message)
+            return {**shown, "readable": False}
+        return self._with_rows(shown, entry.header.table, facts)
 
     def _check(self, check: Callable[[], object]) -> None:
         try:
@@ -185,23 +218,28 @@ class _Looking:
     def _block(self, block: Any) -> dict[str, Any]:
         data = block.SerializeToString(deterministic=True)
         shown = {**self.readable(block.header), "bytes": len(data)}
-        owner, side = split_side(block.header.table)
+        return self._with_rows(shown, block.header.table, lambda table: decode_block(data, table, self._name))
+
+    def _with_rows(self, shown: dict[str, Any], of: str, read: Callable[[Table], Facts]) -> dict[str, Any]:
+        """What is shown of a block of the table ``of``, with the rows that were asked for; what cannot be read is a problem."""
+        owner, side = split_side(of)
         if side is not None and owner in self._tables:
             return shown  # sums or an order of its rows: of what stands in the name
-        table = self._tables.get(block.header.table)
+        table = self._tables.get(of)
         if table is None:
-            self.problem(f"A block is of table {block.header.table!r}, which nothing defines.")
+            self.problem(f"A block is of table {of!r}, which nothing defines.")
             return shown
         try:
-            facts = decode_block(data, table, self._name)
+            facts = read(table)
             if self._rows:
-                shown["first_rows"] = self._shown_rows(facts.rows.slice(0, self._rows), table)
+                shown["first_rows"] = self._shown_rows(facts, table)
         except Exception as error:
-            self.problem(f"A block of table {block.header.table!r} cannot be read: {_said(error)}")
+            self.problem(f"A block of table {of!r} cannot be read: {_said(error)}")
             return {**shown, "readable": False}
         return shown
 
-    def _shown_rows(self, rows: Any, table: Table) -> list[dict[str, Any]]:
+    def _shown_rows(self, facts: Facts, table: Table) -> list[dict[str, Any]]:
+        rows = facts.rows.slice(0, self._rows)
         by_number = {column.field_name: column for column in table.columns}
         named = {}
         for name in rows.column_names:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from ..model.keys import shown_key
 from ..model.paths import uuid_text
 from ..model.tables import Table
-from .blocks import BlockHeader
+from .headers import BlockHeader
 from .runs import SegmentReference
 
 

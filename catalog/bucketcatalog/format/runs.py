@@ -9,7 +9,8 @@ from typing import Any
 from ..errors import UnsupportedFormat
 from ..model.tables import side_table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, BlockPlace, Purpose, Side, block_place
+from .blocks import block_place
+from .headers import BlockClass, BlockHeader, BlockPlace, Purpose, Side
 from .records import uuid_of
 from .sealing import field_spans
 

@@ -51,8 +51,9 @@ def varint_at(message: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a number ends beyond the message, or beyond ten bytes")
 
 
-_SHA_TAG = b"\xfa\x7f\x20"
-_SHA_SIZE = len(_SHA_TAG) + 32
+SEAL = b"\xfa\x7f\x20"
+"""What the last field of a sealed message begins with, before its 32 bytes."""
+SEALED_BYTES = len(SEAL) + 32
 _CRC_TAG = b"\xfd\x7f"
 _CRC_SIZE = len(_CRC_TAG) + 4
 FORMAT_VERSION = 1
@@ -67,7 +68,7 @@ KNOWN_FEATURES = frozenset({RUNS, BOUNDARY, VOIDS})
 
 def seal(body: bytes) -> bytes:
     """``body`` with its SHA-256 as the last field."""
-    return body + _SHA_TAG + hashlib.sha256(body).digest()
+    return body + SEAL + hashlib.sha256(body).digest()
 
 
 def digest(sealed: bytes) -> bytes:
@@ -75,12 +76,18 @@ def digest(sealed: bytes) -> bytes:
     return sealed[-32:]
 
 
+def is_sealed(data: bytes) -> bool:
+    """Whether bytes end with the right checksum of all that is before it."""
+    body, trailer = data[:-SEALED_BYTES], data[-SEALED_BYTES:]
+    return trailer[: len(SEAL)] == SEAL and hashlib.sha256(body).digest() == trailer[len(SEAL) :]
+
+
 def unseal(sealed: bytes, name: str, holds: str) -> bytes:
     """The bytes of a message whose checksum is right, else ``CorruptionError`` that names the file and what it held."""
-    body, trailer = sealed[:-_SHA_SIZE], sealed[-_SHA_SIZE:]
-    if len(trailer) < _SHA_SIZE:
+    body, trailer = sealed[:-SEALED_BYTES], sealed[-SEALED_BYTES:]
+    if len(trailer) < SEALED_BYTES:
         raise TruncatedObject(f"{name} is too short to be {holds}.")
-    if trailer[:3] != _SHA_TAG or hashlib.sha256(body).digest() != trailer[3:]:
+    if not is_sealed(sealed):
         raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.")
     return body
 

@@ -1,32 +1,68 @@
-"""Segments: files of blocks with an index behind them, read whole or one block at a time.
+"""Segments: Parquet files of one run, with an index before the footer, read whole or a row group's columns at a time.
 
-The file is one protobuf message byte for byte: ``blocks`` fields, the ``filters`` field where there are any, the ``index`` field, and last,
-always nine bytes, ``index_offset``. A checkpoint or transaction that refers to a segment names its index's place and digest, and the index
-names the checksum of each block and of the filters, so one digest in the referring file fixes every byte that is read.
-
-Its filter over keys is a sealed message before the index.
+Up to its footer the file is what any Parquet writer makes of the run's rows. Between the last row group and the footer, where nobody else
+looks, stand the sealed filter over its keys, if there is one, the sealed index, and the index's length. A checkpoint or transaction that
+refers to a segment names its index's place and digest; the index names the checksum of each column chunk and the digests of the filters
+and the footer. So one digest in the referring file fixes every byte that is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from ..errors import CorruptionError
-from ..model.bloom import Hashes, KeyFilter
+from ..model.arrays import one_chunk
+from ..model.bloom import Hashes, KeyFilter, hash_keys
 from ..model.cuts import Cut
+from ..model.facts import NO_TRANSACTIONS, Facts, concat
+from ..model.keys import encode_keys
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockClass, BlockHeader, BlockPlace, EncodedBlock, header_message, header_of
+from .blocks import block_header, encode_blocks
+from .columns import stored_rows
 from .definitions import parse_definition
-from .held import held_in_block, shown_segment
+from .encoding import RowGroupWriter
+from .headers import BlockClass, BlockHeader, BlockPlace, Side, header_message, header_of
+from .held import shown_segment
+from .parquet import Chunk, Footer, RowGroup, check_footer, footer_digest, footer_start
 from .records import cut_of, uuid_of
-from .runs import InlineRun, Run, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
-from .sealing import FORMAT_VERSION, check_format, digest, field_spans, seal, unseal
+from .runs import InlineRun, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
+from .sealing import FORMAT_VERSION, SEAL, SEALED_BYTES, check_format, digest, field_spans, is_sealed, seal, unseal
+
+ROW_GROUP_ROWS = 16_384
+ROW_GROUP_BYTES = 8 << 20
+"""Of the rows of a row group in memory, about; one row may have more."""
+_LENGTH = 4
+"""The bytes behind the index that say how long it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRows:
+    """Some rows of a run of a ``table``, in the order of their keys. Those of a ``side``, beside the table's rows, have a ``shape``."""
+
+    facts: Facts
+    table: Table
+    block_class: BlockClass
+    side: Side | None = None
+    shape: Table | None = None
+
+    @property
+    def of(self) -> Table:
+        """The table that the rows themselves are of."""
+        return self.shape or self.table
+
+
+def side_rows(rows: pa.Table, table: Table, shape: Table, side: Side) -> RunRows:
+    """The rows of a side run, put in the order of the keys of their shape."""
+    ordered = rows.take(pc.sort_indices(one_chunk(encode_keys(shape, rows))))
+    return RunRows(Facts(NO_TRANSACTIONS, ordered), table, BlockClass.LIVE, side, shape)
 
 
 def encode_filters(hashes: Mapping[tuple[str, BlockClass], Sequence[Hashes]]) -> bytes:
@@ -49,10 +85,8 @@ def decode_filters(sealed: bytes, name: str, known: bytes) -> dict[tuple[str, Bl
         raise CorruptionError(f"{name} has no readable filters: {error}.") from None
 
 
-_INDEX_FIELD = log_pb2.Segment.INDEX_FIELD_NUMBER
 _ORIGIN_FIELD = log_pb2.SegmentIndex.ORIGIN_FIELD_NUMBER
 _RUNS_FIELD = log_pb2.SegmentOrigin.RUNS_FIELD_NUMBER
-_BLOCK_TAG, _INDEX_TAG, _OFFSET_TAG, _FILTERS_TAG = b"\x0a", b"\x12", b"\x19", b"\x22"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,86 +120,134 @@ class SegmentFile(NamedTuple):
 
 
 class RunBuilder:
-    """Collects the encoded blocks of one run of a table, in the order of their keys: for a segment, or for the checkpoint itself."""
+    """Collects one run of a table, in the order of its keys: for a segment, or for the checkpoint itself.
 
-    def __init__(self, table: Table) -> None:
-        self.size = 0
-        self._table = table
-        self._blocks: list[EncodedBlock] = []
+    Rows wait until they are a row group; until then nothing is encoded, and the run can be inline.
+    """
 
-    def can_hold(self, header: BlockHeader) -> bool:
-        """Whether a block can come next: those of a run are in the order of their keys."""
-        return not self._blocks or self._blocks[-1].header.last_key <= header.first_key
-
-    def add(self, block: EncodedBlock) -> None:
-        """Append a block."""
-        self._blocks.append(block)
-        self.size += len(block.data)
+    def __init__(self, first: RunRows) -> None:
+        self._run_table = first.table
+        self._table = first.of
+        self._class = first.block_class
+        self._side = first.side
+        self._waiting: list[Facts] = []
+        self._rows = 0
+        self._last_key = b""
+        self._writer: RowGroupWriter | None = None
+        self._headers: list[BlockHeader] = []
+        self._hashes: list[Hashes] = []
+        self.add(first.facts)
 
     @property
-    def _run(self) -> Run:
-        return run_of([block.header for block in self._blocks], self._blocks[0].side)
+    def size(self) -> int:
+        """The bytes that it comes to so far, those of rows that wait as they are in memory."""
+        waiting = sum(int(facts.rows.nbytes) for facts in self._waiting)
+        return waiting if self._writer is None else self._writer.size + waiting
 
-    def inline(self) -> InlineRun:
-        """The run as a checkpoint holds it itself."""
-        places = (BlockPlace("", 0, len(block.data), block.checksum, block.header, block.data) for block in self._blocks)
-        return InlineRun(self._run, tuple(places))
+    def add(self, facts: Facts) -> bool:
+        """Append facts; or else, where they begin before the last ones end, leave them and say False."""
+        ends = facts.take(pa.array([0, len(facts) - 1]))
+        first, last = encode_keys(self._table, ends.rows).to_pylist()
+        if first < self._last_key:
+            return False
+        self._last_key = last
+        self._waiting.append(facts)
+        self._rows += len(facts)
+        if self._rows >= ROW_GROUP_ROWS:
+            self._write(self._rows - self._rows % ROW_GROUP_ROWS)
+        return True
+
+    def _write(self, count: int) -> None:
+        """Encode the first ``count`` rows that wait as row groups."""
+        waiting = concat(self._waiting)
+        for start in range(0, count, ROW_GROUP_ROWS):
+            for part in _parts(waiting.slice(start, min(start + ROW_GROUP_ROWS, count))):
+                self._encode(part)
+        self._rows -= count
+        # A slice would keep all that it was cut from, a take keeps its rows alone.
+        self._waiting = [waiting.take(pa.array(np.arange(count, len(waiting))))] if self._rows else []
+
+    def _encode(self, facts: Facts) -> None:
+        rows = stored_rows(facts, self._table, self._class)
+        if self._writer is None:
+            self._writer = RowGroupWriter(rows, self._table.key)
+        self._writer.write(rows)
+        self._headers.append(block_header(facts, self._table, self._class))
+        if self._class is not BlockClass.EVENTS and self._side is None:
+            self._hashes.append(hash_keys(one_chunk(encode_keys(self._table, facts.rows))))
+
+    def inline(self, most: int) -> InlineRun | None:
+        """The run as a checkpoint holds it itself; None where it would have more than so many bytes."""
+        if self._writer is not None:
+            return None
+        blocks = list(encode_blocks(concat(self._waiting), self._table, self._class))
+        places = tuple(BlockPlace("", 0, len(block.data), block.checksum, block.header, block.data) for block in blocks)
+        inline = InlineRun(run_of([block.header for block in blocks], self._side), places)
+        return inline if inline.size <= most else None
 
     def segment(
         self, *, writer: str, database: str, uuid: bytes, cut: Cut | None = None, origin: Origin | None = None
     ) -> tuple[bytes, SegmentReference]:
         """A segment's bytes, and what refers to it."""
-        run = self._run
+        if self._rows:
+            self._write(self._rows)
+        assert self._writer is not None
+        encoded, run = self._writer.finish(), run_of(self._headers, self._side)
         index = log_pb2.SegmentIndex(format_version=FORMAT_VERSION, writer=writer, database=database, uuid=uuid)
-        parts: list[bytes] = []
-        offset = 0
-        for block in self._blocks:
-            prefix = _BLOCK_TAG + _varint(len(block.data))
-            offset += len(prefix)
-            header = header_message(block.header)
-            index.entries.add(offset=offset, length=len(block.data), header=header, checksum=block.checksum)
-            parts += [prefix, block.data]
-            offset += len(block.data)
+        for header, (offset, chunks) in zip(self._headers, encoded.groups, strict=True):
+            lengths, checksums = zip(*chunks, strict=True)
+            index.entries.add(offset=offset, header=header_message(header), lengths=lengths, checksums=checksums)
         index.run.CopyFrom(run_message(run))
-        tables = {table.name: table for table in (self._table, *(origin.tables if origin is not None else ()))}
+        tables = {table.name: table for table in (self._run_table, *(origin.tables if origin is not None else ()))}
         for _, table in sorted(tables.items()):
             index.tables.add().MergeFromString(table.definition)
         for name, heads in (cut.heads if cut else {}).items():
             index.cut.writers.add(writer=name, heads=[log_pb2.Head(revision=h.revision, uuid=h.uuid) for h in heads])
         if origin is not None:
             _set_origin(index, origin)
-        hashes = [block.hashes for block in self._blocks if block.hashes is not None]
-        filters = encode_filters({(run.block_table, run.block_class): hashes}) if hashes else b""
+        filters = encode_filters({(run.block_table, run.block_class): self._hashes}) if self._hashes else b""
         index.filters_digest = digest(filters) if filters else b""
-        before = _FILTERS_TAG + _varint(len(filters)) if filters else b""
+        index.footer_digest = footer_digest(encoded.footer)
         sealed = seal(index.SerializeToString(deterministic=True))
-        index_offset = offset + len(before) + len(filters)
-        prefix = _index_prefix(len(sealed))
-        trailer = _OFFSET_TAG + index_offset.to_bytes(8, "little")
-        data = b"".join([*parts, before, filters, prefix, sealed, trailer])
+        start = len(encoded.body)
+        data = b"".join([encoded.body, filters, sealed, len(sealed).to_bytes(_LENGTH, "little"), encoded.footer])
         reference = SegmentReference(
             writer=writer,
             uuid=uuid,
             size=len(data),
-            index_offset=index_offset + len(prefix),
+            index_offset=start + len(filters),
             index_length=len(sealed),
             index_digest=digest(sealed),
             run=run,
-            filters_offset=offset + len(before) if filters else 0,
+            filters_offset=start if filters else 0,
             filters_length=len(filters),
         )
         return data, reference
 
 
+def _parts(facts: Facts) -> Iterator[Facts]:
+    """The facts in halves, and these again, until none is too large for a row group."""
+    if len(facts) > 1 and facts.rows.nbytes > ROW_GROUP_BYTES:
+        middle = len(facts) // 2
+        yield from _parts(facts.slice(0, middle))
+        yield from _parts(facts.slice(middle, len(facts)))
+    else:
+        yield facts
+
+
 class Index(NamedTuple):
-    """What a segment's index says: the places of its blocks, and the digest of its filters where it has any."""
+    """What a segment's index says: the places of its blocks, which are its row groups, and the digest of its filters if it has any."""
 
     places: tuple[BlockPlace, ...]
     filters_digest: bytes
 
 
-def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index:
-    """The sealed index of a segment, file ``name``; ``CorruptionError`` where it is not the one referred to."""
+def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
+    """The index of a segment, file ``name``, from all that is in there from the index on.
+
+    ``CorruptionError`` where this is not what the reference says.
+    """
+    sealed, footer = data[: reference.index_length], data[reference.index_length + _LENGTH :]
     held = shown_segment(reference)
     body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
@@ -173,10 +255,24 @@ def decode_index(sealed: bytes, name: str, reference: SegmentReference) -> Index
     try:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
-        places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
-        return Index(places, message.filters_digest)
+        start = reference.index_offset + reference.index_length + _LENGTH
+        return Index(_places(message, footer, start, name), message.filters_digest)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.") from None
+
+
+def _places(index: Any, footer: bytes, start: int, name: str) -> tuple[BlockPlace, ...]:
+    """Where an index says that its row groups lie; ``footer`` begins at ``start``. ``ValueError`` where it contradicts itself."""
+    check_footer(footer, index.footer_digest, name)
+    of = Footer(name, start, len(footer), index.footer_digest, footer)
+    places = []
+    for number, entry in enumerate(index.entries):
+        chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
+        if len(entry.lengths) != len(entry.checksums):
+            raise ValueError(f"{len(entry.lengths)} chunks have {len(entry.checksums)} checksums")
+        group = RowGroup(number, entry.offset, chunks, of)
+        places.append(BlockPlace(name, entry.offset, sum(entry.lengths), 0, header_of(entry.header), row_group=group))
+    return tuple(places)
 
 
 def _set_origin(index: Any, origin: Origin) -> None:
@@ -198,25 +294,41 @@ def _origin_of(index: Any, tables: tuple[Table, ...], body: bytes, start: int, n
     return Origin(of.checkpoint, of.tasks, of.task, of.part, of.last, tuple(of.kept), tuple(index.replaces), tuple(runs), tables)
 
 
-def index_place(tail: bytes, size: int, name: str) -> int:
-    """Where the index field of a segment of that size begins, by its last nine bytes; ``CorruptionError`` where these are none."""
-    offset = int.from_bytes(tail[1:], "little")
-    if len(tail) != 9 or tail[:1] != _OFFSET_TAG or not 0 <= offset < size - 9:
-        raise CorruptionError(f"{name} does not end as a segment does.")
-    return offset
+def index_span(before: bytes, footer: int, name: str) -> tuple[int, int]:
+    """Where the index lies, from and up to, in a file whose footer begins at that offset, by the four bytes before that.
+
+    ``CorruptionError`` where there is none.
+    """
+    stop = footer - _LENGTH
+    length = int.from_bytes(before, "little")
+    if len(before) != _LENGTH or not 0 < length < stop:
+        raise CorruptionError(f"{name} has no index before its footer: it is no segment.")
+    return stop - length, stop
+
+
+def find_index(data: bytes) -> tuple[int, int] | None:
+    """Where a whole index lies in a segment of which the end is damaged, or cut off, from and up to; None where there is none."""
+    at = data.find(SEAL)
+    while at >= 0:
+        stop = at + SEALED_BYTES
+        start = stop - int.from_bytes(data[stop : stop + _LENGTH], "little")
+        if 0 < start < at and is_sealed(data[start:stop]):
+            return start, stop
+        at = data.find(SEAL, at + 1)
+    return None
 
 
 def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> SegmentFile:
-    """What a segment says of itself, from its index field ``data``, which begins at ``offset`` in the file ``name`` of that size."""
+    """What a segment says of itself, from its index on, which begins at ``offset`` in the file ``name`` of that size."""
     try:
-        ((start, length),) = field_spans(data, _INDEX_FIELD)
-        sealed = data[start : start + length]
+        footer = footer_start(data[-8:], size, name) - offset
+        sealed = data[: footer - _LENGTH]
         body = unseal(sealed, name, "the index of a segment")
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
-        places = tuple(BlockPlace(name, e.offset, e.length, e.checksum, header_of(e.header)) for e in message.entries)
+        places = _places(message, data[footer:], offset + footer, name)
         tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
-        uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message, tables, body, offset + start, name)
+        uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message, tables, body, offset, name)
         run = known_run(message.run, name)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.") from None
@@ -224,35 +336,9 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         writer=message.writer,
         uuid=uuid,
         size=size,
-        index_offset=offset + start,
-        index_length=length,
+        index_offset=offset,
+        index_length=len(sealed),
         index_digest=digest(sealed),
         run=run,
     )
     return SegmentFile(reference, message.database, cut, tables, origin, places)
-
-
-def check_between(data: bytes, name: str, reference: SegmentReference) -> None:
-    """``CorruptionError`` where these are not the bytes that stand between the filters and the index."""
-    if data != _index_prefix(reference.index_length):
-        raise CorruptionError(f"{name} is damaged between its filters and its index.")
-
-
-def _index_prefix(length: int) -> bytes:
-    return _INDEX_TAG + _varint(length)
-
-
-def check_sealed_block(data: bytes, place: BlockPlace, table: Table) -> None:
-    """``CorruptionError`` where these bytes are not those that the index speaks of; ``table`` is that of the block's rows."""
-    if data[-4:] != place.checksum.to_bytes(4, "little"):
-        held = held_in_block(place.header, table)
-        raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.")
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

@@ -14,8 +14,9 @@ from ..model.events import Event, EventKind, VersionName
 from ..model.facts import LAST_SEQUENCE
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .blocks import BlockPlace, EncodedBlock, block_place
+from .blocks import EncodedBlock, block_place
 from .definitions import parse_definition
+from .headers import BlockPlace
 from .records import (
     Boundary,
     Link,

@@ -1,27 +1,31 @@
-"""Segments in the store: indexes and blocks read by range, each with one request and checked before it is decoded; files put when full."""
+"""Segments in the store: indexes and column chunks read by range, each checked before it is decoded; files put when they are full."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from .. import clock, limits
 from ..cache import LruCache
-from ..errors import MissingObject, ObjectNotFound
-from ..format.blocks import BlockClass, BlockPlace, EncodedBlock, decode_block
+from ..errors import CorruptionError, MissingObject, ObjectNotFound
+from ..format.blocks import decode_block, facts_of_block
+from ..format.columns import columns_to_read
+from ..format.headers import BlockClass, BlockPlace
 from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
+from ..format.parquet import Fetch, footer_start, ranges_to_read, read_row_group
 from ..format.runs import InlineRun, SegmentReference
 from ..format.segments import (
+    ROW_GROUP_ROWS,
     Origin,
     RunBuilder,
+    RunRows,
     SegmentFile,
-    check_between,
-    check_sealed_block,
+    decode_end,
     decode_filters,
-    decode_index,
     decode_segment_file,
-    index_place,
+    index_span,
 )
 from ..model import paths
 from ..model.bloom import KeyFilter
@@ -41,15 +45,17 @@ _KEPT_SEALED_BYTES = 8 << 20
 def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
     """The places of a segment's blocks: one range read, checked against the reference's digest."""
     name = segment_path(reference.writer, database, reference.uuid)
-    sealed = _range(store, name, reference.index_offset, reference.index_length, lambda: shown_segment(reference))
-    return decode_index(sealed, name, reference).places
+    start = reference.index_offset
+    data = _range(store, name, start, reference.size - start, lambda: shown_segment(reference))
+    return decode_end(data, name, reference).places
 
 
 def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
-    """What a segment of that size says of itself, without anybody who refers to it: two range reads."""
-    offset = index_place(_range(store, name, -9, 9, lambda: "a segment"), size, name)
-    data = _range(store, name, offset, size - 9 - offset, lambda: "a segment")
-    return decode_segment_file(data, offset, size, name)
+    """What a segment of that size says of itself, without anybody who refers to it: three range reads."""
+    footer = footer_start(_range(store, name, -8, 8, lambda: "a segment"), size, name)
+    start, _ = index_span(_range(store, name, footer - 4, 4, lambda: "a segment"), footer, name)
+    data = _range(store, name, start, size - start, lambda: "a segment")
+    return decode_segment_file(data, start, size, name)
 
 
 def read_index_and_filters(store: Store, database: str, reference: SegmentReference) -> tuple[tuple[BlockPlace, ...], Filters]:
@@ -57,18 +63,39 @@ def read_index_and_filters(store: Store, database: str, reference: SegmentRefere
     if not reference.filters_length:
         return read_index(store, database, reference), {}
     name = segment_path(reference.writer, database, reference.uuid)
-    start, stop = reference.filters_offset, reference.index_offset + reference.index_length
-    data = _range(store, name, start, stop - start, lambda: shown_segment(reference))
-    check_between(data[reference.filters_length : reference.index_offset - start], name, reference)
-    index = decode_index(data[reference.index_offset - start :], name, reference)
+    start = reference.filters_offset
+    data = _range(store, name, start, reference.size - start, lambda: shown_segment(reference))
+    index = decode_end(data[reference.index_offset - start :], name, reference)
     return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)
 
 
 def read_block(
-    store: Store, place: BlockPlace, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+    store: Store,
+    place: BlockPlace,
+    table: Table,
+    columns: Collection[str] | None = None,
+    keys: KeyRange = EVERYTHING,
+    *,
+    whole: bool = False,
 ) -> Facts:
-    """The facts of one block, or those of ``keys`` and ``columns`` alone: at most one range read, checked against its place."""
-    return decode_block(_sealed(store, place, table), table, place.name, columns, keys)
+    """The facts of one block, or those of ``keys`` and ``columns`` alone, checked against its place before anything is decoded.
+
+    A block of a segment takes a range read for each run of neighbouring columns, and one more where its footer is not at hand. What its
+    statistics tell is not read, unless ``whole`` asks for every byte of it.
+    """
+    if place.row_group is None:
+        return decode_block(_sealed(store, place, table), table, place.name, columns, keys)
+    return _row_group(partial(store.get_range, place.name), store, place, table, columns, keys, whole=whole)
+
+
+def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | None) -> list[int]:
+    """How many bytes each request asks for that ``read_block`` makes for a block of which the index has been read."""
+    if place.is_at_hand:
+        return []
+    if place.row_group is None:
+        return [place.length]
+    names = columns_to_read(place.row_group.footer.layout.schema, table, columns, place.name)
+    return [stop - start for start, stop in ranges_to_read(place.row_group, names)]
 
 
 class Blocks:
@@ -97,9 +124,17 @@ class Blocks:
         name = place.name, place.offset, None if columns is None else frozenset(columns)
         found = self._kept.get(name)
         if found is None:
-            found = SortedFacts.of(decode_block(self._data(place, table, again=again), table, place.name, columns), table)
+            found = SortedFacts.of(self._facts(place, table, columns, again=again), table)
             self._kept.put(name, found)
         return found.within(keys)
+
+    def _facts(self, place: BlockPlace, table: Table, columns: Collection[str] | None, *, again: bool) -> Facts:
+        if place.row_group is None:
+            return decode_block(self._data(place, table, again=again), table, place.name, columns)
+        if not again and self._sealed.get((place.name, place.offset)) is None:
+            return read_block(self.store, place, table, columns)
+        data = self._data(place, table, again=again)
+        return _row_group(lambda at, length: data[at - place.offset :][:length], self.store, place, table, columns)
 
     def _data(self, place: BlockPlace, table: Table, *, again: bool) -> bytes:
         name = place.name, place.offset
@@ -116,20 +151,54 @@ def _size(facts: SortedFacts) -> int:
 
 
 def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
+    """The bytes of a block: of a message as its checksum says, of a row group to be checked column by column."""
     data = place.data
     if data is None:
         data = _range(store, place.name, place.offset, place.length, lambda: str(held_in_block(place.header, table)))
-    check_sealed_block(data, place, table)
+    if place.row_group is None and data[-4:] != place.checksum.to_bytes(4, "little"):
+        held = held_in_block(place.header, table)
+        raise CorruptionError(f"{place.name} is damaged: the checksum of {held} does not match.")
     return data
+
+
+def _row_group(
+    fetch: Fetch,
+    store: Store,
+    place: BlockPlace,
+    table: Table,
+    columns: Collection[str] | None,
+    keys: KeyRange = EVERYTHING,
+    *,
+    whole: bool = False,
+) -> Facts:
+    """The facts of a row group, of ``keys`` and ``columns`` alone, whose bytes ``fetch`` gives."""
+    group = place.row_group
+    assert group is not None
+    footer = group.footer
+
+    def held() -> str:
+        return str(held_in_block(place.header, table))
+
+    try:
+        if footer.needs():
+            footer.give(store.get_range(place.name, footer.offset, footer.length))
+        read = partial(read_row_group, group, fetch=fetch, held=held, whole=whole)
+        return facts_of_block(read, footer.layout.schema, place.header, table, place.name, columns, keys)
+    except ObjectNotFound:
+        raise _gone(place.name, held()) from None
 
 
 def _range(store: Store, name: str, offset: int, length: int, held: Callable[[], str]) -> bytes:
     try:
         return store.get_range(name, offset, length)
     except ObjectNotFound:
-        lost = MissingObject(f"{name} is gone. It held {held()}.")
-        lost.name = name
-        raise lost from None
+        raise _gone(name, held()) from None
+
+
+def _gone(name: str, held: str) -> MissingObject:
+    lost = MissingObject(f"{name} is gone. It held {held}.")
+    lost.name = name
+    return lost
 
 
 TARGET_SEGMENT_BYTES = 64 << 20
@@ -171,16 +240,22 @@ class RunWriter:
         self._open: dict[tuple[str, BlockClass], RunBuilder] = {}
         self._tables: dict[str, Table] = {}
 
-    def add(self, block: EncodedBlock, table: Table) -> None:
-        """Add a block of a run; blocks of a run come in the order of their keys. One that begins before the last begins a segment."""
-        key = block.header.table, block.header.block_class
-        if key in self._open and not self._open[key].can_hold(block.header):
-            self.segments.append(self._put(self._open.pop(key)))
+    def add(self, rows: RunRows) -> None:
+        """Add rows of a run, which come in the order of their keys. Rows that begin before the last ones end begin a segment."""
+        for start in range(0, len(rows.facts), ROW_GROUP_ROWS):  # so that a segment is full when it should be
+            part = rows.facts.slice(start, min(start + ROW_GROUP_ROWS, len(rows.facts)))
+            self._add(replace(rows, facts=part))
+        self._tables[rows.table.name] = rows.table
+
+    def _add(self, rows: RunRows) -> None:
+        key = rows.of.name, rows.block_class
+        if key not in self._open or not self._open[key].add(rows.facts):
+            if key in self._open:
+                self.segments.append(self._put(self._open.pop(key)))
+            self._open[key] = RunBuilder(rows)
         if sum(builder.size for builder in self._open.values()) >= TARGET_SEGMENT_BYTES:
             largest = max(self._open, key=lambda key: self._open[key].size)
             self.segments.append(self._put(self._open.pop(largest)))
-        self._open.setdefault(key, RunBuilder(table)).add(block)
-        self._tables[table.name] = table
 
     def finish(self) -> None:
         """Put what was collected, but for what stays inline; nothing is added after that.
@@ -188,9 +263,10 @@ class RunWriter:
         One run at least is put, so that what stays inline is in a segment too, and not lost with the checkpoint.
         """
         left, room = sorted(self._open.values(), key=lambda builder: builder.size), self._inline_bytes
-        while len(left) > 1 and left[0].size <= min(room, INLINE_RUN_BYTES):
-            room -= left[0].size
-            self.inline.append(left.pop(0).inline())
+        while len(left) > 1 and (inline := left[0].inline(min(room, INLINE_RUN_BYTES))) is not None:
+            room -= inline.size
+            self.inline.append(inline)
+            del left[0]
         for builder in reversed(left):  # the smallest last: its index, which has what stays inline, is the one that is read least
             self.segments.append(self._put(builder, is_last=builder is left[0]))
         self._open = {}

@@ -63,6 +63,13 @@ def convert_map(values: pa.MapArray, keys: Convert, items: Convert) -> pa.MapArr
     return pa.MapArray.from_arrays(offsets, keys(own_keys), items(own_items), mask=_nulls(values))
 
 
+def convert_struct(values: pa.StructArray, fields: list[pa.Field], children: list[pa.Array]) -> pa.StructArray:
+    """The structs with these children, as many as there are structs, in place of their own."""
+    if not fields:  # nothing would say how many there are
+        return pa.Array.from_buffers(pa.struct([]), len(values), [values.is_valid().buffers()[1]])
+    return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(values))
+
+
 def _entries(values: Any, *below: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
     """Offsets from 0 on and what lies below: a slice shares its parent's entries, and Arrow takes no mask with a slice's offsets."""
     first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
@@ -167,7 +174,7 @@ def to_text(values: pa.Array) -> pa.Array:
     """
     if values.null_count == len(values):
         return pa.nulls(len(values), pa.string())
-    if values.null_count == 0 and _is_constant(values):
+    if values.null_count == 0 and is_constant(values):
         return pa.repeat(_format(values[:1])[0], len(values))
     if len(values) > _SAMPLE and len(pc.unique(values[:_SAMPLE])) <= _SAMPLE // 2:
         encoded = values.dictionary_encode()
@@ -176,7 +183,8 @@ def to_text(values: pa.Array) -> pa.Array:
     return _format(values)
 
 
-def _is_constant(values: pa.Array) -> bool:
+def is_constant(values: pa.Array) -> bool:
+    """Whether uuids, at least one and none of them null, are all the same."""
     halves = np.frombuffer(values.buffers()[1], dtype=np.uint64, offset=values.offset * _BYTES, count=len(values) * 2).reshape(
         -1, 2
     )

@@ -254,13 +254,14 @@ def concat(parts: Sequence[Facts]) -> Facts:
     first = parts[0].transactions
     if all(part.transactions is first or part.transactions.equals(first) for part in parts[1:]):
         return Facts(first, pa.concat_tables([part.rows for part in parts], promote_options="default"))
-    common = _union([part.transactions for part in parts])
+    common = distinct_transactions([part.transactions for part in parts])
     uuids = one_chunk(common.column("uuid"))
     rows = [_remapped(part, uuids) for part in parts]
     return Facts(common, pa.concat_tables(rows, promote_options="default"))
 
 
-def _union(tables: Sequence[pa.Table]) -> pa.Table:
+def distinct_transactions(tables: Sequence[pa.Table]) -> pa.Table:
+    """The transactions of all of these tables, each once, sorted by stamp."""
     every = pa.concat_tables({id(table): table for table in tables}.values())
     _, first = np.unique(np.asarray(pc.index_in(every["uuid"], value_set=pc.unique(every["uuid"]))), return_index=True)
     distinct = every.take(first)

@@ -5,7 +5,7 @@
     <writer>/<database>/transactions/<revision:020>/<uuid>.txn
     <writer>/<database>/transactions/<revision:020>/<uuid>.ckpt
     <writer>/<database>/newest/<99999999999999999999 - revision:020>-<checkpoint uuid>
-    <writer>/<database>/segments/<uuid>.seg
+    <writer>/<database>/segments/<uuid>.parquet
     <writer>/<database>/data/...
 
 Numbers are padded so that names sort as the numbers do; ``newest/`` counts down, so that the newest checkpoint sorts first. Names that
@@ -30,7 +30,7 @@ FOLDERS = TIMELINE_FOLDERS | {"segments", _DATA}
 _UUID = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 _LOG_FILE = re.compile(rf"(?P<revision>[0-9]{{20}})/{_UUID}\.(?P<kind>txn|ckpt)", re.ASCII)
 _NEWEST = re.compile(rf"(?P<countdown>[0-9]{{20}})-{_UUID}", re.ASCII)
-_SEGMENT = re.compile(rf"{_UUID}\.seg", re.ASCII)
+_SEGMENT = re.compile(rf"{_UUID}\.parquet", re.ASCII)
 _OF_A_LOG = re.compile(
     rf"(?:.*/)?(?:transactions/{_LOG_FILE.pattern}|newest/{_NEWEST.pattern}|segments/{_SEGMENT.pattern})".replace(
         "?P<uuid>", "?:"
@@ -44,7 +44,7 @@ class FileKind(Enum):
 
     TRANSACTION = "txn"
     CHECKPOINT = "ckpt"
-    SEGMENT = "seg"
+    SEGMENT = "parquet"
 
 
 _ENDINGS = frozenset(kind.value for kind in FileKind)
@@ -137,7 +137,7 @@ def newest_marker(writer: str, database: str, head: Head) -> str:
 
 def segment(writer: str, database: str, uuid: bytes) -> str:
     """The name of a segment."""
-    return f"{segments_prefix(writer, database)}{uuid_text(uuid)}.seg"
+    return f"{segments_prefix(writer, database)}{uuid_text(uuid)}.parquet"
 
 
 def data_prefix(writer: str, database: str) -> str:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from ..errors import InvalidOption
 from . import arrays
 from .arrays import convert_list, convert_map, one_chunk, to_text
-from .facts import NO_STAMP, Facts, Stamps
+from .facts import NO_STAMP, Facts, Kind, Stamps
 from .tables import END_TIME, TIMESTAMP, Column, DataType, Default, Shape, Table
 
 DELETED_AT = END_TIME.name
@@ -26,6 +27,7 @@ REQUESTED = {
     "_revision": pa.int64(),
 }
 _STAMP_COLUMNS = ("_kind", "_txn", "_seq")
+_OF_STAMPS = (Default.CREATED, Default.MODIFIED)
 
 
 def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -63,11 +65,27 @@ def storage_columns(table: Table, names: Iterable[str]) -> set[str]:
             needed.update(_STAMP_COLUMNS)
         else:
             needed.add(column.field_name)
-            if column.default is Default.CREATED:
-                needed.update(_STAMP_COLUMNS)
-            elif column.default is Default.MODIFIED:
-                needed.update((*_STAMP_COLUMNS, "_row_txn", "_row_seq"))
     return needed
+
+
+def with_times(facts: Facts, table: Table, columns: Collection[str] | None = None) -> Facts:
+    """The facts with the times that defaults stand for in the rows of versions, as state has them: of their stamps where unset.
+
+    ``columns`` are the storage columns that are asked for; no others are added.
+    """
+    wanted = [c for c in table.columns if c.default in _OF_STAMPS and (columns is None or c.field_name in columns)]
+    if not wanted or not len(facts):
+        return facts
+    rows, has_row = facts.rows, facts.numbers("_kind") == Kind.VERSION
+    has_row &= (facts.numbers("_end_kind") == 0) | (facts.numbers("_purged") == 0)  # what is forgotten has none
+    for column in wanted:
+        stored = facts.stored_column(column)
+        if stored.null_count:
+            values = row_column(facts, column)
+            values = values if has_row.all() else pc.if_else(pa.array(has_row), values, stored)
+            at = rows.schema.get_field_index(column.field_name)
+            rows = rows.append_column(column.field_name, values) if at < 0 else rows.set_column(at, column.field_name, values)
+    return replace(facts, rows=rows)
 
 
 def render(facts: Facts, table: Table, schema: pa.Schema) -> pa.Table:
@@ -86,7 +104,7 @@ def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
     """The facts' rows in storage form, with the times that defaults stand for: as they have to be put to be the same at another time."""
     columns = {}
     for column in table.columns:
-        if column.default in (Default.CREATED, Default.MODIFIED):
+        if column.default in _OF_STAMPS:
             columns[column.field_name] = row_column(facts, column)
         elif column.field_name in facts.rows.column_names:
             columns[column.field_name] = one_chunk(facts.rows.column(column.field_name))
@@ -96,7 +114,7 @@ def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
 def row_column(facts: Facts, column: Column) -> pa.Array:
     """One row column in its surface form, defaults filled in."""
     index = facts.rows.schema.get_field_index(column.field_name)
-    by_stamp = column.default in (Default.CREATED, Default.MODIFIED)
+    by_stamp = column.default in _OF_STAMPS
     if index < 0 and not by_stamp and not column.implicit:
         return pa.nulls(len(facts), column.surface_type)
     stored = facts.stored_column(column)
@@ -135,7 +153,7 @@ def surface_array(column: Column, values: pa.Array) -> pa.Array:
     if values.type == column.surface_type:
         return values
     if column.shape is Shape.LIST:
-        return convert_list(values, partial(surface_array, _one(column)))
+        return convert_list(values, partial(surface_array, column.one))
     if column.shape is Shape.MAP:
         key, item = column.children
         return convert_map(values, partial(surface_array, key), partial(surface_array, item))
@@ -146,10 +164,6 @@ def surface_array(column: Column, values: pa.Array) -> pa.Array:
     children = [surface_array(c, values.field(i)) for i, c in enumerate(column.children)]
     fields = [pa.field(c.name, c.surface_type) for c in column.children]
     return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null() if values.null_count else None)
-
-
-def _one(column: Column) -> Column:
-    return Column(column.number, column.name, column.type, children=column.children, symbols=column.symbols)
 
 
 def _symbols(column: Column, values: pa.Array) -> pa.Array:

@@ -130,7 +130,7 @@ class Column:
         if self.shape is Shape.MAP:
             key, item = self.children
             return pa.map_(key.storage_type, item.storage_type)
-        return pa.list_(self._storage_value()) if self.shape is Shape.LIST else self._storage_value()
+        return pa.list_(self.item_type) if self.shape is Shape.LIST else self.item_type
 
     @cached_property
     def surface_type(self) -> pa.DataType:
@@ -140,7 +140,14 @@ class Column:
             return pa.map_(key.surface_type, item.surface_type)
         return pa.list_(self._surface_value()) if self.shape is Shape.LIST else self._surface_value()
 
-    def _storage_value(self) -> pa.DataType:
+    @property
+    def one(self) -> Column:
+        """What a list holds many of, as a column that holds one."""
+        return Column(self.number, self.name, self.type, children=self.children, symbols=self.symbols)
+
+    @property
+    def item_type(self) -> pa.DataType:
+        """How blocks hold a value, or one of those in a list."""
         if self.type is DataType.MESSAGE:
             return pa.struct([pa.field(child.field_name, child.storage_type) for child in self.children])
         return _STORAGE[self.type]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ..errors import UNREADABLE
-from ..format.blocks import BlockPlace
+from ..format.headers import BlockPlace
 from ..format.held import Held, held_in_block, held_in_segment
 from ..format.losses import Loss, Losses
 from ..format.runs import SegmentReference

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from ..errors import UNREADABLE
-from ..format.blocks import TOMBSTONES, BlockClass
 from ..format.checkpoints import Checkpoint
+from ..format.headers import TOMBSTONES, BlockClass
 from ..log.entries import boundaries_of, tags_of
 from ..log.files import LogFiles
 from ..log.pruned import KeptCheckpoints

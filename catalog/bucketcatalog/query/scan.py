@@ -6,16 +6,17 @@ A scan is planned from indexes alone; each slice is read, folded, filtered and s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..format.blocks import BlockPlace
+from ..format.headers import BlockPlace
 from ..format.losses import STRICT, Losses
-from ..log.segments import Blocks
+from ..log.segments import Blocks, bytes_to_read
+from ..model.facts import FACT_COLUMNS
 from ..model.render import REQUESTED, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
@@ -43,15 +44,23 @@ class ScanTask:
 
     def read(self, blocks: Blocks, slice_: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
-        known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
-        conditions = {name: condition for name, condition in self.where if name not in known}
-        columns = storage_columns(self.table, {**dict.fromkeys(self.schema.names), **conditions})
-        for facts in read_batches(blocks, self.table, slice_, self.part, columns):
+        conditions = self._conditions
+        for facts in read_batches(blocks, self.table, slice_, self.part, self.columns):
             if conditions:
                 tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
                 facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
             if len(facts):
                 yield render(facts, self.table, self.schema)
+
+    @cached_property
+    def columns(self) -> set[str]:
+        """The storage columns that it needs."""
+        return storage_columns(self.table, {**dict.fromkeys(self.schema.names), **self._conditions})
+
+    @cached_property
+    def _conditions(self) -> dict[str, Any]:
+        known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
+        return {name: condition for name, condition in self.where if name not in known}
 
     @cached_property
     def _allowed(self) -> dict[str, pa.Array]:
@@ -201,14 +210,17 @@ class Scan(Read):
         over the lowest level once more than reading does.
         """
         plan, narrowed = self._planned()
-        read = {place for slice_ in plan for place in places_read(slice_, self.task.part)}
-        events = {block.place for slice_ in plan for block in slice_.events}
+        read = self._asked_for((slice_, place) for slice_ in plan for place in places_read(slice_, self.task.part))
+        events = self._asked_for((slice_, block.place) for slice_ in plan for block in slice_.events)
         levels = self._state.blocks_by_level()
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
-        lines += [f"level {level}: {_share(read.intersection(places), places)}" for level, places in enumerate(levels)]
+        lines += [
+            f"level {level}: {_share({place: read[place] for place in places if place in read}, places)}"
+            for level, places in enumerate(levels)
+        ]
         if narrowed is not None:
             counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
-            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {counts}")
+            lines.append(f"order {narrowed.name}: {_share({p: [p.length] for p in narrowed.read}, narrowed.of)}, {counts}")
         if self._state.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._state.events])}")
         if self._state.tail:
@@ -221,11 +233,22 @@ class Scan(Read):
         segments = opened | _files(every)
         lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._state.events) - len(read) - len(events)
-        needed = sum(not place.is_at_hand for place in (*read, *events, *beside))
+        needed = sum(map(len, (*read.values(), *events.values()))) + sum(not place.is_at_hand for place in beside)
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )
         return "\n".join(lines)
+
+    def _asked_for(self, places: Iterable[tuple[Slice, BlockPlace]]) -> dict[BlockPlace, list[int]]:
+        """For each block the bytes of the requests that reading it takes, at the most: stamps are left where nothing has to be folded."""
+        table, columns = self.task.table, self.task.columns
+        with_key = {*columns, *(column.field_name for column in table.key_columns)}
+        asked = {}
+        for slice_, place in places:
+            whole = slice_.wanted is None and slice_.keys.covers(place.header.first_key, place.header.last_key)
+            settled = columns if whole else with_key
+            asked[place] = bytes_to_read(place, table, settled if slice_.settled else {*with_key, *FACT_COLUMNS})
+        return asked
 
 
 def _files(places: Collection[BlockPlace]) -> set[str]:
@@ -233,6 +256,6 @@ def _files(places: Collection[BlockPlace]) -> set[str]:
     return {place.name for place in places if not place.is_at_hand}
 
 
-def _share(read: Collection[BlockPlace], places: Collection[BlockPlace]) -> str:
-    size, total = (sum(place.length for place in some) for some in (read, places))
+def _share(read: Mapping[BlockPlace, Sequence[int]], places: Collection[BlockPlace]) -> str:
+    size, total = sum(sum(sizes) for sizes in read.values()), sum(place.length for place in places)
     return f"{len(read):,} of {len(places):,} blocks, {size:,} of {total:,} bytes"

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnknownTable
-from ..format.blocks import BlockClass, BlockPlace, Side
 from ..format.checkpoints import Definition
 from ..format.definitions import core_tables
 from ..format.evolution import Definitions
+from ..format.headers import BlockClass, BlockPlace, Side
 from ..format.runs import Run, StoredPart
 from ..log.files import LogFiles
 from ..log.segments import Blocks

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..cache import LruCache
 from ..errors import UNREADABLE, CorruptionError
-from ..format.blocks import BlockClass, BlockPlace
+from ..format.headers import BlockClass, BlockPlace
 from ..format.losses import STRICT, OnDamage
 from ..format.runs import InlineRun, Run, StoredPart
 from ..log.pruned import telling_of_prunes

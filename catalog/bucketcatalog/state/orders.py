@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.blocks import TOMBSTONES, BlockPlace, EncodedBlock, Purpose, Side, encode_side
+from ..format.headers import TOMBSTONES, BlockPlace, Purpose, Side
+from ..format.segments import RunRows, side_rows
 from ..log.pruned import telling_of_prunes
 from ..log.segments import read_block
 from ..model.arrays import one_chunk
@@ -105,20 +106,20 @@ class _Keeping:
         self._parts: list[pa.Table] = []
         self._rows = 0
 
-    def add(self, rows: Facts) -> Iterator[EncodedBlock]:
-        """Take these in too; the blocks of a sorted run where so many are held that they have to be written."""
+    def add(self, rows: Facts) -> Iterator[RunRows]:
+        """Take these in too; gives a sorted run where so many are held that they have to be written."""
         part = order_entries(self._run, rows)
         self._parts.append(part)
         self._rows += len(part)
         if self._rows >= RUN_ROWS:
-            yield from self.blocks()
+            yield from self.rest()
 
-    def blocks(self) -> Iterator[EncodedBlock]:
+    def rest(self) -> Iterator[RunRows]:
         """What is held, as a sorted run."""
         if self._rows:
             rows = pa.concat_tables(self._parts)
             self._parts, self._rows = [], 0
-            yield from encode_side(rows, self._run.shape, self._run.side)
+            yield side_rows(rows, self._run.table, self._run.shape, self._run.side)
 
 
 def order_entries(run: OrderRun, tombstones: Facts) -> pa.Table:

@@ -16,7 +16,7 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.blocks import BlockClass, BlockPlace
+from ..format.headers import BlockClass, BlockPlace
 from ..model.facts import NEVER, SortedFacts
 from ..model.keys import EVERYTHING, KeyRange, span
 from .indexes import StoredRun, holds_one

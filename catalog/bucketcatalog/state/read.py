@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
-from ..format.blocks import TOMBSTONES, BlockClass, BlockPlace
+from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.held import Held, held_in_block
 from ..log.pruned import telling_of_prunes
 from ..log.segments import Blocks, read_block
 from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
+from ..model.render import with_times
 from ..model.tables import Table
 from .overlay import Overlay, apply, split
 from .plan import Part, Slice, narrowed
@@ -91,7 +92,8 @@ def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
         parted = replace(parted, known=_selected(parted.known, plain))
         needed = plain  # what is not folded needs no stamps
     base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
-    yield apply(base, parted, table, part)
+    state = apply(base, parted, table, part)
+    yield state if parted is None or not len(parted.rest) else with_times(state, table, plain)
 
 
 def _split(overlay: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
@@ -113,8 +115,7 @@ def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
     places = [place for place in (*slice_.live, *slice_.rest) if _holds(place, part)]
     mixed = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
     keys = {column.field_name for column in table.key_columns}
-    last = table.key_columns[-1].field_name  # without any column, who could count the rows?
-    needed = None if columns is None else {*columns, last, *(keys if mixed or slice_.wanted is not None else ())}
+    needed = None if columns is None else {*columns, *(keys if mixed or slice_.wanted is not None else ())}
     read = _read(blocks, table, slice_, places, needed)
     if mixed:
         yield _in_order(list(read), places, table)
@@ -175,7 +176,10 @@ def _overlay(blocks: Blocks, table: Table, slice_: Slice, needed: Collection[str
         parts.append(_without_ended(blocks, table, slice_, place, needed, above))
     parts = [part if slice_.wanted is None else part.of_keys(slice_.wanted) for part in parts]
     parts = [part for part in parts if len(part)]
-    return SortedFacts.joined(parts) if parts else None
+    if not parts:
+        return None
+    joined = SortedFacts.joined(parts)
+    return replace(joined, facts=with_times(joined.facts, table, needed))
 
 
 def _without_ended(

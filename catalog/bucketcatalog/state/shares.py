@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..format.blocks import BlockClass, decode_block, encode_blocks
+from ..format.blocks import decode_block, encode_blocks
+from ..format.headers import BlockClass
 from ..model.facts import SortedFacts, concat
 from ..model.tables import Table
 from .plan import Part, Slice

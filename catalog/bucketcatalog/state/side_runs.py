@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
-from ..format.blocks import BlockClass, EncodedBlock
+from ..format.headers import BlockClass
+from ..format.segments import RunRows
 from ..model.facts import Facts
 from ..model.tables import Table
 from .contents import TableState
@@ -41,10 +42,10 @@ class SideRun(Protocol):
 class Keeping(Protocol):
     """A side run in the making."""
 
-    def add(self, rows: Facts) -> Iterator[EncodedBlock]:
-        """Take in rows of its classes, each once; gives blocks where so much is held that it has to be written."""
+    def add(self, rows: Facts) -> Iterator[RunRows]:
+        """Take in rows of its classes, each once; gives rows of the run where so much is held that it has to be written."""
 
-    def blocks(self) -> Iterator[EncodedBlock]:
+    def rest(self) -> Iterator[RunRows]:
         """What is left."""
 
 

@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.blocks import BlockClass, EncodedBlock, Purpose, Side, encode_side
+from ..format.headers import BlockClass, Purpose, Side
+from ..format.segments import RunRows, side_rows
 from ..log.segments import read_block
 from ..model.arrays import EXACT, exact_sum, hexadecimal, one_chunk
 from ..model.facts import Facts
@@ -39,10 +40,12 @@ SUMS = pa.schema(
         pa.field("value", EXACT, False),
     ]
 )
-_UPPER = Column(536_870_908, "upper", DataType.INT64)
-_ROWS = Column(536_870_910, "rows", DataType.INT64)
-_VALUE = Column(536_870_911, "value", DataType.INT64)
-"""What a group's row holds beside its key, under the last numbers that a field can have; its sum is the value and 2^64 times the upper."""
+_UPPER = Column(536_870_908, "#upper", DataType.INT64)
+_ROWS = Column(536_870_910, "#rows", DataType.INT64)
+_VALUE = Column(536_870_911, "#value", DataType.INT64)
+"""What a group's row holds beside its key, under the last numbers that a field can have, and under names that none has.
+
+Its sum is the value and 2^64 times the upper."""
 _REGROUPED = 1 << 18
 
 
@@ -155,16 +158,16 @@ class _Keeping:
         self._run = run
         self._sum = _Summing(run.table, run.total)
 
-    def add(self, rows: Facts) -> Iterator[EncodedBlock]:
+    def add(self, rows: Facts) -> Iterator[RunRows]:
         """Count these rows too; nothing is written before all are counted."""
         self._sum.add(rows)
         return iter(())
 
-    def blocks(self) -> Iterator[EncodedBlock]:
-        """The sums as blocks."""
+    def rest(self) -> Iterator[RunRows]:
+        """The sums."""
         rows = self._sum.sums()
         if len(rows):
-            yield from encode_side(_halved(rows), self._run.shape, self._run.side)
+            yield side_rows(_halved(rows), self._run.table, self._run.shape, self._run.side)
 
 
 class _Summing:

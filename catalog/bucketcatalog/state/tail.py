@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import UNREADABLE
-from ..format.blocks import BlockPlace, facts_of_blocks
+from ..format.blocks import facts_of_blocks
+from ..format.headers import BlockPlace
 from ..format.held import revision
 from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction, event_of

@@ -416,20 +416,8 @@ class RunSummary(_message.Message):
     name: str
     def __init__(self, table: _Optional[str] = ..., rows: _Optional[int] = ..., blocks: _Optional[int] = ..., first_key: _Optional[bytes] = ..., last_key: _Optional[bytes] = ..., oldest: _Optional[int] = ..., newest: _Optional[int] = ..., level: _Optional[int] = ..., purpose: _Optional[_Union[RunPurpose, str]] = ..., name: _Optional[str] = ..., **kwargs) -> None: ...
 
-class Segment(_message.Message):
-    __slots__ = ("blocks", "index", "filters", "index_offset")
-    BLOCKS_FIELD_NUMBER: _ClassVar[int]
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    FILTERS_FIELD_NUMBER: _ClassVar[int]
-    INDEX_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    blocks: _containers.RepeatedCompositeFieldContainer[Block]
-    index: SegmentIndex
-    filters: KeyFilters
-    index_offset: int
-    def __init__(self, blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., index: _Optional[_Union[SegmentIndex, _Mapping]] = ..., filters: _Optional[_Union[KeyFilters, _Mapping]] = ..., index_offset: _Optional[int] = ...) -> None: ...
-
 class SegmentIndex(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "origin", "run", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "uuid", "cut", "replaces", "tables", "entries", "filters_digest", "origin", "run", "footer_digest", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -442,6 +430,7 @@ class SegmentIndex(_message.Message):
     FILTERS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    FOOTER_DIGEST_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -455,8 +444,9 @@ class SegmentIndex(_message.Message):
     filters_digest: bytes
     origin: SegmentOrigin
     run: RunSummary
+    footer_digest: bytes
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ..., run: _Optional[_Union[RunSummary, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., replaces: _Optional[_Iterable[bytes]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[BlockEntry, _Mapping]]] = ..., filters_digest: _Optional[bytes] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ..., run: _Optional[_Union[RunSummary, _Mapping]] = ..., footer_digest: _Optional[bytes] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class KeyFilters(_message.Message):
     __slots__ = ("filters", "checksum")
@@ -494,19 +484,19 @@ class SegmentOrigin(_message.Message):
     def __init__(self, checkpoint: _Optional[bytes] = ..., tasks: _Optional[int] = ..., task: _Optional[int] = ..., part: _Optional[int] = ..., last: bool = ..., kept: _Optional[_Iterable[bytes]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ...) -> None: ...
 
 class BlockEntry(_message.Message):
-    __slots__ = ("offset", "length", "header", "checksum")
+    __slots__ = ("offset", "header", "lengths", "checksums")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
-    LENGTH_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
-    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUMS_FIELD_NUMBER: _ClassVar[int]
     offset: int
-    length: int
     header: BlockHeader
-    checksum: int
-    def __init__(self, offset: _Optional[int] = ..., length: _Optional[int] = ..., header: _Optional[_Union[BlockHeader, _Mapping]] = ..., checksum: _Optional[int] = ...) -> None: ...
+    lengths: _containers.RepeatedScalarFieldContainer[int]
+    checksums: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, offset: _Optional[int] = ..., header: _Optional[_Union[BlockHeader, _Mapping]] = ..., lengths: _Optional[_Iterable[int]] = ..., checksums: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BlockHeader(_message.Message):
-    __slots__ = ("table", "rows", "first_key", "last_key", "oldest", "newest", "same", "expectations", "late_updates")
+    __slots__ = ("table", "rows", "first_key", "last_key", "oldest", "newest", "expectations", "late_updates")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     CLASS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -514,7 +504,6 @@ class BlockHeader(_message.Message):
     LAST_KEY_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
-    SAME_FIELD_NUMBER: _ClassVar[int]
     EXPECTATIONS_FIELD_NUMBER: _ClassVar[int]
     LATE_UPDATES_FIELD_NUMBER: _ClassVar[int]
     table: str
@@ -523,26 +512,16 @@ class BlockHeader(_message.Message):
     last_key: bytes
     oldest: int
     newest: int
-    same: _containers.RepeatedCompositeFieldContainer[SameColumn]
     expectations: int
     late_updates: int
-    def __init__(self, table: _Optional[str] = ..., rows: _Optional[int] = ..., first_key: _Optional[bytes] = ..., last_key: _Optional[bytes] = ..., oldest: _Optional[int] = ..., newest: _Optional[int] = ..., same: _Optional[_Iterable[_Union[SameColumn, _Mapping]]] = ..., expectations: _Optional[int] = ..., late_updates: _Optional[int] = ..., **kwargs) -> None: ...
-
-class SameColumn(_message.Message):
-    __slots__ = ("column",)
-    COLUMN_FIELD_NUMBER: _ClassVar[int]
-    AS_FIELD_NUMBER: _ClassVar[int]
-    column: str
-    def __init__(self, column: _Optional[str] = ..., **kwargs) -> None: ...
+    def __init__(self, table: _Optional[str] = ..., rows: _Optional[int] = ..., first_key: _Optional[bytes] = ..., last_key: _Optional[bytes] = ..., oldest: _Optional[int] = ..., newest: _Optional[int] = ..., expectations: _Optional[int] = ..., late_updates: _Optional[int] = ..., **kwargs) -> None: ...
 
 class Block(_message.Message):
-    __slots__ = ("header", "transactions", "rows", "checksum")
+    __slots__ = ("header", "rows", "checksum")
     HEADER_FIELD_NUMBER: _ClassVar[int]
-    TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     header: BlockHeader
-    transactions: bytes
     rows: bytes
     checksum: int
-    def __init__(self, header: _Optional[_Union[BlockHeader, _Mapping]] = ..., transactions: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[BlockHeader, _Mapping]] = ..., rows: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...

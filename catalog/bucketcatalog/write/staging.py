@@ -2,8 +2,8 @@
 
 What a later event of the same transaction means by a row's id depends on the earlier ones, which no snapshot shows yet.
 
-A few megabytes of blocks go into the transaction itself. More of them go into segments that are put before it and that it refers to, so a
-transaction of any size is one commit; segments that no transaction refers to, as after a crash, are part of nothing.
+A few thousand of them go into the transaction itself. More go into segments that are put before it and that it refers to, so a transaction
+of any size is one commit; segments that no transaction refers to, as after a crash, are part of nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows
-from ..format.blocks import TARGET_ROWS, BlockClass, EncodedBlock, encode_blocks
+from ..format.blocks import EncodedBlock, encode_blocks
+from ..format.headers import BlockClass
 from ..format.runs import SegmentReference
+from ..format.segments import RunRows
 from ..format.transactions import MAX_ACTIONS, action_of
 from ..log.files import LogFiles
 from ..log.segments import RunWriter
@@ -181,14 +183,15 @@ def _by_key(facts: Facts, table: Table) -> Facts:
     return facts.take(order)
 
 
-INLINE_BYTES = 8 << 20
-"""Blocks of up to so many bytes are carried by the transaction."""
+INLINE_ROWS = 16_384
+"""As many events as the transaction carries itself."""
 
 
 class StagedSegments:
     """Events of one table, given in the order of their keys. ``began`` is the store's time before the work, and what it has read, began.
 
-    ``add`` puts a segment whenever one is full, ``finish`` the last one; ``encoded`` is what the transaction carries then.
+    A few thousand wait for the transaction to carry them itself; as soon as there are more, all go into segments. ``add`` puts one whenever
+    one is full, ``finish`` the last one; ``encoded`` is what the transaction carries then.
     """
 
     def __init__(self, files: LogFiles, writer: str, table: Table, *, began: int) -> None:
@@ -198,36 +201,28 @@ class StagedSegments:
         self.count = 0
         self._table = table
         self._waiting: list[Facts] = []
-        self._blocks: list[EncodedBlock] = []
         self._runs = RunWriter(files.store, writer, files.database, cut=None, began=began)
-        self._bytes = 0
 
     def add(self, events: pa.Table) -> None:
         """Add events, whose keys come after all before: columns of facts, numbered from ``count`` on."""
         if self.count + len(events) > LAST_SEQUENCE:
             raise InvalidRows("One transaction cannot hold 2^31 events.", next_step="Change fewer rows at once.")
-        self._waiting.append(Facts(NO_TRANSACTIONS, events))
-        self.count += len(events)
-        if sum(len(facts) for facts in self._waiting) >= TARGET_ROWS:
-            self._encode()
-
-    def _encode(self) -> None:
-        """Blocks of what is waiting: kept while the transaction can carry them, else all of them for segments."""
-        if self._waiting:
-            waiting, self._waiting = concat(self._waiting), []
-            for block in encode_blocks(waiting, self._table, BlockClass.EVENTS):
-                self._blocks.append(block)
-                self._bytes += len(block.data)
-        if self._bytes > INLINE_BYTES:
-            for block in self._blocks:
-                self._runs.add(block, self._table)
-            self._blocks = []
+        if len(events):
+            self._waiting.append(Facts(NO_TRANSACTIONS, events))
+            self.count += len(events)
+        if self.count > INLINE_ROWS:
+            for facts in self._waiting:
+                self._runs.add(RunRows(facts, self._table, BlockClass.EVENTS))
+            self._waiting = []
 
     def finish(self) -> None:
         """No more is added: what the transaction cannot carry is put."""
-        self._encode()
         self._runs.finish()
 
     def encoded(self) -> Encoded:
         """The events as the transaction carries them."""
-        return Encoded(blocks=tuple(self._blocks), segments=tuple(self._runs.segments))
+        waiting = concat(self._waiting)
+        return Encoded(
+            blocks=tuple(encode_blocks(waiting, self._table, BlockClass.EVENTS)) if len(waiting) else (),
+            segments=tuple(self._runs.segments),
+        )

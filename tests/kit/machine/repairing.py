@@ -79,7 +79,7 @@ class Repairing(Pruning):
 
     def _damage_and_repair(self, step: Repair) -> None:
         chance = random.Random(step.chance)
-        files = [info.name for info in self._store.list("") if info.name.endswith((".ckpt", ".seg"))]
+        files = [info.name for info in self._store.list("") if info.name.endswith((".ckpt", ".parquet"))]
         whole = {name: self._store.get(name) for name in chance.sample(files, min(len(files), step.files))}
         concerned = self._concerned({*whole, *self._maintenance.horizon.damaged})
         for name in sorted(whole):
@@ -111,13 +111,13 @@ class Repairing(Pruning):
     def _is_all_there(self, damaged: Collection[str]) -> bool:
         """Whether every transaction that has arrived is in the store, with whole segments."""
         found = [it for info in self._store.list("") if (it := published(info.name, self._store.get(info.name))) is not None]
-        segments = {name.rpartition("/")[2].removesuffix(".seg") for name in (*damaged, *self._maintenance.horizon.damaged)}
+        segments = {name.rpartition("/")[2].removesuffix(".parquet") for name in (*damaged, *self._maintenance.horizon.damaged)}
         referred = {uuid for it in found for uuid in segments_of_transaction(it.data)}
         return self._timelines.arrived <= {it.uuid for it in found} and not segments & referred
 
     def _concerned(self, damaged: set[str]) -> set[str]:
         """The checkpoints that damage to these files makes unsound: those among them, and those that refer to segments among them."""
-        segments = {name.rpartition("/")[2].removesuffix(".seg") for name in damaged}
+        segments = {name.rpartition("/")[2].removesuffix(".parquet") for name in damaged}
         names = {info.name for info in self._store.list("") if info.name.endswith(".ckpt")} - damaged
         return damaged | {name for name in names if segments_of(self._store.get(name)) & segments}
 

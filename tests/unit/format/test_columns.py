@@ -1,183 +1,371 @@
-"""Packed columns: fewer bytes, the same values, through blocks and catalogs."""
+"""Stored rows: what any program sees of them in a segment, and what comes back of them, bit for bit, by the numbers of their fields."""
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bucketcatalog import CorruptionError, UnsupportedFormat, prefix
-from bucketcatalog.format.blocks import BlockClass, decode_block, encode_blocks
-from bucketcatalog.format.columns import packed
-from bucketcatalog.format.definitions import core_tables
+from bucketcatalog import CorruptionError, UnsupportedFormat
+from bucketcatalog.format.blocks import decode_block, encode_blocks
+from bucketcatalog.format.columns import columns_to_read, facts_of, stored_rows, stream_of, stream_schema
+from bucketcatalog.format.definitions import core_tables, tables_of
+from bucketcatalog.format.headers import BlockClass, Purpose, Side
 from bucketcatalog.format.sealing import seal_block
-from bucketcatalog.model.arrays import convert_list, convert_map
-from bucketcatalog.model.events import Event, EventKind, facts_of_events
-from bucketcatalog.model.facts import transaction_table
+from bucketcatalog.format.segments import RunRows, side_rows
+from bucketcatalog.model.facts import TRANSACTIONS, Facts
+from bucketcatalog.model.tables import END_TIME, Column, DataType, Shape, Table, side_table
 from bucketcatalog.v1 import log_pb2
 
-from ...kit.world import BUCKET, OWNER, START, World, obj, rows
+from ...kit.storing import (
+    VALUES,
+    bits,
+    contents,
+    everything,
+    facts_with,
+    rows_of,
+    through_block,
+    through_segment,
+    written,
+)
+from ...kit.world import START, messages, proto
 
-MANY = 2_048
-WORDS = ("", "a", "ä\x00", "word" * 9)
-UUID = st.binary(min_size=16, max_size=16)
-KINDS = [
-    (pa.string(), st.sampled_from(WORDS)),
-    (pa.string(), st.text(max_size=3)),
-    (pa.string(), st.text(alphabet="xyz", min_size=3, max_size=3)),
-    (pa.binary(), st.binary(min_size=4, max_size=4)),
-    (pa.binary(), st.binary(max_size=5)),
-    (pa.binary(16), UUID),
-    (pa.int64(), st.integers(-5, 5)),
-    (pa.list_(pa.string()), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3)),
-    (pa.list_(pa.binary(16)), st.lists(st.just(b"u" * 16), min_size=1, max_size=2)),
-    (
-        pa.map_(pa.string(), pa.string()),
-        st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda d: list(d.items())),
-    ),
-    (
-        pa.struct([("1", pa.string()), ("2", pa.list_(pa.binary()))]),
-        st.fixed_dictionaries({"1": st.sampled_from(WORDS), "2": st.lists(st.binary(min_size=2, max_size=2))}),
-    ),
-]
+Through = Callable[..., Facts]
+STORED = pytest.mark.parametrize("through", [through_segment, through_block])
+CLASSES = pytest.mark.parametrize("block_class", list(BlockClass), ids=lambda block_class: block_class.name)
+ALL = everything()
+ROWS = rows_of(ALL, 24)
 
 
-def through_ipc(values: pa.Array) -> pa.Array:
-    sink = pa.BufferOutputStream()
-    table = pa.table({"x": values})
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return pa.ipc.open_stream(sink.getvalue()).read_all()["x"].combine_chunks()
+class TestBack:
+    def test_the_rows_hold_every_value_of_every_type_at_every_level(self) -> None:
+        def found(column: Column, values: list[Any]) -> Iterator[tuple[DataType, list[Any]]]:
+            """The types of the single values that lie in a column, each with all values of it."""
+            if column.shape is Shape.MAP:
+                entries = [pair for value in values for pair in value or ()]
+                for place, child in enumerate(column.children):
+                    yield from found(child, [pair[place] for pair in entries])
+            elif column.shape is Shape.LIST:
+                yield from found(column.one, [item for value in values for item in value or ()])
+            elif column.type is DataType.MESSAGE:
+                for child in column.children:
+                    yield from found(child, [value.get(child.field_name) for value in values if value is not None])
+            else:
+                yield column.type, values
+
+        columns = [each for c in ALL.columns if c.name not in ALL.key for each in found(c, [row[c.field_name] for row in ROWS])]
+        assert len(columns) > 200
+        for kind, values in columns:
+            assert {repr(bits(value)) for value in VALUES[kind]} <= {repr(bits(value)) for value in values}
+        for column in ALL.columns:
+            if column.name not in ALL.key:
+                values = [row[column.field_name] for row in ROWS]
+                assert None in values and (column.shape is Shape.ONE or [] in values)
+
+    @STORED
+    @CLASSES
+    def test_everything_comes_back_bit_for_bit(self, through: Through, block_class: BlockClass) -> None:
+        given = facts_with(ALL, ROWS, block_class)
+        found = through(given, ALL, block_class)
+        assert contents(found, ALL) == contents(given, ALL)
+        assert found.transactions.column("uuid").to_pylist() == sorted(set(found.transactions.column("uuid").to_pylist()))
+
+    @STORED
+    def test_so_do_rows_cut_from_others(self, through: Through) -> None:
+        given = facts_with(ALL, ROWS, BlockClass.STUBS)
+        for start, stop in ((0, 5), (3, 20), (23, 24)):
+            part = given.slice(start, stop)
+            assert contents(through(part, ALL, BlockClass.STUBS), ALL) == contents(part, ALL)
+
+    @STORED
+    @pytest.mark.parametrize("name", [c.name for c in ALL.columns if c.type is DataType.MESSAGE and c.shape is not Shape.MAP])
+    def test_a_message_is_told_from_one_with_nothing_in_it_and_from_none(self, through: Through, name: str) -> None:
+        number = ALL.by_name[name].field_name
+        values = [None, {}, {"1": {}}, {"2": [None, {}], "3": [(0, None), (1, {})]}]
+        values = [[], *([value] for value in values), values] if ALL.by_name[name].shape is Shape.LIST else values
+        rows = [{"2001": n, "2000": "", number: value} for n, value in enumerate(values)]
+        given = facts_with(ALL, rows)
+        assert len({repr(value) for value in given.rows[number].to_pylist()}) == len(values)
+        assert contents(through(given, ALL, BlockClass.LIVE), ALL) == contents(given, ALL)
+
+    @STORED
+    def test_times_that_no_calendar_has_are_nobodys_error(self, through: Through) -> None:
+        (table,) = tables_of(messages(TIMES)["Time"])
+        for times in ([2**63 - 1, 0], [-(2**63), None], [2**62, 2**62]):
+            given = facts_with(table, [{"1": n, "2": time} for n, time in enumerate(times)])
+            found = through(given, table, BlockClass.LIVE)
+            assert found.rows["2"].cast(pa.int64()).to_pylist() == times
+
+    def test_a_side_run_has_rows_alone_and_its_key_in_its_order(self) -> None:
+        table = core_tables()["harvest_errors"]
+        side = Side(table.name, Purpose.ORDER, "by_time(deleted_at,2)")
+        columns = (END_TIME, *(table.by_name[name] for name in ("path", "source")))
+        shape = Table(side_table(table.name, side.name), columns, ("deleted_at", "path", "source"))
+        rows = pa.table(
+            {
+                END_TIME.field_name: pa.array([START, -5, START], END_TIME.storage_type),
+                "2": ["b", "a\x00", "a"],
+                "1": ["s", "s", "s"],
+            }
+        )
+        given = side_rows(rows, table, shape, side)
+        segment = written(given)
+        assert segment.reference.run.purpose is Purpose.ORDER and segment.reference.filters_length == 0
+        assert plain(segment.data).column_names == ["deleted_at", "path", "source"]
+        (found,) = segment.facts(shape)
+        assert found.rows["2"].to_pylist() == ["a\x00", "a", "b"] and found.rows.column_names == ["536870909", "2", "1"]
+        assert contents(found, shape) == contents(given.facts, shape)
 
 
-@given(st.data())
-def test_any_values_come_back_by_a_cast(data: st.DataObject) -> None:
-    kind, strategy = data.draw(st.sampled_from(KINDS))
-    few = data.draw(st.lists(st.none() | strategy, min_size=1, max_size=40))
-    start = data.draw(st.integers(0, 50))
-    values = pa.array((few * (MANY // len(few) + 2))[: MANY + start], kind).slice(start)
-
-    found = through_ipc(packed(values))
-    assert found.cast(kind).equals(values)
+TIMES = proto(
+    """message Time {
+      option (table) = { name: "my.times" key: "k" };
+      int64 k = 1;
+      optional int64 at = 2 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}];
+    }"""
+)
 
 
-def test_what_repeats_becomes_a_dictionary_and_what_has_one_width_loses_its_offsets() -> None:
-    noise = random.Random(1)
-    sums = pa.array([noise.randbytes(16) for _ in range(MANY)], pa.binary())
-    etags = pa.array([value.hex() for value in sums.to_pylist()])
-    types = pa.array(["text/plain", "image/png", None, "video/mp4"] * (MANY // 4))
-    lists = pa.array([["s1", "s2"], None] * (MANY // 2))
-
-    assert packed(sums).type == pa.binary(16)
-    assert packed(etags).type == pa.binary(32)
-    assert packed(types).type == pa.dictionary(pa.int8(), pa.string())
-    assert packed(lists).type.value_type == pa.dictionary(pa.int8(), pa.string())
-    assert packed(types[:100]) is not None and packed(types[:100]).type == pa.string()
+def plain(data: bytes) -> pa.Table:
+    """A segment as a program that knows nothing of catalogs reads it."""
+    return pq.read_table(pa.BufferReader(data))
 
 
-@pytest.mark.parametrize("start", [0, 1, 3])
-def test_slices_of_lists_and_maps_keep_their_own_entries(start: int) -> None:
-    lists = pa.array([["a"], None, ["b", "c"], [], ["d"]]).slice(start)
-    maps = pa.array([[("k", 1)], None, [("l", 2), ("m", 3)], [], [("n", 4)]], pa.map_(pa.string(), pa.int64())).slice(start)
-    seen: list[int] = []
-
-    def count(values: pa.Array) -> pa.Array:
-        seen.append(len(values))
-        return values
-
-    assert convert_list(lists, count).to_pylist() == lists.to_pylist()
-    assert convert_map(maps, count, count).to_pylist() == maps.to_pylist()
-    assert seen == [sum(len(entry or ()) for entry in values.to_pylist()) for values in (lists, maps, maps)]
-
-
-OBJECTS = core_tables()["objects"]
-ROLE = "44444444-4444-4444-8444-444444444444"
+OWN = ["_kind", "_commit_time", "_writer", "_revision", "_uuid", "_seq"]
+OF_ROWS = ["_row_commit_time", "_row_writer", "_row_revision", "_row_uuid", "_row_seq"]
+EXPECTED = ["_expects", "_expects_uuid", "_expects_seq"]
+END_EXPECTED = ["_end_expects", "_end_expects_uuid", "_end_expects_seq"]
+ENDED = ["deleted_at", "_end_writer", "_end_revision", "_end_uuid", "_end_seq", "_end_kind"]
+NAMES = ["_name_uuid", "_name_seq"]
+OF_ENGINE = {
+    BlockClass.EVENTS: ["_kind", "_seq", "_row_seq", "_end_seq", "_end_kind", *NAMES, *EXPECTED, *END_EXPECTED, "_purged"],
+    BlockClass.LIVE: [*OWN, *OF_ROWS, *EXPECTED, "_purged"],
+    BlockClass.ENDED: [*OWN, *OF_ROWS, *ENDED, *EXPECTED, *END_EXPECTED, "_purged"],
+    BlockClass.SUPERSEDED: [*OWN, *OF_ROWS, *ENDED, *EXPECTED, *END_EXPECTED, "_purged"],
+    BlockClass.STUBS: [*OWN, *OF_ROWS, "_end_commit_time", *ENDED[1:], *NAMES, *EXPECTED, *END_EXPECTED, "_purged"],
+}
 
 
-def block_of(count: int) -> Any:
-    stamps = transaction_table([(START, "w", 0, b"u" * 16)])
-    events = [
-        (0, n, Event("objects", EventKind.PUT, {"1": b"o" * 16, "2": b"b" * 16, "3": f"{n:06}", "10": "text/plain"}))
-        for n in range(count)
-    ]
-    (block,) = encode_blocks(facts_of_events(OBJECTS, events, stamps), OBJECTS, BlockClass.LIVE)
-    return block
+def numbers_of(columns: tuple[Column, ...]) -> dict[str, Any]:
+    """The numbers of fields by name, with those of the fields of messages below."""
+    found = {}
+    for column in columns:
+        below = column.children[1].children if column.shape is Shape.MAP else column.children
+        found[column.name] = (column.field_name, numbers_of(below))
+    return found
 
 
-def with_rows(block: Any, rows: pa.Table) -> bytes:
-    """The block with other rows, sealed as if they were its own."""
+def ids_of(fields: Any) -> dict[str, Any]:
+    """What Arrow fields say of that, those that have no id left out."""
+    found = {}
+    for field in fields:
+        kind = field.type
+        kind = kind.item_type if pa.types.is_map(kind) else kind.value_type if pa.types.is_list(kind) else kind
+        below = ids_of(kind.fields) if pa.types.is_struct(kind) else {}
+        if field.metadata is not None and b"PARQUET:field_id" in field.metadata:
+            found[field.name] = (field.metadata[b"PARQUET:field_id"].decode(), below)
+    return found
+
+
+class TestForAnybody:
+    @CLASSES
+    def test_columns_have_the_names_of_the_table_and_the_numbers_of_their_fields_at_every_level(
+        self, block_class: BlockClass
+    ) -> None:
+        given = facts_with(ALL, ROWS, block_class)
+        expected = numbers_of(ALL.columns)
+        assert expected["inner"][1]["deep"] == ("1", {"ratios": ("2", {}), "text": ("9", {})})
+        if "deleted_at" in OF_ENGINE[block_class]:
+            expected["deleted_at"] = ("536870909", {})
+
+        schema = plain(written(RunRows(given, ALL, block_class)).data).schema
+        assert schema.names == [c.name for c in ALL.columns] + OF_ENGINE[block_class]
+        assert ids_of(schema) == expected
+
+        (block,) = encode_blocks(given, ALL, block_class)
+        stream = stream_schema(log_pb2.Block.FromString(block.data).rows)
+        assert set(stream.names) <= set(schema.names)
+        assert ids_of(stream) == {name: expected[name] for name in stream.names if not name.startswith("_")}
+
+    def test_any_reader_of_parquet_sees_the_values(self) -> None:
+        given = facts_with(ALL, ROWS, BlockClass.ENDED)
+        found = plain(written(RunRows(given, ALL, BlockClass.ENDED)).data)
+        assert found.num_rows == len(given)
+        for column in ALL.columns:
+            if numbers_of((column,))[column.name][1]:
+                continue  # what lies in messages is called by name here
+            assert bits(found[column.name].to_pylist()) == bits(given.stored_column(column).to_pylist()), column.name
+        inner = found["inner"].to_pylist()
+        for child in ALL.by_name["inner"].children:
+            if not numbers_of((child,))[child.name][1]:
+                expected = [None if value is None else value[child.field_name] for value in given.rows["3"].to_pylist()]
+                assert bits([None if value is None else value[child.name] for value in inner]) == bits(expected), child.name
+        times = given.transactions.column("commit_time").to_pylist()
+        ends = [None if at is None else times[at] for at in given.column("_end_txn").to_pylist()]
+        assert found["deleted_at"].cast(pa.int64()).to_pylist() == ends
+        assert found["deleted_at"].type == found["_commit_time"].type == pa.timestamp("us", tz="UTC")
+
+    def test_a_database_asks_a_segment_by_its_names(self, tmp_path: Path) -> None:
+        given = facts_with(ALL, ROWS)
+        file = tmp_path / "segment.parquet"
+        file.write_bytes(written(RunRows(given, ALL, BlockClass.LIVE)).data)
+        told = ["number", "name", "a_uint64", "a_uint32", "a_double", "a_string", "a_bytes", "several_int64", "several_float"]
+        asked = duckdb.sql(f"select {', '.join(told)} from read_parquet('{file}')").fetchall()
+        expected = [given.stored_column(ALL.by_name[name]).to_pylist() for name in told]
+        assert bits(asked) == bits(list(zip(*expected, strict=True)))
+        deep = f"select count(*) from read_parquet('{file}') where \"inner\".deep.text = ?"
+        ((found,),) = duckdb.sql(deep, params=["\U0001f4a9"]).fetchall()
+        assert found == sum(
+            bool(value and value["1"] and value["1"]["9"] == "\U0001f4a9") for value in given.rows["3"].to_pylist()
+        )
+        assert found
+
+
+BEFORE = proto(
+    """message Row {
+      option (table) = { name: "my.rows" key: "k" };
+      string k = 1;
+      optional string a = 2;
+      optional string b = 3;
+      optional int32 n = 4;
+      optional string gone = 5;
+      message Inner {
+        optional string x = 1;
+        optional uint32 n = 2;
+        optional string gone = 3;
+        message Deep { optional string d = 1; optional string gone = 2; }
+        optional Deep deep = 4;
+      }
+      optional Inner inner = 6;
+      repeated Inner inners = 7;
+      map<string, Inner> by_name = 8;
+      optional Inner lost = 9;
+    }"""
+)
+AFTER = proto(
+    """message Row {
+      option (table) = { name: "my.rows" key: "key" };
+      string key = 1;
+      optional string b = 2;
+      optional string a = 3;
+      optional int64 n = 4;
+      optional string added = 10;
+      message Inside {
+        optional string gone = 1;
+        optional uint64 wide = 2;
+        optional string x = 30;
+        message Deep { optional string renamed = 1; optional string added = 3; }
+        optional Deep deep = 4;
+      }
+      optional Inside inner = 6;
+      repeated Inside inners = 7;
+      map<string, Inside> by_name = 8;
+      optional Inside gone = 11;
+    }"""
+)
+INNER = {"1": "x", "2": 2**32 - 1, "3": "gone", "4": {"1": "d", "2": "gone"}}
+INSIDE = {"1": "x", "2": 2**32 - 1, "4": {"1": "d", "3": None}, "30": None}
+GIVEN = {"2": "a", "3": "b", "4": -1, "5": "gone", "9": INNER}
+KEPT = {"2": "a", "3": "b", "4": -1, "10": None, "11": None}
+
+
+class TestOtherDefinitions:
+    """Columns are found by their numbers, whatever they, or others, are called by then."""
+
+    @STORED
+    def test_columns_that_were_renamed_added_dropped_and_widened_are_found_by_number(self, through: Through) -> None:
+        (before,), (after,) = (tables_of(messages(source)["Row"]) for source in (BEFORE, AFTER))
+        rows = [
+            {"1": "1", **GIVEN, "6": INNER, "7": [INNER, None, {}], "8": [("i", INNER), ("j", None)]},
+            {"1": "2", **GIVEN, "6": {"4": {}}, "7": [], "8": []},
+            {"1": "3"},
+        ]
+        bare = dict.fromkeys(INSIDE)
+        expected = [
+            {"1": "1", **KEPT, "6": INSIDE, "7": [INSIDE, None, bare], "8": [("i", INSIDE), ("j", None)]},
+            {"1": "2", **KEPT, "6": bare | {"4": {"1": None, "3": None}}, "7": [], "8": []},
+            {"1": "3", **dict.fromkeys([*KEPT, "6", "7", "8"])},
+        ]
+        found = through(facts_with(before, rows), before, BlockClass.LIVE, after)
+        assert "5" not in found.rows.column_names and "9" not in found.rows.column_names
+        seen = {column.field_name: found.stored_column(column) for column in after.columns}
+        assert [
+            dict(zip(seen, row, strict=True)) for row in zip(*(v.to_pylist() for v in seen.values()), strict=True)
+        ] == expected
+        assert all(values.type == after.storage_schema.field(name).type for name, values in seen.items())
+
+    @STORED
+    def test_a_message_of_which_nothing_is_known_any_more_is_still_there(self, through: Through) -> None:
+        source = 'message Row {{ option (table) = {{ name: "my.rows" key: "k" }}; string k = 1; {} }}'
+        (before,) = tables_of(messages(proto(source.format("message In { optional string a = 1; } optional In in = 2;")))["Row"])
+        (after,) = tables_of(messages(proto(source.format("message In { optional int64 b = 2; } optional In in = 2;")))["Row"])
+        given = facts_with(before, [{"1": "1", "2": {"1": "a"}}, {"1": "2", "2": {}}, {"1": "3"}])
+        found = through(given, before, BlockClass.LIVE, after)
+        assert found.stored_column(after.by_name["in"]).to_pylist() == [{"2": None}, {"2": None}, None]
+
+
+class TestColumnsAsked:
+    def test_asked_columns_alone_are_read(self) -> None:
+        given = facts_with(ALL, ROWS)
+        segment = written(RunRows(given, ALL, BlockClass.LIVE))
+        (block,) = encode_blocks(given, ALL, BlockClass.LIVE)
+        for column in ALL.columns:
+            for wanted in ({column.field_name}, {column.field_name, "_seq"}):
+                for found in (*segment.facts(ALL, wanted), decode_block(block.data, ALL, "file", wanted)):
+                    assert set(found.rows.column_names) == wanted
+                    assert contents(found, ALL, wanted) == contents(given, ALL, wanted)
+
+    @STORED
+    def test_a_stamp_is_read_whole(self, through: Through) -> None:
+        given = facts_with(ALL, ROWS, BlockClass.STUBS)
+        rows = stored_rows(given, ALL, BlockClass.STUBS)
+        assert columns_to_read(rows.schema, ALL, {"_end_txn"}, "file") == [
+            "_end_commit_time",
+            "_end_writer",
+            "_end_revision",
+            "_end_uuid",
+        ]
+        for name in ("_commit_time", "_row_writer", "_end_revision", "_uuid"):
+            with pytest.raises(ValueError, match="stamps without"):
+                facts_of(rows.drop([name]), ALL)
+        assert through(given, ALL, BlockClass.STUBS).transactions.schema == TRANSACTIONS
+
+    def test_a_block_leaves_out_what_is_null_throughout(self) -> None:
+        given = facts_with(ALL, [{"2001": 0, "2000": ""}])
+        rows = given.rows.select(["2001", "2000", "_txn", "_seq"])
+        (block,) = encode_blocks(Facts(given.transactions, rows), ALL, BlockClass.LIVE)
+        names = stream_schema(log_pb2.Block.FromString(block.data).rows).names
+        assert names == ["name", "number", "_commit_time", "_writer", "_revision", "_uuid", "_seq"]
+
+    def test_a_column_of_the_engine_that_is_not_known_is_from_the_future(self) -> None:
+        with pytest.raises(UnsupportedFormat, match=r"file.*'_new'"):
+            decode_block(with_column(pa.field("_new", pa.int32())), ALL, "file")
+        with pytest.raises(UnsupportedFormat, match=r"file.*'_txn'"):  # positions are what facts have, and nothing that is stored
+            decode_block(with_column(pa.field("_txn", pa.int32())), ALL, "file", {"_seq"})
+
+    @pytest.mark.parametrize("number", [None, b"99999", b"a_string"], ids=str)
+    def test_a_column_whose_number_the_table_has_not_is_left_out(self, number: bytes | None) -> None:
+        """Also where it is called as one of the table's."""
+        field = pa.field("a_int64", pa.int32(), metadata=None if number is None else {b"PARQUET:field_id": number})
+        found = decode_block(with_column(field), ALL, "file")
+        assert contents(found, ALL) == contents(facts_with(ALL, [{"2001": 1, "2000": ""}]), ALL)
+
+    def test_a_column_of_another_type_is_damage(self) -> None:
+        field = pa.field("a_uuid", pa.int32(), metadata={b"PARQUET:field_id": ALL.by_name["a_uuid"].field_name.encode()})
+        with pytest.raises(CorruptionError, match="file"):
+            decode_block(with_column(field), ALL, "file")
+
+
+def with_column(field: pa.Field) -> bytes:
+    """A sealed block of one row that has a column more, with a 7."""
+    (block,) = encode_blocks(facts_with(ALL, [{"2001": 1, "2000": ""}]), ALL, BlockClass.LIVE)
     message = log_pb2.Block.FromString(block.data)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    message.rows = sink.getvalue().to_pybytes()
+    with pa.ipc.open_stream(message.rows) as stream:
+        message.rows = stream_of(stream.read_all().append_column(field, pa.array([7], field.type)))
     message.ClearField("checksum")
     return seal_block(message.SerializeToString(deterministic=True))[0]
-
-
-def test_a_block_is_read_in_the_types_of_its_table() -> None:
-    block = block_of(MANY)
-    stored = pa.ipc.open_stream(log_pb2.Block.FromString(block.data).rows).read_all()
-    found = decode_block(block.data, OBJECTS, "file").rows
-
-    assert pa.types.is_dictionary(stored.schema.field("1").type) and stored.schema.field("3").type == pa.binary(6)
-    assert all(found.schema.field(n).type == OBJECTS.storage_schema.field(n).type for n in ("1", "2", "3", "10"))
-    assert found["10"].to_pylist() == ["text/plain"] * MANY
-
-
-def test_values_that_are_none_of_the_columns_type_are_named() -> None:
-    block = block_of(MANY)
-    stored = pa.ipc.open_stream(log_pb2.Block.FromString(block.data).rows).read_all()
-    for values in (pa.array([b"\xff"] * MANY, pa.binary(1)), pa.array([[1]] * MANY)):
-        broken = stored.set_column(stored.schema.get_field_index("3"), "3", values)
-        with pytest.raises(CorruptionError, match="file"):
-            decode_block(with_rows(block, broken), OBJECTS, "file")
-
-
-@pytest.mark.parametrize("columns", [None, {"3"}, {"3", "_strange"}])
-def test_a_fact_column_of_the_future_is_refused_also_where_nobody_asks_for_it(columns: set[str] | None) -> None:
-    block = block_of(MANY)
-    stored = pa.ipc.open_stream(log_pb2.Block.FromString(block.data).rows).read_all()
-    newer = stored.append_column("_strange", pa.array([1] * MANY))
-    with pytest.raises(UnsupportedFormat, match="_strange"):
-        decode_block(with_rows(block, newer), OBJECTS, "file", columns)
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """3,000 objects in a checkpoint: some lists and maps empty, some not, all of few values."""
-    world = World()
-    writer = world.writer()
-    given = [
-        obj(
-            f"n{n:05}",
-            content_length=n,
-            content_md5=bytes([n % 256, n // 256]) * 8,
-            content_type=["text/plain", "image/png", None][n % 3],
-            roles=[ROLE] * (n % 3) or None,
-            sharks=["s1", "s2"][: n % 3] or None,
-            headers={"a": str(n % 4)} if n % 5 else None,
-        )
-        for n in range(3_000)
-    ]
-    world.commit(writer, ("put", "objects", given))
-    writer.checkpoint()
-    world.commit(writer, ("put", "objects", obj("n00007", roles=[ROLE])))
-    return world
-
-
-def test_one_object_of_a_block_is_shown_as_all_of_them_are(world: World) -> None:
-    snapshot = world.snapshot()
-    every = {row["name"]: row for row in rows(snapshot)}
-    for name in ("n00000", "n00001", "n00006", "n00007", "n00008", "n02999"):
-        found = snapshot.get("objects", owner=OWNER, bucket_id=BUCKET, name=name)
-        assert found is not None and {key: found[key] for key in every[name]} == every[name]
-    page = snapshot.list("objects", owner=OWNER, bucket_id=BUCKET, prefix="n0000").rows
-    assert page.to_pylist() == [every[f"n0000{n}"] for n in range(10)]
-    assert snapshot.scan("objects", where={"name": prefix("n0001")}).to_arrow().to_pylist() == [
-        every[f"n0001{n}"] for n in range(10)
-    ]

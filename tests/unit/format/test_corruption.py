@@ -23,7 +23,7 @@ from bucketcatalog.model.paths import uuid_bytes
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.v1 import log_pb2
 
-from ...kit.corrupting import COLUMNAR, DAMAGES, EVERYTHING, INLINE, OF_SEGMENT, TAIL, Specimen, specimen
+from ...kit.corrupting import COLUMNAR, DAMAGES, EVERYTHING, INLINE, OF_SEGMENT, TAIL, Specimen, chunk_of, specimen
 from ...kit.world import MINUTE, World, names, obj, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
@@ -188,9 +188,9 @@ def test_a_broken_block_of_a_delete_brings_no_row_back() -> None:
     snapshot = world.snapshot()
     upper = {s.uuid: s for c in snapshot.view.checkpoints for s in c.segments if s.run.level}
     assert len(upper) == 1
-    name = max(info.name for info in world.store.list("") if info.name.endswith(".seg"))
+    name = max(info.name for info in world.store.list("") if info.name.endswith(".parquet"))
     data = bytearray(world.store.get(name))
-    data[60] ^= 1
+    data[chunk_of(bytes(data), "name")] ^= 1
     world.store.put(name, bytes(data))
     with pytest.raises(CorruptionError):
         names(world.snapshot())
@@ -213,7 +213,7 @@ def test_what_the_horizon_alone_covers_is_read_past_its_damaged_segment() -> Non
     world.clock.tick(120 * MINUTE)
     world.catalog().prune("0s", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
     world.commit(world.writer("w"), ("put", "objects", obj("c")))
-    name = next(info.name for info in world.store.list("maintainer-1/") if info.name.endswith(".seg"))
+    name = next(info.name for info in world.store.list("maintainer-1/") if info.name.endswith(".parquet"))
     world.store.put(name, world.store.get(name)[:-100])
     snapshot = world.catalog().snapshot(ignore_corruption=True)
     assert names(snapshot) in ([], ["c"]) and name in {loss.file for loss in snapshot.missing}

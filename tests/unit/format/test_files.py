@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import CorruptionError, TruncatedObject, UnsupportedFormat, clock
-from bucketcatalog.format.blocks import MAX_BYTES, BlockClass, decode_block, encode_blocks
+from bucketcatalog.format.blocks import MAX_BYTES, decode_block, encode_blocks
 from bucketcatalog.format.checkpoints import (
     ApplicationResult,
     Checkpoint,
@@ -20,9 +21,11 @@ from bucketcatalog.format.checkpoints import (
     encode_checkpoint,
 )
 from bucketcatalog.format.definitions import core_tables
+from bucketcatalog.format.headers import BlockClass
+from bucketcatalog.format.parquet import footer_start
 from bucketcatalog.format.records import Link
 from bucketcatalog.format.sealing import digest, seal, seal_block, unseal
-from bucketcatalog.format.segments import RunBuilder
+from bucketcatalog.format.segments import RunBuilder, RunRows, index_span
 from bucketcatalog.format.transactions import (
     Application,
     Transaction,
@@ -39,6 +42,7 @@ from bucketcatalog.model.facts import Facts, transaction_table
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.v1 import log_pb2
 
+from ...kit.corrupting import index_of
 from ...kit.world import START, World, names, obj
 
 WORDS = core_tables()["harvest_errors"]
@@ -117,9 +121,7 @@ class TestTransactions:
 class TestCheckpoints:
     def test_everything_of_a_checkpoint_comes_back(self) -> None:
         store = MemoryStore()
-        builder = RunBuilder(WORDS)
-        for block in encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4):
-            builder.add(block)
+        builder = RunBuilder(RunRows(facts(10), WORDS, BlockClass.LIVE))
         _, reference = builder.segment(writer="w", database="db", uuid=UUIDS[3])
         given = Checkpoint(
             writer="w",
@@ -165,16 +167,15 @@ class TestBlocks:
         shown = [found.uuids[position].as_py() for position in found.rows["_txn"].to_pylist()]
         assert shown == [UUIDS[n % 2] for n in range(count)]
 
-    def test_only_the_wanted_columns_are_read_also_those_left_out_for_another(self) -> None:
+    def test_only_the_wanted_columns_are_read_and_of_no_columns_the_first_of_the_key(self) -> None:
         given = facts(10)
-        twin = Facts(given.transactions, given.rows.append_column("3", given.rows["4"]))
-        (block,) = encode_blocks(twin, WORDS, BlockClass.LIVE)
-        assert block.header.same
-        for wanted in ({"3"}, {"4"}, {"3", "4"}, {"2"}):
+        (block,) = encode_blocks(given, WORDS, BlockClass.LIVE)
+        for wanted in ({"4"}, {"2", "4"}, {"2"}, set[str](), {"3"}):
             found = decode_block(block.data, WORDS, "file", wanted)
-            assert set(found.rows.column_names) == wanted
-            for name in wanted:
-                assert found.rows[name].to_pylist() == twin.rows[name].to_pylist()
+            kept = wanted & set(given.rows.column_names) or {"1"}
+            assert (len(found), set(found.rows.column_names)) == (10, kept)
+            for name in kept:
+                assert found.rows[name].to_pylist() == given.rows[name].to_pylist()
 
     def test_blocks_are_at_most_a_mebibyte_unless_one_row_is_more(self) -> None:
         import random
@@ -209,13 +210,12 @@ class TestBlocks:
         with pytest.raises(CorruptionError, match=r"file.*claims 4"):
             decode_block(data, WORDS, "file")
 
-    @pytest.mark.parametrize("what", ["rows", "transactions"])
-    def test_arrow_data_that_is_none_is_named(self, what: str) -> None:
+    def test_arrow_data_that_is_none_is_named(self) -> None:
         (block,) = encode_blocks(facts(3), WORDS, BlockClass.LIVE)
-        whole = getattr(log_pb2.Block.FromString(block.data), what)
-        for length in range(0 if what == "rows" else 1, len(whole)):
+        whole = log_pb2.Block.FromString(block.data).rows
+        for length in range(len(whole)):
             message = log_pb2.Block.FromString(block.data)
-            setattr(message, what, whole[:length])
+            message.rows = whole[:length]
             message.ClearField("checksum")
             data, _ = seal_block(message.SerializeToString(deterministic=True))
             try:
@@ -227,29 +227,26 @@ class TestBlocks:
 
 
 class TestSegments:
-    def test_any_protobuf_library_parses_the_file_whole(self) -> None:
-        builder = RunBuilder(WORDS)
-        blocks = list(encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4))
-        for block in blocks:
-            builder.add(block)
+    def test_any_parquet_library_reads_the_rows_and_any_protobuf_library_the_index(self) -> None:
+        builder = RunBuilder(RunRows(facts(10), WORDS, BlockClass.LIVE))
         data, reference = builder.segment(writer="w", database="db", uuid=UUIDS[0], cut=Cut.of([("w", HEADS[0])]))
-        message = log_pb2.Segment.FromString(data)
 
-        assert [block.SerializeToString(deterministic=True) for block in message.blocks] == [block.data for block in blocks]
-        assert [entry.checksum for entry in message.index.entries] == [block.checksum for block in blocks]
-        assert (message.index.writer, message.index.database, message.index.uuid) == ("w", "db", UUIDS[0])
-        assert [h.uuid for w in message.index.cut.writers for h in w.heads] == [UUIDS[0]]
-        assert data[message.index_offset : message.index_offset + 1] == b"\x12"
-        assert data[-9:] == b"\x19" + message.index_offset.to_bytes(8, "little")
+        assert pq.read_table(pa.BufferReader(data)).select(WORDS.key).to_pylist() == [
+            {WORDS.key[0]: "s", WORDS.key[1]: f"{n:06}"} for n in range(10)
+        ]
+        index = index_of(data)
+        assert (index.writer, index.database, index.uuid) == ("w", "db", UUIDS[0])
+        assert [h.uuid for w in index.cut.writers for h in w.heads] == [UUIDS[0]]
+        sealed = data[reference.index_offset :][: reference.index_length]
+        assert log_pb2.SegmentIndex.FromString(sealed) == index and digest(sealed) == reference.index_digest
         assert reference.size == len(data)
         run = reference.run
-        assert (run.table, run.block_class, run.rows, run.blocks) == (WORDS.name, BlockClass.LIVE, 10, 3)
+        assert (run.table, run.block_class, run.rows, run.blocks) == (WORDS.name, BlockClass.LIVE, 10, 1)
 
-    def test_blocks_are_read_by_range_through_the_index(self) -> None:
+    def test_row_groups_are_read_by_range_through_the_index(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("bucketcatalog.format.segments.ROW_GROUP_ROWS", 4)
         store = MemoryStore()
-        builder = RunBuilder(WORDS)
-        for block in encode_blocks(facts(10), WORDS, BlockClass.LIVE, 4):
-            builder.add(block)
+        builder = RunBuilder(RunRows(facts(10), WORDS, BlockClass.LIVE))
         data, reference = builder.segment(writer="w", database="db", uuid=UUIDS[0])
         store.put(paths.segment("w", "db", UUIDS[0]), data)
 
@@ -324,24 +321,17 @@ class TestFilesFromTheFuture:
 
     @pytest.mark.parametrize("what", FUTURES)
     def test_readers_of_segments_refuse_it(self, world: World, what: str) -> None:
-        (segment,) = (info.name for info in world.store.list("") if info.name.endswith(".seg"))
+        (segment,) = (info.name for info in world.store.list("") if info.name.endswith(".parquet"))
         data = world.store.get(segment)
-        message = log_pb2.Segment.FromString(data)
-        index = resealed(message.index.SerializeToString(deterministic=True), log_pb2.SegmentIndex, FUTURES[what])
-        start = message.index_offset
-        size = len(index)
-        prefix = b"\x12" + (
-            bytes([size & 0x7F | 0x80, size >> 7])
-            if size < 1 << 14
-            else bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14])
-        )
-        changed = data[:start] + prefix + index + data[-9:]
+        footer = footer_start(data[-8:], len(data), segment)
+        start, stop = index_span(data[footer - 4 : footer], footer, segment)
+        index = resealed(data[start:stop], log_pb2.SegmentIndex, FUTURES[what])
+        changed = data[:start] + index + len(index).to_bytes(4, "little") + data[footer:]
         world.store.put(segment, changed)
 
         def refer(checkpoint: Any) -> None:
             (reference,) = checkpoint.segments
-            reference.size, reference.index_length, reference.index_digest = len(changed), size, digest(index)
-            reference.index_offset = start + len(prefix)
+            reference.size, reference.index_length, reference.index_digest = len(changed), len(index), digest(index)
 
         (name,) = (info.name for info in world.store.list("") if info.name.endswith(".ckpt"))
         world.store.put(name, resealed(world.store.get(name), log_pb2.Checkpoint, refer))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import Catalog, CorruptionError
@@ -16,11 +19,15 @@ from bucketcatalog.query.snapshot import Snapshot
 
 from ...kit.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
 from ...kit.spec_reader import writing as by_hand
+from ...kit.spec_reader.facts import NAMED, Fact
+from ...kit.spec_reader.segments import EVENTS, LIVE
+from ...kit.spec_reader.tables import Table
 from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import World, messages, names, obj, proto, rows
 
 UPDATE, PURGE = 2, 4
 SHORT = b"fifteen bytes.."
+PAIRS = Style(block_rows=2)
 
 
 class Foreign:
@@ -73,17 +80,9 @@ def test_a_fact_that_names_no_version_is_refused_in_a_block_too(foreign: Foreign
     table = table_of(foreign.transaction.tables[0])
     row = table.row.FromString(foreign.action.row)
     del foreign.transaction.actions[:]
-    columns = {
-        "_kind": pa.array([2], pa.uint8()),
-        "_seq": pa.array([0], pa.int32()),
-        "_purged": pa.array([True]),
-        "1": pa.array([row.owner], pa.binary(16)),
-        "2": pa.array([row.bucket_id], pa.binary(16)),
-        "3": pa.array([row.name]),
-    }
-    key = row.owner + b"" + row.bucket_id + row.name.encode()
-    header = message("BlockHeader")(**{"class": 1}, table="objects", rows=1, first_key=key, last_key=key)
-    foreign.transaction.blocks.append(by_hand.sealed_block(header, b"", by_hand.stream(columns, flags=False)))
+    fact = Fact(NAMED, {1: row.owner, 2: row.bucket_id, 3: row.name}, stamp=(0, "", 0, b"", 0), purged=True)
+    header = by_hand.header_of(table, EVENTS, [fact])
+    foreign.transaction.blocks.append(by_hand.block_of(header, by_hand.rows_of(table, EVENTS, [fact])))
 
     with pytest.raises(CorruptionError, match=f"{foreign.file} holds a block with a fact that names no version"):
         rows(foreign.written())
@@ -142,7 +141,7 @@ def compacted() -> tuple[World, str, str]:
     with world.writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all")
     files = [info.name for info in world.store.list("compactor-1/")]
-    return world, *(next(name for name in files if name.endswith(ending)) for ending in (".ckpt", ".seg"))
+    return world, *(next(name for name in files if name.endswith(ending)) for ending in (".ckpt", ".parquet"))
 
 
 STAMPS: dict[str, Callable[[Any], Any]] = {"carried": lambda c: c.tags[0].carried_by, "defined": lambda c: c.tables[0].defined_by}
@@ -176,12 +175,187 @@ def test_a_segment_that_names_something_by_no_uuid_is_refused_by_file(whose: str
     index.ClearField("checksum")
     FOOTERS[whose](index).uuid = SHORT
     sealed = seal(index.SerializeToString())
-    assert len(sealed) < 1 << 14 and len(data[place]) < 1 << 14  # so that lengths take two bytes in both
-    changed = data[: place.start - 2] + bytes([len(sealed) & 0x7F | 0x80, len(sealed) >> 7]) + sealed + data[place.stop :]
+    changed = data[: place.start] + sealed + len(sealed).to_bytes(4, "little") + data[place.stop + 4 :]
     world.store.put(name, changed)
 
     with pytest.raises(CorruptionError, match=name):
         read_segment_file(world.store, name, len(changed))
+
+
+@dataclass
+class Segment:
+    """A segment that somebody else writes, with a checkpoint that has nothing else."""
+
+    root: Path
+    checkpoint: Any
+    table: Table
+    facts: list[Fact]
+    before: Snapshot
+
+    @classmethod
+    def of(cls, root: Path, given: list[dict[str, Any]]) -> Segment:
+        """One with these rows of the table ``test.numbers``."""
+        world = World()
+        catalog = world.catalog()
+        catalog.register(messages(NUMBERS)["Row"])
+        with world.writer("node-1", catalog=catalog) as writer:
+            world.commit(writer, ("put", "test.numbers", given))
+        reader = SpecReader(copied(world, root))
+        _, revision, uuid = compact(reader, "foreign")
+        checkpoint = SpecReader(root).checkpoints["foreign", revision, uuid]
+        tables, facts = reader.facts(reader.transactions.values(), reader.transactions.values())
+        found = [fact for _, about in sorted(facts["test.numbers"].items()) for fact in about]
+        return cls(root, checkpoint, tables["test.numbers"], found, world.snapshot())
+
+    @property
+    def file(self) -> str:
+        (reference,) = self.checkpoint.segments
+        return f"foreign/default/segments/{UUID(bytes=reference.uuid)}.parquet"
+
+    def put(self, change: Callable[[Any], None] = lambda index: None, style: Style = PAIRS) -> None:
+        """Put it, and the checkpoint again: ``change`` is given the index before that is sealed."""
+        (old,) = self.checkpoint.segments
+        index = message("SegmentIndex")(format_version=1, writer="foreign", database="default", uuid=old.uuid)
+        index.cut.CopyFrom(self.checkpoint.cut)
+        index.tables.extend(self.checkpoint.tables)
+        reference = by_hand.put_segment(self.root, index, self.table, LIVE, self.facts, style=style, change=change)
+        old.CopyFrom(reference)
+        self.checkpoint.ClearField("checksum")
+        by_hand.put_checkpoint(self.root, self.checkpoint)
+
+    def read(self) -> list[dict[str, Any]]:
+        """What the engine reads, by the checkpoint alone."""
+        snapshot = Catalog(self.root).snapshot()
+        assert {checkpoint.writer for checkpoint in snapshot.view.checkpoints} == {"foreign"}
+        return rows(snapshot, "test.numbers")
+
+
+NUMBERS = proto(
+    """
+    message Nothing {}
+    message Row {
+      option (table) = { name: "test.numbers" key: "k" };
+      int32 k = 1;
+      optional double x = 2;
+      Nothing nothing = 3;
+      repeated Nothing some = 4;
+    }
+    """
+)
+
+
+def test_numbers_of_which_bounds_leave_some_out_are_read_and_not_their_bounds(tmp_path: Path) -> None:
+    given = [1.0, math.nan, -0.0, 0.0, 2.0, 2.0]
+    segment = Segment.of(tmp_path, [{"k": k, "x": x} for k, x in enumerate(given)])
+    segment.put()
+    statistics = [pq.read_metadata(tmp_path / segment.file).row_group(number).column(1).statistics for number in range(3)]
+    assert [(said.min, said.max) for said in statistics] == [(1.0, 1.0), (0.0, 0.0), (2.0, 2.0)]
+
+    assert [math.copysign(1, row["x"]) if row["x"] == 0 else str(row["x"]) for row in segment.read()] == [
+        "1.0",
+        "nan",
+        -1,
+        1,
+        "2.0",
+        "2.0",
+    ]
+
+
+@pytest.mark.parametrize("style", [Style(), Style(inline=True), Style(flags=True, every_column=True)])
+def test_messages_without_fields_are_there_or_not(tmp_path: Path, style: Style) -> None:
+    world = World()
+    catalog = world.catalog()
+    catalog.register(messages(NUMBERS)["Row"])
+    given = [{"k": 0, "nothing": {}}, {"k": 1}, {"k": 2, "some": [{}, {}]}]
+    with world.writer("node-1", catalog=catalog) as writer:
+        world.commit(writer, ("put", "test.numbers", given))
+        world.commit(writer, ("put", "test.numbers", [{"k": k, "nothing": {}} for k in range(10, 90)]))
+        world.commit(writer, ("put", "test.numbers", [{"k": k} for k in range(90, 99)]))
+    there = [({}, None), (None, None), (None, [{}, {}]), *[({}, None)] * 80, *[(None, None)] * 9]
+
+    def said() -> list[Any]:
+        return [(row["nothing"], row["some"]) for row in rows(Catalog(tmp_path).snapshot(), "test.numbers")]
+
+    assert [(row["nothing"], row["some"]) for row in rows(world.snapshot(), "test.numbers")] == there
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    reader = SpecReader(copied(world, tmp_path))
+    assert said() == there
+    compare(reader.from_transactions(), Catalog(tmp_path).snapshot())
+    (ours,) = reader.checkpoints
+    compare(reader.from_checkpoints(ours), Catalog(tmp_path).snapshot())
+    compact(reader, "foreign", style)
+    assert said() == there
+
+
+def one_length_less(index: Any) -> None:
+    del index.entries[1].lengths[-1]
+
+
+def one_chunk_less(index: Any) -> None:
+    one_length_less(index)
+    del index.entries[1].checksums[-1]
+
+
+def one_group_more(index: Any) -> None:
+    index.entries.add().CopyFrom(index.entries[1])
+
+
+def elsewhere(index: Any) -> None:
+    index.entries[1].offset = index.entries[0].offset
+    index.entries[1].checksums[:] = index.entries[0].checksums
+    index.entries[1].lengths[:] = index.entries[0].lengths
+
+
+def another_count(index: Any) -> None:
+    index.entries[1].header.rows = 1
+
+
+def another_footer(index: Any) -> None:
+    index.footer_digest = bytes(32)
+
+
+def another_checksum(index: Any) -> None:
+    index.entries[1].checksums[0] ^= 1
+
+
+WRONG_INDEXES = [one_length_less, one_chunk_less, one_group_more, elsewhere, another_count, another_footer, another_checksum]
+
+
+@pytest.mark.parametrize("change", WRONG_INDEXES)
+def test_an_index_that_is_not_of_its_footer_is_refused_by_file(tmp_path: Path, change: Callable[[Any], None]) -> None:
+    segment = Segment.of(tmp_path, [{"k": k, "x": k / 3} for k in range(4)])
+    segment.put()
+    assert len(segment.read()) == 4
+    segment.put(change)
+
+    with pytest.raises(CorruptionError, match=segment.file):
+        segment.read()
+    findings = [f for f in Catalog(tmp_path).verify(deep=True) if f.severity is Severity.ERROR]
+    assert segment.file in {finding.file for finding in findings}
+
+
+@pytest.mark.parametrize("style", [Style(), Style(flags=True, plain=True, every_column=True, block_rows=3)])
+def test_events_in_a_segment_are_read(tmp_path: Path, style: Style) -> None:
+    foreign = Foreign(tmp_path)
+    reader = SpecReader(tmp_path)
+    foreign.transaction.actions[0].kind = PUT
+    foreign.transaction.actions[0].ClearField("version")
+    table = table_of(foreign.transaction.tables[0])
+    for number in range(9):
+        row = table.row.FromString(foreign.action.row)
+        row.name = f"b{number}"
+        foreign.transaction.actions.add(table="objects", kind=PUT, row=row.SerializeToString())
+    _, facts = reader.facts([foreign.transaction], reader.transactions.values())
+    events = [fact for _, about in sorted(facts["objects"].items()) for fact in about]
+    del foreign.transaction.actions[:]
+    index = message("SegmentIndex")(format_version=1, writer="by-hand", database="default", uuid=foreign.transaction.uuid)
+    index.tables.extend(foreign.transaction.tables)
+    foreign.transaction.segments.append(by_hand.put_segment(tmp_path, index, table, EVENTS, events, style=style))
+    snapshot = foreign.written()
+
+    assert names(snapshot) == ["a", *(f"b{number}" for number in range(9))]
+    compare(SpecReader(tmp_path).from_transactions(), snapshot)
 
 
 @pytest.mark.parametrize("flags", [False, True])

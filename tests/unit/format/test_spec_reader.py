@@ -114,14 +114,14 @@ def test_a_restore_says_what_the_engine_says_also_where_its_events_lie_in_segmen
     script.go_on()
     script.world.clock.tick()
     if in_segments:
-        monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+        monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
     with Catalog(script.world.store).writer("maintainer-3", clock=script.world.clock) as held:
         database = Catalog(script.world.store).database("default")
         done = restore(database, held, "objects", None, then, skip_collected=False)
     assert done.put and done.updated + done.deleted
     reader = SpecReader(copied(script.world, tmp_path))
 
-    assert len(list(tmp_path.rglob("*.seg"))) == in_segments
+    assert len(list(tmp_path.rglob("*.parquet"))) == in_segments
     assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) > 150
 
 
@@ -150,7 +150,9 @@ STYLES = {
     "as ours": Style(),
     "otherwise": Style(flags=True, own_row_stamps=True, superseded=False),
     "in levels": Style(levels=3, own_row_stamps=True),
-    "in itself": Style(levels=2, inline=True),
+    "in itself": Style(levels=2, inline=True, every_column=True, block_rows=5),
+    "in small blocks": Style(plain=True, block_rows=3),
+    "with every column": Style(flags=True, every_column=True, block_rows=50),
 }
 
 

@@ -44,7 +44,7 @@ def test_a_clone_has_its_own_segments_one_checkpoint_and_the_last_transactions(w
     files = content(target)
     kinds = [name.rpartition(".")[2] for name in files if "/newest/" not in name]
     heads = {name for name in files if name.endswith(".txn") and not name.startswith(f"maintainer-{made.tag}/")}
-    assert kinds.count("ckpt") == 1 and kinds.count("seg") == made.segments == 1
+    assert kinds.count("ckpt") == 1 and kinds.count("parquet") == made.segments == 1
     assert {name: files[name] for name in heads} == {name: world.store.get(name) for name in heads}
     assert {name.split("/")[0] for name in heads} == {"w", "v", "compactor-1", MAINTAINER} and made.transactions == 4
     assert sum(len(data) for name, data in files.items() if not name.endswith(".txn")) == made.bytes
@@ -133,10 +133,10 @@ def test_verify_says_nothing_of_what_was_copied_long_after_it_was_committed(worl
 def test_a_lost_segment_of_a_last_transaction_is_left_out_where_a_checkpoint_has_its_rows(
     world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
     with world.writer(MAINTAINER) as held:
         restore(world.catalog().database("default"), held, "objects", None, "before", skip_collected=False)
-    (name,) = [name for name in content(world.store) if name.startswith(f"{MAINTAINER}/") and name.endswith(".seg")]
+    (name,) = [name for name in content(world.store) if name.startswith(f"{MAINTAINER}/") and name.endswith(".parquet")]
     whole = world.store.get(name)
 
     def lose() -> None:
@@ -159,7 +159,7 @@ def test_a_lost_segment_of_a_last_transaction_is_left_out_where_a_checkpoint_has
         made = clone(world, target)
     there = at(world, target)
     assert shown(there) == expected and name not in content(target)
-    assert made.segments == len([name for name in content(target) if name.endswith(".seg")]) == 1
+    assert made.segments == len([name for name in content(target) if name.endswith(".parquet")]) == 1
     assert [f.file for f in there.catalog().verify() if f.severity.value == "error"] == [name]
     world.catalog().repair(dry_run=False, writer="maintainer-2", clock=world.clock)
     again = MemoryStore(clock=world.clock)
@@ -173,7 +173,7 @@ def test_a_lost_segment_of_a_last_transaction_is_left_out_where_a_checkpoint_has
 def test_segments_that_the_last_transactions_name_go_along(
     world: World, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
     with world.writer(MAINTAINER) as held:
         restored = restore(world.catalog().database("default"), held, "objects", None, "before", skip_collected=False)
     assert restored.committed is not None
@@ -182,7 +182,7 @@ def test_segments_that_the_last_transactions_name_go_along(
     name = paths.segment(named.writer, "default", named.uuid)
     made = clone(world, target)
     assert content(target)[name] == world.store.get(name)
-    assert made.segments == len([name for name in content(target) if name.endswith(".seg")])
+    assert made.segments == len([name for name in content(target) if name.endswith(".parquet")])
     assert made.bytes == sum(info.size for info in target.list("") if not info.name.endswith(".txn"))
     there = at(world, target)
     assert list(there.catalog().verify(deep=True)) == [] and shown(there) == shown(world, version=made.version)

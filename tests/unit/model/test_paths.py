@@ -51,7 +51,7 @@ def test_a_name_tells_whose_it_is_and_what_it_stands_for() -> None:
     ):
         assert paths.parse(strange) is None
     assert paths.parse(f".w/{paths.database_prefix('w', 'db')}transactions") is None
-    assert paths.kind_of("elsewhere/x.seg") is FileKind.SEGMENT and paths.kind_of("x.segment") is None
+    assert paths.kind_of("elsewhere/x.parquet") is FileKind.SEGMENT and paths.kind_of("x.segment") is None
 
 
 def test_a_database_of_a_writer_has_nothing_but_its_folders() -> None:
@@ -73,7 +73,7 @@ def test_names_are_those_of_the_layout() -> None:
     assert paths.transaction("w", "db", Head(7, ONE)) == f"w/db/transactions/00000000000000000007/{text}.txn"
     assert paths.checkpoint("w", "db", Head(7, ONE)) == f"w/db/transactions/00000000000000000007/{text}.ckpt"
     assert paths.newest_marker("w", "db", Head(7, ONE)) == f"w/db/newest/99999999999999999992-{text}"
-    assert paths.segment("w", "db", ONE) == f"w/db/segments/{text}.seg"
+    assert paths.segment("w", "db", ONE) == f"w/db/segments/{text}.parquet"
 
 
 def test_transactions_sort_by_revision_and_markers_the_other_way() -> None:
@@ -101,7 +101,7 @@ STRANGE = [
     GOOD + ".tmp",
     GOOD.upper(),
     GOOD.replace(".txn", ".TXN"),
-    GOOD.replace(".txn", ".seg"),
+    GOOD.replace(".txn", ".parquet"),
     GOOD.replace("0000000000000000000", "000000000000000000", 1),
     GOOD.replace("transactions/0", "transactions/\u0660"),
     GOOD.replace("/0", "//0", 1),

@@ -70,14 +70,14 @@ def test_levels_tell_their_rows_blocks_and_bytes(world: World) -> None:
         world.commit(w, ("delete", "objects", obj("000001")))
     found = info(world)
     table = found.table("objects")
-    assert [(level.level, level.rows, level.blocks) for level in table.levels] == [(0, 20_000, 3), (1, 2_000, 1)]
+    assert [(level.level, level.rows, level.blocks) for level in table.levels] == [(0, 20_000, 2), (1, 2_000, 1)]
     (used,) = world.snapshot().view.checkpoints
     assert [level.bytes for level in table.levels] == [
         sum(part.size for part in used.parts if part.run.level == level and part.run.is_of_rows) for level in (0, 1)
     ]
     assert (table.live, table.tombstones, table.stored, table.uncovered_events) == (19_999, 2_001, 22_001, 1)
     assert table.space_amplification == pytest.approx(22_001 / 19_999)
-    assert found.files.checkpoints == sizes(world, ".ckpt") + sizes(world, ".seg")
+    assert found.files.checkpoints == sizes(world, ".ckpt") + sizes(world, ".parquet")
     assert found.files.changes == sizes(world, ".txn")
     assert found.write_amplification == pytest.approx(found.files.checkpoints / found.files.changes)
     assert (found.checkpoints, found.stored_checkpoints, found.uncovered_transactions) == (1, 2, 1)
@@ -100,14 +100,14 @@ def test_counts_are_those_of_scans_whatever_covers_what(world: World, late: bool
 
 
 def test_segments_that_transactions_refer_to_are_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
     catalog = Catalog(MemoryStore())
     with catalog.writer("w") as w, w.transaction() as tx:
         tx.put("objects", obj("a"))
     catalog.restore("objects", version=":")
     found = catalog.info()
     every = sum(info.size for info in catalog.store.list(""))
-    segments = sum(info.size for info in catalog.store.list("") if info.name.endswith(".seg"))
+    segments = sum(info.size for info in catalog.store.list("") if info.name.endswith(".parquet"))
     assert segments and found.files.changes == found.uncovered_bytes == every and found.files.checkpoints == 0
 
 
@@ -125,7 +125,7 @@ def test_segments_of_checkpoints_that_are_kept_for_tags_are_no_changes(world: Wo
     assert pruned.files and any(info.name.startswith("maintainer-1/default/segments/") for info in world.store.list(""))
     found = info(world)
     assert found.files.changes == sizes(world, ".txn")
-    assert found.files.checkpoints == sizes(world, ".ckpt") + sizes(world, ".seg")
+    assert found.files.checkpoints == sizes(world, ".ckpt") + sizes(world, ".parquet")
     (kept,) = [i.name for i in world.store.list(f"maintainer-1/default/transactions/{0:020}/") if i.name.endswith(".ckpt")]
     world.store.put(kept, b"damaged")
     assert info(world).files.changes > sizes(world, ".txn"), "what a damaged one names nobody can tell"
@@ -147,7 +147,7 @@ def test_bytes_of_objects_are_told_by_kept_sums_without_reading_their_rows(late:
     table = found.table("objects")
     assert (table.live, table.sums) == ((59_999, {"bytes": 60_003}) if late else (60_000, {"bytes": 60_000}))
     store.reset()
-    assert sum(row["content_length"] for row in rows(world.snapshot(), columns=["content_length"])) == table.sums["bytes"]
+    assert sum(row["content_length"] for row in rows(world.snapshot())) == table.sums["bytes"]
     assert late or read < store.bytes_read / 3
 
 

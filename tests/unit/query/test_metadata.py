@@ -71,7 +71,7 @@ def test_checkpoints_and_segments_are_those_in_the_store(world: World, writer: W
     assert sorted((r["writer"], r["revision"], r["rows"], r["in_use"]) for r in found) == [("w", 0, 3, False), ("w", 1, 4, True)]
     assert result.version in {row["version"] for row in found} and result.bytes in {row["bytes"] for row in found}
     segments = rows(world.snapshot(), "segments")
-    assert {row["name"] for row in segments} == {i.name for i in world.store.list("") if i.name.endswith((".seg", ".ckpt"))}
+    assert {row["name"] for row in segments} == {i.name for i in world.store.list("") if i.name.endswith((".parquet", ".ckpt"))}
     newest = max(row["checkpoint"] for row in segments)
     assert {(r["table"], r["run"], r["rows"]) for r in segments if r["checkpoint"] == newest and r["purpose"] == "sums"} == {
         ("objects", "objects(;1,2)", 1),
@@ -146,10 +146,10 @@ def test_checkpoints_and_segments_add_up_over_several_of_them(world: World, writ
     }
     assert told == made and sum(reused > 0 for _, reused, _ in made.values()) > 6
     assert all(r["bytes"] == r["bytes_written"] + r["bytes_reused"] for r in checkpoints)
-    stored = {info.name: info.size for info in world.store.list("") if info.name.endswith((".seg", ".ckpt"))}
+    stored = {info.name: info.size for info in world.store.list("") if info.name.endswith((".parquet", ".ckpt"))}
     assert sum(r["bytes_written"] for r in checkpoints) == sum(stored.values())
     segments = [row for row in rows(snapshot, "segments") if row["purpose"] == "rows"]
-    held = {n: size for n, size in stored.items() if n.endswith(".seg")}
+    held = {n: size for n, size in stored.items() if n.endswith(".parquet")}
     assert {row["name"] for row in rows(snapshot, "segments")} == stored.keys()
     for row in checkpoints:
         of_each: Counter[str] = Counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog
-from bucketcatalog.format.columns import distinct_columns
 from bucketcatalog.format.definitions import tables_of
+from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.maintain.restore import restore
 from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.model.arrays import identical, same_values
@@ -20,6 +20,7 @@ from bucketcatalog.model.facts import Facts, transaction_table
 from bucketcatalog.model.tables import Table
 from bucketcatalog.query.snapshot import Snapshot
 
+from ...kit.storing import NAN, OTHER_NAN, bits, contents, facts_with, through_block, through_segment
 from ...kit.world import START, World, messages
 
 TABLE = """
@@ -50,19 +51,7 @@ message Point {
 }
 """
 KIND = "lab.points"
-# Bits that a float has room for too.
-NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_2000_0000))[0]
-OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0001_4000_0000))[0]
 PAIRS = [(0.0, -0.0), (-0.0, 0.0), (NAN, OTHER_NAN), (-0.0, -0.0), (NAN, NAN)]
-
-
-def bits(value: Any) -> Any:
-    """A value in which what differs in a bit is not equal."""
-    if isinstance(value, float):
-        return struct.pack("<d", value)
-    if isinstance(value, dict):
-        return {name: bits(item) for name, item in value.items()}
-    return [bits(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def place(value: float) -> dict[str, Any]:
@@ -122,14 +111,19 @@ def test_rows_are_bit_for_bit_what_was_put_before_and_after_a_checkpoint(
     assert [f for f in world.catalog().verify(deep=True) if f.severity.value == "error"] == []
 
 
-def test_a_column_is_left_out_for_another_only_where_every_bit_is_equal() -> None:
+@pytest.mark.parametrize("through", [through_segment, through_block])
+def test_no_number_is_stored_as_another_however_alike_its_column_looks(through: Callable[..., Facts]) -> None:
+    """Columns in which one number stands throughout, or two that compare as equal, which statistics and dictionaries may take for one."""
     table = declared()
-    keys = pa.array([1, 2], pa.int32())
     for one, other in PAIRS:
-        columns = {"2": [one, 1.0], "3": [other, 1.0], "4": [one, 1.0], "8": [[one], [1.0]], "9": [[other], [1.0]]}
-        rows = pa.table({"1": keys, **{name: pa.array(values) for name, values in columns.items()}})
-        _, same = distinct_columns(rows, table)
-        assert same == ((("3", "2"), ("4", "2"), ("9", "8")) if bits(one) == bits(other) else (("4", "2"),))
+        for values in ([one] * 3, [one, other, one], [None, one, None], [None] * 3):
+            rows = [
+                {"1": k, "2": n, "4": n, "7": n, "8": [n, 0.0], "10": [("x", n)], "12": {"1": n, "3": [n]}, "14": [{"2": n}, {}]}
+                for k, n in enumerate(values)
+            ]
+            given = facts_with(table, rows)
+            assert bits(given.rows["2"].to_pylist()) == bits(values)
+            assert contents(through(given, table, BlockClass.LIVE), table) == contents(given, table)
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,21 @@ def test_sums_of_users_tables_have_groups_of_any_kind(world: World) -> None:
         assert sums(world.snapshot(), "lab.readings") == expected | {("readings",): 2}
 
 
+def test_a_group_may_be_called_like_what_is_kept_beside_it(world: World) -> None:
+    catalog = Catalog(world.store)
+    declared = TABLE.replace("bytes room", "bytes rows").replace("uint32 at", "uint32 value")
+    declared = declared.replace('"room"', '"rows"').replace('"at"', '"value"')
+    catalog.register(messages(declared.replace('group: "rows"', 'group: "rows" group: "value"'))["Reading"])
+    with world.writer(catalog=catalog) as writer:
+        world.commit(writer, ("put", "lab.readings", [{"rows": b"a", "value": n % 2, "count": n} for n in range(4)]))
+        before = sums(world.snapshot(), "lab.readings")
+        assert before["per room", "61", "1"] == 3
+        writer.checkpoint()
+        writer.checkpoint(full=True)
+
+    assert sums(world.snapshot(), "lab.readings") == before
+
+
 def test_a_sum_that_is_declared_anew_is_not_answered_from_what_was_kept(world: World) -> None:
     catalog = Catalog(world.store)
     catalog.register(messages(TABLE)["Reading"])

@@ -315,7 +315,7 @@ def test_what_is_left_is_found_folder_by_folder_and_never_by_a_listing_of_the_wh
     failing: FsspecStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fs, root = failing._connect()
-    for name in ("w/db/segments/a.seg", "w/db/segments/.put-1", ".put-2", "w/db/transactions/0/.put-3", "x/y"):
+    for name in ("w/db/segments/a.parquet", "w/db/segments/.put-1", ".put-2", "w/db/transactions/0/.put-3", "x/y"):
         fs.pipe_file(f"{root}/{name}", b"")
 
     whole: list[str] = []

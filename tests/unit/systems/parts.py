@@ -33,7 +33,7 @@ ELSEWHERE = [
     "v/default/data/.put-x",
     f"v/default/data/.nfs{'0' * 24}",
     "v/default/data/a\x00b",
-    f"v/default/data/segments/{UUID}.seg",
+    f"v/default/data/segments/{UUID}.parquet",
     f"v/default/data/x/transactions/{'0' * 20}/{UUID}.txn",
     f"v/default/data/newest/{'9' * 20}-{UUID}",
     "s3://bucket/v/default/data/x",

@@ -26,7 +26,7 @@ THERE = [
     "v.1/default/data/...",
     "v/default/data/.hidden",
     "v/default/data/a b/\u00e9\n",
-    "v/default/data/segments/x.seg",
+    "v/default/data/segments/x.parquet",
     "v/default/data/newest/x",
     "v/default/data/data/default/data/x",
 ]

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import UNREADABLE, BucketCatalogError
-from ...format.blocks import BlockClass, BlockPlace, block_header
+from ...format.blocks import block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
+from ...format.headers import BlockClass, BlockPlace
 from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.runs import Run, SegmentReference, run_of
 from ...format.sealing import RUNS
@@ -49,7 +50,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
         return  # of a side run that nobody declares any more, and nobody reads
     held = held_in_block(place.header, table)
     try:
-        facts = read_block(store, place, table)
+        facts = read_block(store, place, table, whole=True)
         problems = list(_problems_of_block(facts, place, table, stamped=side is None))
     except UNREADABLE as error:
         yield unreadable(error, "BLOCK", place.name, held)

@@ -13,10 +13,10 @@ from functools import partial
 import pyarrow as pa
 
 from ...errors import UNREADABLE, BucketCatalogError, MissingObject
-from ...format.blocks import BlockPlace
 from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
+from ...format.headers import BlockPlace
 from ...format.held import revision
 from ...format.records import TagEntry
 from ...format.runs import SegmentReference

@@ -77,7 +77,7 @@ def test_a_checkpoint_does_not_build_on_one_that_is_about_to_be_deleted(world: W
     workers = Pruned(world)
     made = writer.checkpoint(scope=scope, workers=workers)
     assert made is not None and made.reused_bytes
-    assert {name.rpartition(".")[2] for name in workers.deleted} >= {"seg", "ckpt"}, "what it would have started from is gone"
+    assert {name.rpartition(".")[2] for name in workers.deleted} >= {"parquet", "ckpt"}, "what it would have started from is gone"
     assert sorted(names(world.snapshot())) == sorted([*expected, "new"])
     put(world, writer, "newer")
     assert writer.checkpoint(full=True) is not None

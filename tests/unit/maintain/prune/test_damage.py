@@ -74,10 +74,10 @@ def test_a_damaged_checkpoint_of_a_tag_stops_who_reads_that_tag_and_prunes_and_n
         names(world.snapshot(version="late"))
     with world.writer("a") as writer:
         put(world, writer, "more")
-    there = stored(world, ".seg")
+    there = stored(world, ".parquet")
     with pytest.raises(CorruptionError, match=of_late):
         prune(world, "0s", grace="0s", force=True)
-    assert {*there} <= {*stored(world, ".seg")}
+    assert {*there} <= {*stored(world, ".parquet")}
     with world.writer("maintainer-2") as tagger:
         tagger.drop_tag("late")
     assert prune(world, "0s", grace="0s", force=True).done
@@ -113,12 +113,12 @@ def test_a_damaged_checkpoint_of_a_tag_is_needed_by_nobody_while_its_transaction
 
 
 def test_a_tags_checkpoint_whose_segments_are_lost_is_taken_only_where_nothing_else_can_be_read(world: World) -> None:
-    lost = kept_for_a_tag(world, ".seg")
+    lost = kept_for_a_tag(world, ".parquet")
     world.store.delete(lost)
     assert names(world.snapshot(version="early")) == ["x"]
     world.clock.tick(GRACE)
     assert prune(world).files != () and names(world.snapshot(version="early")) == ["x"]
-    for name in stored(world, ".seg"):
+    for name in stored(world, ".parquet"):
         if name.startswith("maintainer-1/"):
             world.store.delete(name)
     with pytest.raises(MissingObject, match="maintainer-1/default/segments/"):

@@ -114,7 +114,7 @@ def test_what_repair_has_dropped_becomes_no_horizon(world: World) -> None:
     with world.writer("a") as writer:
         put(world, writer, "x")
         checkpoint(world)
-        for name in stored(world, ".seg"):
+        for name in stored(world, ".parquet"):
             world.store.delete(name)
         world.clock.tick(HOUR)
         world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)

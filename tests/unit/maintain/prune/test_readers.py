@@ -109,7 +109,7 @@ def test_what_is_held_while_its_history_is_pruned_says_so_when_it_is_read(world:
 def test_a_snapshot_that_is_first_read_when_its_transactions_segments_are_pruned_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
     writer = world.writer("a")
     put(world, writer, "x")
     version = world.snapshot().version
@@ -137,10 +137,10 @@ def test_a_lost_segment_that_something_names_is_missing_and_not_pruned_however_o
         checkpoint(world, "compactor-2")
     else:
         world.commit(ahead, ("delete", "objects", obj("x")))
-        monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 0)
+        monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
         with world.writer("maintainer-2") as held:
             restore(world.catalog().database("default"), held, "objects", None, horizon, skip_collected=False)
-    (lost,) = [name for name in stored(world, ".seg") if name.startswith(("compactor-2/", "maintainer-2/"))]
+    (lost,) = [name for name in stored(world, ".parquet") if name.startswith(("compactor-2/", "maintainer-2/"))]
     world.store.delete(lost)
     with pytest.raises(MissingObject, match=lost):
         world.catalog().snapshot().scan("objects").to_arrow()
@@ -151,7 +151,7 @@ def test_a_lost_segment_of_what_is_kept_for_a_tag_is_missing_and_not_pruned_howe
     world: World, given_again: bool
 ) -> None:
     pruned_with_a_tag(world)
-    (lost,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    (lost,) = [name for name in stored(world, ".parquet") if name.startswith("maintainer-1/")]
     version = str(world.snapshot(version="early").version)
     put(world, world.writer("a"), "z")
     checkpoint(world)
@@ -172,7 +172,7 @@ def test_a_lost_segment_of_what_is_kept_for_a_tag_is_missing_and_not_pruned_howe
 
 def test_who_reads_on_is_warned_of_a_segment_that_is_gone(world: World) -> None:
     pruned_with_a_tag(world)
-    own = [name for name in stored(world, ".seg") if name.startswith("compactor-1/")]
+    own = [name for name in stored(world, ".parquet") if name.startswith("compactor-1/")]
     for name in own:
         world.store.delete(name)
     snapshot = world.catalog().snapshot(ignore_corruption=True)

@@ -51,5 +51,5 @@ def prune(world: World, *, grace: str) -> None:
 
 def damage_segments(world: World, writer: str, damage: str) -> None:
     """Damage every segment of a writer."""
-    for name in [name for name in listed(world.store) if name.startswith(f"{writer}/") and name.endswith(".seg")]:
+    for name in [name for name in listed(world.store) if name.startswith(f"{writer}/") and name.endswith(".parquet")]:
         DAMAGES[damage](Specimen(world, {}), name)

@@ -137,7 +137,7 @@ def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_void
     name, lost = last_checkpoint(world)
     kept = {paths.segment(segment.writer, "default", segment.uuid) for segment in lost.segments}
     first = next(name for name in listed(world.store) if name.startswith("w/") and name.endswith(".txn"))
-    for gone in [name, first, *(name for name in listed(world.store) if name.endswith(".seg") and name not in kept)]:
+    for gone in [name, first, *(name for name in listed(world.store) if name.endswith(".parquet") and name not in kept)]:
         world.store.delete(gone)
     made = repair(world, dry_run=False)
     assert "rebuild" in {action.what for action in made.actions if action.done}

@@ -45,12 +45,12 @@ def test_that_of_the_horizon_is_not_needed_where_another_reaches_it() -> None:
 
 def test_one_that_was_dropped_before_is_not_used_again() -> None:
     world = reached_by_another(full=True)
-    for name in [name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".seg")]:
+    for name in [name for name in listed(world.store) if name.startswith("compactor-1/") and name.endswith(".parquet")]:
         world.store.delete(name)
     repair(world, dry_run=False)
     assert errors(world) == [] and names(world.snapshot()) == ["a", "b"]
     for name in [
-        name for name in listed(world.store) if name.endswith(".seg") or (name.startswith("w/") and "/data/" not in name)
+        name for name in listed(world.store) if name.endswith(".parquet") or (name.startswith("w/") and "/data/" not in name)
     ]:
         world.store.delete(name)
     before = listed(world.store)
@@ -135,14 +135,14 @@ def test_that_of_the_horizon_that_was_dropped_is_not_what_the_next_ones_start_fr
 
 def test_that_of_the_horizon_is_not_made_of_what_is_damaged() -> None:
     world = published(grace="0s")
-    name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg"))
+    name = next(name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".parquet"))
     world.store.put(name, world.store.get(name)[:-100])
     before = listed(world.store)
     made = repair(world, dry_run=False)
     assert made.lost and not any(action.done for action in made.actions) and listed(world.store) == before
 
 
-@pytest.mark.parametrize("endings", [(".ckpt",), (".seg",), (".ckpt", ".seg")])
+@pytest.mark.parametrize("endings", [(".ckpt",), (".parquet",), (".ckpt", ".parquet")])
 def test_that_of_the_horizon_is_made_of_the_transactions_while_these_are_there(endings: tuple[str, ...]) -> None:
     world = published(grace="1h")
     lose(world, *endings)
@@ -157,7 +157,7 @@ def test_that_of_the_horizon_is_made_of_the_transactions_while_these_are_there(e
     assert names(world.snapshot()) == ["a", "b"] and errors(world) == []
 
 
-@pytest.mark.parametrize("endings", [(".ckpt",), (".seg",), (".ckpt", ".seg")])
+@pytest.mark.parametrize("endings", [(".ckpt",), (".parquet",), (".ckpt", ".parquet")])
 def test_that_of_a_new_horizon_is_made_of_the_one_before_while_that_is_there(endings: tuple[str, ...]) -> None:
     world = published(grace="0s")
     before = listed(world.store)

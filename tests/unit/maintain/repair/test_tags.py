@@ -30,7 +30,7 @@ def kept_for(world: World, tag: str) -> tuple[str, Checkpoint]:
 @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
 def test_one_of_exactly_a_tags_cut_whose_segments_are_lost_is_not_taken_for_what_is_kept_of_the_tag(damage: str) -> None:
     world = tagged_at_its_first_checkpoint()
-    for name in [name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".seg")]:
+    for name in [name for name in listed(world.store) if name.startswith("maintainer-1/") and name.endswith(".parquet")]:
         DAMAGES[damage](Specimen(world, {}), name)
     assert [action.what for action in repair(world, dry_run=False).actions] == ["drop", "checkpoint"]
     assert errors(world) == [] and repair(world).actions == ()
@@ -90,7 +90,7 @@ def test_that_of_the_horizon_that_was_dropped_is_not_what_is_kept_for_tags(rows:
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
-@pytest.mark.parametrize("ending", [".ckpt", ".seg"])
+@pytest.mark.parametrize("ending", [".ckpt", ".parquet"])
 def test_what_a_tag_alone_needs_of_one_that_is_dropped_is_lost_and_said_to_be(ending: str, damage: str) -> None:
     world = tagged_at_its_first_checkpoint()
     world.commit(world.writer("w"), ("put", "objects", obj("c")))
@@ -105,7 +105,7 @@ def test_what_a_tag_alone_needs_of_one_that_is_dropped_is_lost_and_said_to_be(en
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "index flipped", "flipped"])
-@pytest.mark.parametrize("ending", [".ckpt", ".seg"])
+@pytest.mark.parametrize("ending", [".ckpt", ".parquet"])
 def test_one_that_was_made_for_a_tag_is_done_without_while_its_transactions_are_there(ending: str, damage: str) -> None:
     world = World()
     world.commit(world.writer("w"), ("put", "objects", [obj(f"a{number:05}") for number in range(3_000)]))
@@ -117,7 +117,7 @@ def test_one_that_was_made_for_a_tag_is_done_without_while_its_transactions_are_
     name, kept = kept_for(world, "x")
     (segment,) = (paths.segment(of.writer, "default", of.uuid) for of in kept.segments)
     DAMAGES[damage](Specimen(world, {}), name if ending == ".ckpt" else segment)
-    is_block = (ending, damage) == (".seg", "flipped")
+    is_block = (ending, damage) == (".parquet", "flipped")
     with pytest.raises(CorruptionError) if is_block else nullcontext():
         assert len(names(world.snapshot(version="x"))) == 3_000
     made = repair(world, dry_run=False)

@@ -179,8 +179,9 @@ def test_a_table_without_tombstones_is_restored_as_time_travel_shows_it(world: W
 
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_BYTES", 1_000)
+    monkeypatch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 0)
     monkeypatch.setattr("bucketcatalog.log.segments.TARGET_SEGMENT_BYTES", 20_000)
+    monkeypatch.setattr("bucketcatalog.log.segments.ROW_GROUP_ROWS", 4_000)
 
 
 def large(world: World) -> Committed:

@@ -56,7 +56,7 @@ def test_a_tag_without_a_checkpoint_of_its_own_is_no_finding_while_its_transacti
 
 def test_verify_finds_damaged_segments_of_a_tags_checkpoint(world: World) -> None:
     pruned_with_a_tag(world)
-    (segment,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    (segment,) = [name for name in stored(world, ".parquet") if name.startswith("maintainer-1/")]
     damage(world, segment)
     assert {(f.code, f.file, f.severity.value) for f in verified(world)} == {("DAMAGED_BLOCK", segment, "error")}
 
@@ -64,7 +64,7 @@ def test_verify_finds_damaged_segments_of_a_tags_checkpoint(world: World) -> Non
 @pytest.mark.parametrize(("how", "code"), [("missing", "MISSING_SEGMENT"), ("truncated", "DAMAGED_SEGMENT")])
 def test_verify_names_the_segment_of_a_tags_checkpoint_that_is_gone_or_cut_short(world: World, how: str, code: str) -> None:
     pruned_with_a_tag(world)
-    (segment,) = [name for name in stored(world, ".seg") if name.startswith("maintainer-1/")]
+    (segment,) = [name for name in stored(world, ".parquet") if name.startswith("maintainer-1/")]
     DAMAGES[how](Specimen(world, {}), segment)
     assert [(f.code, f.file, f.severity.value, bool(f.held)) for f in verified(world)] == [(code, segment, "error", True)]
     made = world.catalog().repair(dry_run=False, writer="maintainer-1", clock=world.clock)

@@ -80,7 +80,7 @@ def test_several_revisions_that_are_gone_are_one_finding(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "code"), [(".txn", "DAMAGED_TRANSACTION"), (".ckpt", "DAMAGED_CHECKPOINT"), (".seg", "DAMAGED_BLOCK")]
+    ("ending", "code"), [(".txn", "DAMAGED_TRANSACTION"), (".ckpt", "DAMAGED_CHECKPOINT"), (".parquet", "DAMAGED_BLOCK")]
 )
 def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> None:
     damaged = stored(world, ending)
@@ -94,10 +94,10 @@ def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> No
 def test_every_missing_file_is_found(world: World) -> None:
     segments = {s.uuid for s in last_checkpoint(world)[1].segments}
     for uuid in segments:
-        (name,) = [n for n in stored(world, ".seg") if paths.uuid_text(uuid) in n]
+        (name,) = [n for n in stored(world, ".parquet") if paths.uuid_text(uuid) in n]
         world.store.delete(name)
     assert {f.file.rpartition("/")[2] for f in found(world) if f.code == "MISSING_SEGMENT"} == {
-        f"{paths.uuid_text(uuid)}.seg" for uuid in segments
+        f"{paths.uuid_text(uuid)}.parquet" for uuid in segments
     }
 
 
@@ -262,7 +262,7 @@ def test_keys_of_what_was_held_are_shown_as_their_columns_and_bounded(gone: bool
     with world.writer("w") as writer:
         world.commit(writer, ("put", "objects", [obj("cat\x1b.jpg"), obj("z" * 900)]))
         writer.checkpoint()
-    (name,) = stored(world, ".seg")
+    (name,) = stored(world, ".parquet")
     if gone:
         world.store.delete(name)
     else:
@@ -297,14 +297,14 @@ def test_what_the_stores_times_say_of_arrivals_is_a_hint_a_writer(world: World, 
 
 
 def test_files_that_no_reader_knows_are_remarks(world: World) -> None:
-    strange = ["a/default/transactions/x", "a/default/newest/x", "a/default/segments/x.seg", "a/default/more/x"]
+    strange = ["a/default/transactions/x", "a/default/newest/x", "a/default/segments/x.parquet", "a/default/more/x"]
     for name in strange:
         world.store.put(name, b"")
     assert {(f.code, f.file) for f in found(world)} == {("UNKNOWN_FILE", n) for n in [*strange[:3], "a/default/more/"]}
 
 
 def test_segments_that_nothing_names_are_remarks(world: World) -> None:
-    name = stored(world, ".seg")[0]
+    name = stored(world, ".parquet")[0]
     world.store.put(paths.segment("a", "default", bytes(16)), world.store.get(name))
     assert [(f.code, f.severity) for f in found(world)] == [("UNREFERENCED_SEGMENT", Severity.INFO)]
 

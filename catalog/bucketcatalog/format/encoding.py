@@ -1,0 +1,116 @@
+"""Stored rows as the bytes of a Parquet file: how each column is encoded, and what is to be known of its chunks once they are written."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..model.arrays import one_chunk
+from .parquet import TRAILER, Chunk, parquet_library
+
+_ROWS_PER_VALUE = 8
+"""A column becomes a dictionary where each of its values stands in so many rows."""
+
+
+class EncodedRows(NamedTuple):
+    """The bytes of a Parquet file up to its footer, the footer with all that is behind it, and of each row group offset and chunks."""
+
+    body: pa.Buffer
+    footer: bytes
+    groups: list[tuple[int, tuple[Chunk, ...]]]
+
+
+class RowGroupWriter:
+    """Encodes rows of one schema, a row group each time. ``sorted_by`` are the columns that they are sorted by."""
+
+    def __init__(self, first: pa.Table, sorted_by: Sequence[str]) -> None:
+        pq = parquet_library()
+        leaves = [leaf for field in first.schema for leaf in _leaves(field.name, field.type)]
+        places = {path: at for at, (path, _) in enumerate(leaves)}
+        dictionaries = [path for path, kind in leaves if _repeats(first, path, kind)]
+        self._sink = pa.BufferOutputStream()
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            first.schema,
+            version="2.6",
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=dictionaries,
+            column_encoding={path: kind for path, of in leaves if path not in dictionaries and (kind := _encoding(of))},
+            write_statistics=[
+                path for path, kind in leaves if not pa.types.is_floating(kind)
+            ],  # they would lie about what is no number
+            data_page_version="2.0",
+            write_page_checksum=True,
+            store_schema=False,
+            sorting_columns=[pq.SortingColumn(places[name]) for name in sorted_by],
+        )
+
+    @property
+    def size(self) -> int:
+        """The bytes so far."""
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        """Add a row group."""
+        self._writer.write_table(rows, row_group_size=len(rows))
+
+    def finish(self) -> EncodedRows:
+        """The file; nothing is added after that."""
+        pq = parquet_library()
+        self._writer.close()
+        file = self._sink.getvalue()
+        at = len(file) - TRAILER - int.from_bytes(file[-TRAILER:-4], "little")
+        metadata = pq.read_metadata(pa.BufferReader(file))
+        groups = [_chunks_of(metadata.row_group(number), file) for number in range(metadata.num_row_groups)]
+        return EncodedRows(file[:at], file[at:].to_pybytes(), groups)
+
+
+def _chunks_of(group: Any, file: pa.Buffer) -> tuple[int, tuple[Chunk, ...]]:
+    """Where a row group's first chunk begins, and its chunks."""
+    view, first, at, found = memoryview(file), None, 0, []
+    for number in range(group.num_columns):
+        column = group.column(number)
+        start = column.data_page_offset if column.dictionary_page_offset is None else column.dictionary_page_offset
+        assert first is None or start == at  # that chunks lie side by side is what makes an offset enough
+        first = start if first is None else first
+        at = start + column.total_compressed_size
+        found.append(Chunk(column.total_compressed_size, zlib.crc32(view[start:at])))
+    return first or 0, tuple(found)
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterable[tuple[str, pa.DataType]]:
+    """The columns of values that a column is, by their paths in the file, with their types."""
+    if pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from _leaves(f"{path}.{kind.field(at).name}", kind.field(at).type)
+    else:
+        yield path, kind
+
+
+def _repeats(rows: pa.Table, path: str, kind: pa.DataType) -> bool:
+    """Whether a column of values is to be a dictionary, judged by the first rows."""
+    if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+        return False
+    if "." in path and path.partition(".")[0] in rows.column_names:
+        return not pa.types.is_integer(kind)  # what maps and lists hold are words, as a rule
+    values = rows.column(path)
+    return len(pc.unique(one_chunk(values))) * _ROWS_PER_VALUE <= len(values)
+
+
+def _encoding(kind: pa.DataType) -> str | None:
+    """How values are encoded that are no dictionary; None: as they are."""
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return "DELTA_LENGTH_BYTE_ARRAY"
+    if pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind.bit_width >= 32):
+        return "DELTA_BINARY_PACKED"
+    return None
