@@ -113,17 +113,6 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
     return same
 
 
-def identical(left: pa.Array, right: pa.Array) -> bool:
-    """Whether two arrays are of one type and length and hold the same values, bit for bit."""
-    if not _has_fractions(left.type):
-        return bool(left.equals(right))
-    return left.type == right.type and len(left) == len(right) and bool(same_values(left, right).all())
-
-
-def _has_fractions(kind: pa.DataType) -> bool:
-    return kind in _BITS or any(_has_fractions(kind.field(place).type) for place in range(kind.num_fields))
-
-
 def _bits(values: pa.Array) -> pa.Array:
     return values.view(_BITS[values.type]) if values.type in _BITS else values
 

@@ -14,7 +14,7 @@ from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.maintain.restore import restore
 from bucketcatalog.maintain.verify.deep import differing_keys
-from bucketcatalog.model.arrays import identical, same_values
+from bucketcatalog.model.arrays import same_values
 from bucketcatalog.model.events import Event, EventKind, facts_of_events
 from bucketcatalog.model.facts import Facts, transaction_table
 from bucketcatalog.model.tables import Table
@@ -143,10 +143,6 @@ def test_values_are_the_same_where_every_bit_is(kind: pa.DataType) -> None:
     for at in range(len(numbers)):
         one = pa.concat_arrays([values.slice(at, 1)] * len(numbers))
         assert np.flatnonzero(same_values(one, values)).tolist() == [at]
-        assert [identical(values.slice(at, 1), values.slice(n, 1)) for n in range(len(numbers))] == [
-            n == at for n in range(len(numbers))
-        ]
-    assert identical(values, pa.concat_arrays([values])) and not identical(values, values.slice(1))
 
 
 def test_two_states_differ_where_a_bit_does_and_nowhere_else() -> None:
