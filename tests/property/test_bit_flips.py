@@ -10,16 +10,24 @@ bytes a read is given is recorded, not assumed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bucketcatalog import BucketCatalogError, Catalog, CorruptionError, MissingObject
 from bucketcatalog.checkpoint.merge import Alone
+from bucketcatalog.format.checkpoints import Checkpoint
+from bucketcatalog.format.headers import BlockClass, Purpose
+from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.log.discovery import newest_view
 from bucketcatalog.log.files import LogFiles
+from bucketcatalog.log.segments import read_segment_file
+from bucketcatalog.maintain.verify.checkpoints import check_blocks
 from bucketcatalog.model.cuts import Cut
+from bucketcatalog.model.paths import segment
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Wrapped
@@ -256,6 +264,69 @@ def check_all_damage(specimen: Specimen, name: str, damage: str) -> None:
         cases += 1
     specimen.store.put(name, specimen.files[name])
     assert 0 < noticed == given <= cases
+
+
+def parts_of(data: bytes, reference: SegmentReference) -> dict[str, range]:
+    """Which bytes of a segment are what, by what refers to it."""
+    index = reference.index_offset + reference.index_length
+    rows = reference.filters_offset or reference.index_offset
+    ends = {"magic": 4, "rows": rows, "filters": reference.index_offset, "index": index, "length": index + 4, "footer": len(data)}
+    starts = (0, *ends.values())
+    return {name: range(start, stop) for start, (name, stop) in zip(starts, ends.items(), strict=False)}
+
+
+NOTHING_RESTS_ON = {"magic", "length"}
+"""What any Parquet file begins with, and what a segment says of its index to who knows nothing else of it."""
+SAID_OF_ITSELF = {"index", "length", "footer"}
+"""What is read of a segment that nothing refers to."""
+
+
+def test_each_byte_of_a_segment_is_checked_by_who_reads_it_whole_or_nothing_rests_on_it(checkpointed: Specimen) -> None:
+    files = LogFiles(checkpointed.store, DATABASE)
+    (checkpoint,) = newest_view(files).checkpoints
+    runs = {(reference.run.table, reference.run.block_class, reference.run.purpose) for reference in checkpoint.segments}
+    assert {("objects", BlockClass.LIVE, Purpose.ROWS), ("objects", BlockClass.ENDED, Purpose.ROWS)} < runs
+    assert {purpose for *_, purpose in runs} == {*Purpose}
+    for reference in checkpoint.segments:
+        check_each_byte(checkpointed.store, files, replace(checkpoint, segments=(reference,), inline=()))
+
+
+def check_each_byte(store: Store, files: LogFiles, checkpoint: Checkpoint) -> None:
+    """Each byte of the one segment of a checkpoint, flipped, is noticed by those who read it, by what the byte is of."""
+    (reference,) = checkpoint.segments
+    name = segment("w", DATABASE, reference.uuid)
+    data, right = store.get(name), reference.index_digest
+    parts = parts_of(data, reference)
+    assert bool(parts["filters"]) == reference.run.is_of_rows and all(parts[part] for part in parts if part != "filters")
+    assert sum(map(len, parts.values())) == len(data) == reference.size and list(check_blocks(files, checkpoint)) == []
+    of = [part for part, places in parts.items() for _ in places]
+    found = {part: Counter[tuple[bool, bool]]() for part in parts}
+    for place, damaged in a_flip_a_byte(data):
+        store.put(name, damaged)
+        told = {finding.file for finding in check_blocks(files, checkpoint)}
+        assert told in ({name}, set())
+        alone = attempt(name, lambda: read_segment_file(store, name, len(data)).reference.index_digest, right)
+        found[of[place]][bool(told), alone] += 1
+    store.put(name, data)
+    for part, places in parts.items():
+        expected = (part not in NOTHING_RESTS_ON, part in SAID_OF_ITSELF)
+        assert found[part] == (Counter({expected: len(places)}) if places else Counter()), part
+
+
+@pytest.mark.parametrize("part", sorted(NOTHING_RESTS_ON))
+def test_damage_to_what_nothing_rests_on_changes_no_answer(checkpointed: Specimen, part: str) -> None:
+    files = LogFiles(checkpointed.store, DATABASE)
+    (checkpoint,) = newest_view(files).checkpoints
+    names = {segment("w", DATABASE, reference.uuid): reference for reference in checkpoint.segments}
+    for name, reference in names.items():
+        data = bytearray(checkpointed.files[name])
+        for place in parts_of(bytes(data), reference)[part]:
+            data[place] ^= 0xFF
+        checkpointed.store.put(name, bytes(data))
+    found = {read_name: read(checkpointed.snapshot()) for read_name, read in READS.items()}
+    for name in names:
+        checkpointed.store.put(name, checkpointed.files[name])
+    assert found == checkpointed.expected
 
 
 def test_whoever_opens_a_writer_on_a_damaged_log_is_told_the_file(logged: Specimen, checkpointed: Specimen) -> None:
