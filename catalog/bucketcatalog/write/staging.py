@@ -184,7 +184,8 @@ def _by_key(facts: Facts, table: Table) -> Facts:
 
 
 INLINE_ROWS = 16_384
-"""As many events as the transaction carries itself."""
+INLINE_BYTES = 8 << 20
+"""As many events as the transaction carries itself, and as many bytes of them in memory: about a row group."""
 
 
 class StagedSegments:
@@ -201,6 +202,7 @@ class StagedSegments:
         self.count = 0
         self._table = table
         self._waiting: list[Facts] = []
+        self._bytes = 0
         self._runs = RunWriter(files.store, writer, files.database, cut=None, began=began)
 
     def add(self, events: pa.Table) -> None:
@@ -210,7 +212,8 @@ class StagedSegments:
         if len(events):
             self._waiting.append(Facts(NO_TRANSACTIONS, events))
             self.count += len(events)
-        if self.count > INLINE_ROWS:
+            self._bytes += events.nbytes
+        if self.count > INLINE_ROWS or self._bytes > INLINE_BYTES:
             for facts in self._waiting:
                 self._runs.add(RunRows(facts, self._table, BlockClass.EVENTS))
             self._waiting = []
