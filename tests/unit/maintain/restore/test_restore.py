@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -204,14 +205,7 @@ def test_a_large_restore_is_one_transaction_that_refers_to_segments(world: World
     assert world.snapshot().scan("objects").to_arrow().equals(then)
     assert restore(world, past.version).committed is None
     events = world.catalog().changes(start=before).to_arrow()
-    assert (
-        events["_change_type"].value_counts().to_pylist()
-        == [
-            {"values": "put", "counts": 20_000},
-            {"values": "delete", "counts": 8_000},
-        ]
-        or len(events) == 28_000
-    )
+    assert Counter(events["_change_type"].to_pylist()) == {"put": 20_000, "delete": 8_000}
     assert len(set(events["_stamp"].to_pylist())) == 28_000
     with world.writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all")
