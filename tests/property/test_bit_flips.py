@@ -277,8 +277,8 @@ def parts_of(data: bytes, reference: SegmentReference) -> dict[str, range]:
 
 NOTHING_RESTS_ON = {"magic", "length"}
 """What any Parquet file begins with, and what a segment says of its index to who knows nothing else of it."""
-SAID_OF_ITSELF = {"index", "length", "footer"}
-"""What is read of a segment that nothing refers to."""
+SAID_OF_ITSELF = {"index", "footer"}
+"""What is read of a segment that nothing refers to; where its length is damaged the index is looked for."""
 
 
 def test_each_byte_of_a_segment_is_checked_by_who_reads_it_whole_or_nothing_rests_on_it(checkpointed: Specimen) -> None:

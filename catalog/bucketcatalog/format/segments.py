@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,10 @@ ROW_GROUP_BYTES = 8 << 20
 """Of the rows of a row group in memory, about; one row may have more."""
 _LENGTH = 4
 """The bytes behind the index that say how long it is."""
+_FIRST = b"\x08" + bytes([FORMAT_VERSION])
+"""What an index begins with: its format version."""
+_MOST_TRIED = 4_096
+"""Places at which an index is looked for in a damaged file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,15 +312,26 @@ def index_span(before: bytes, footer: int, name: str) -> tuple[int, int]:
 
 
 def find_index(data: bytes) -> tuple[int, int] | None:
-    """Where a whole index lies in a segment of which the end is damaged, or cut off, from and up to; None where there is none."""
-    at = data.find(SEAL)
+    """Where a whole index lies in a segment of which the end is damaged, or cut off, from and up to; None where none is found."""
+    for start, stop in islice(_sealed_spans(data), _MOST_TRIED):
+        if is_sealed(data[start:stop]):
+            return start, stop
+    return None
+
+
+def _sealed_spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where an index may lie: up to a checksum, from where the length behind that says, or any place where it looks as it begins."""
+    at = data.rfind(SEAL)
     while at >= 0:
         stop = at + SEALED_BYTES
         start = stop - int.from_bytes(data[stop : stop + _LENGTH], "little")
-        if 0 < start < at and is_sealed(data[start:stop]):
-            return start, stop
-        at = data.find(SEAL, at + 1)
-    return None
+        if 0 < start < at:
+            yield start, stop
+        start = data.rfind(_FIRST, 0, at)
+        while start > 0:
+            yield start, stop
+            start = data.rfind(_FIRST, 0, start)
+        at = data.rfind(SEAL, 0, at)
 
 
 def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> SegmentFile:

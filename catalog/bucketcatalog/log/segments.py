@@ -25,6 +25,7 @@ from ..format.segments import (
     decode_end,
     decode_filters,
     decode_segment_file,
+    find_index,
     index_span,
 )
 from ..model import paths
@@ -51,11 +52,20 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
 
 
 def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
-    """What a segment of that size says of itself, without anybody who refers to it: three range reads."""
+    """What a segment of that size says of itself, without anybody who refers to it: three range reads.
+
+    Where the length of the index is damaged, on which nobody else relies, the file is read whole to find it.
+    """
     footer = footer_start(_range(store, name, -8, 8, lambda: "a segment"), size, name)
-    start, _ = index_span(_range(store, name, footer - 4, 4, lambda: "a segment"), footer, name)
-    data = _range(store, name, start, size - start, lambda: "a segment")
-    return decode_segment_file(data, start, size, name)
+    try:
+        start, _ = index_span(_range(store, name, footer - 4, 4, lambda: "a segment"), footer, name)
+        return decode_segment_file(_range(store, name, start, size - start, lambda: "a segment"), start, size, name)
+    except CorruptionError:
+        data = _range(store, name, 0, size, lambda: "a segment")
+        found = find_index(data)
+        if found is None:
+            raise
+        return decode_segment_file(data[found[0] :], found[0], size, name)
 
 
 def read_index_and_filters(store: Store, database: str, reference: SegmentReference) -> tuple[tuple[BlockPlace, ...], Filters]:
