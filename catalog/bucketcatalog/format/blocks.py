@@ -55,7 +55,7 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
     header = block_header(facts, table, block_class)
-    rows = stream_of(without_nulls(stored_rows(facts, table, block_class), table))
+    rows = stream_of(without_nulls(stored_rows(facts, table, block_class)))
     message = log_pb2.Block(header=header_message(header), rows=rows)
     return EncodedBlock(header, *seal_block(message.SerializeToString(deterministic=True)))
 

@@ -129,9 +129,9 @@ def _named(column: Column, values: pa.Array) -> pa.Array:
     return convert_struct(values, _stored_children(column), children)
 
 
-def without_nulls(rows: pa.Table, table: Table) -> pa.Table:
-    """The rows without the columns that are null throughout, but with those of the key: without any, who could count them?"""
-    return rows.select([n for n in rows.column_names if n in table.key or rows.column(n).null_count < len(rows)])
+def without_nulls(rows: pa.Table) -> pa.Table:
+    """The rows, at least one, without the columns that are null throughout; those of the key never are."""
+    return rows.select([name for name in rows.column_names if rows.column(name).null_count < len(rows)])
 
 
 def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | None, name: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 
 from ..errors import IncompatibleTable
-from ..model.tables import Column, DataType, Default, Table
+from ..model.tables import Column, DataType, Table
 from ..v1 import log_pb2, options_pb2
 from .checkpoints import Definition
 from .definitions import is_external, parse_definition, walk_types
@@ -154,7 +154,6 @@ def _top_level(name: str, package: str) -> str:
 
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
-_OF_STAMPS = {Default.CREATED, Default.MODIFIED}
 
 
 class Definitions(Mapping[str, Table]):
@@ -303,7 +302,7 @@ def _check_columns(table: str, older: Iterable[Column], newer: Iterable[Column])
 
 def _check_default(table: str, older: Column, newer: Column) -> None:
     """Checkpoints hold the times that defaults stand for: what rows say without them, or would say with them, cannot be had back."""
-    if older.default is not newer.default and not _OF_STAMPS.isdisjoint({older.default, newer.default}):
+    if older.default is not newer.default and (older.default.is_of_a_stamp or newer.default.is_of_a_stamp):
         raise IncompatibleTable(
             f"Column {newer.name!r} (field {newer.number}) of table {table!r} is defined with two defaults: "
             f"{older.default.value} and {newer.default.value}.",

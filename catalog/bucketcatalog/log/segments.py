@@ -143,8 +143,8 @@ class Blocks:
             return decode_block(self._data(place, table, again=again), table, place.name, columns)
         if not again and self._sealed.get((place.name, place.offset)) is None:
             return read_block(self.store, place, table, columns)
-        data = self._data(place, table, again=again)
-        return _row_group(lambda at, length: data[at - place.offset :][:length], self.store, place, table, columns)
+        data, start = self._data(place, table, again=again), place.offset
+        return _row_group(lambda at, length: data[at - start : at - start + length], self.store, place, table, columns)
 
     def _data(self, place: BlockPlace, table: Table, *, again: bool) -> bytes:
         name = place.name, place.offset

@@ -27,7 +27,6 @@ REQUESTED = {
     "_revision": pa.int64(),
 }
 _STAMP_COLUMNS = ("_kind", "_txn", "_seq")
-_OF_STAMPS = (Default.CREATED, Default.MODIFIED)
 
 
 def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -73,7 +72,7 @@ def with_times(facts: Facts, table: Table, columns: Collection[str] | None = Non
 
     ``columns`` are the storage columns that are asked for; no others are added.
     """
-    wanted = [c for c in table.columns if c.default in _OF_STAMPS and (columns is None or c.field_name in columns)]
+    wanted = [c for c in table.columns if c.default.is_of_a_stamp and (columns is None or c.field_name in columns)]
     if not wanted or not len(facts):
         return facts
     rows, has_row = facts.rows, facts.numbers("_kind") == Kind.VERSION
@@ -104,7 +103,7 @@ def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
     """The facts' rows in storage form, with the times that defaults stand for: as they have to be put to be the same at another time."""
     columns = {}
     for column in table.columns:
-        if column.default in _OF_STAMPS:
+        if column.default.is_of_a_stamp:
             columns[column.field_name] = row_column(facts, column)
         elif column.field_name in facts.rows.column_names:
             columns[column.field_name] = one_chunk(facts.rows.column(column.field_name))
@@ -114,7 +113,7 @@ def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
 def row_column(facts: Facts, column: Column) -> pa.Array:
     """One row column in its surface form, defaults filled in."""
     index = facts.rows.schema.get_field_index(column.field_name)
-    by_stamp = column.default in _OF_STAMPS
+    by_stamp = column.default.is_of_a_stamp
     if index < 0 and not by_stamp and not column.implicit:
         return pa.nulls(len(facts), column.surface_type)
     stored = facts.stored_column(column)

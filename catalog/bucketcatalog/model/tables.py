@@ -45,6 +45,11 @@ class Default(Enum):
     MODIFIED = "modified"
     INCARNATION = "incarnation"
 
+    @property
+    def is_of_a_stamp(self) -> bool:
+        """Whether it stands for a time of the row's events, which states hold."""
+        return self in (Default.CREATED, Default.MODIFIED)
+
 
 class Shape(Enum):
     """How many values a column has in a row."""
