@@ -21,6 +21,7 @@ from bucketcatalog.model import paths
 from bucketcatalog.model.facts import FACT_COLUMNS, LAST_SEQUENCE, POSITIONS, TRANSACTIONS, Facts, SortedFacts, transaction_table
 from bucketcatalog.model.tables import Column, DataType, Shape, Table
 from bucketcatalog.model.times import FIRST_TIME, LAST_TIME
+from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.store.memory import MemoryStore
 
 from .world import START, messages, proto
@@ -36,7 +37,7 @@ VALUES: dict[DataType, list[Any]] = {
     DataType.JSON: ["{}", '"\U0001f4a9"', "null"],
     DataType.CUT: ["", "w@0:00000000000000000000000000000000"],
     DataType.BYTES: [b"", b"\x00", b"\x00\xff\xfe", b"\xf0\x9f"],
-    DataType.UUID: [bytes(16), b"\xff" * 16, UUID],
+    DataType.UUID: [uuid_text(bytes(16)), uuid_text(b"\xff" * 16), uuid_text(UUID)],
     DataType.TIMESTAMP: [FIRST_TIME, -1, 0, START, LAST_TIME],
     DataType.BOOL: [False, True],
     DataType.INT32: [-(2**31), -1, 0, 2**31 - 1],

@@ -20,6 +20,7 @@ from bucketcatalog import Catalog, DatabaseNotFound, InvalidOption
 from bucketcatalog.checkpoint import merge
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.format.sealing import RUNS
+from bucketcatalog.model.uuids import uuid_text
 from minio.process import Server
 from pyspark_bucketcatalog.jobs.checkpointing import MergeOnExecutors
 from pyspark_bucketcatalog.jobs.executors import CatalogPlace, on_executors
@@ -50,13 +51,7 @@ def segments(path: str) -> set[str]:
 
 def referred(path: str) -> set[str]:
     view = Catalog(path).snapshot().view
-    return {str(_uuid(reference.uuid)) for checkpoint in view.checkpoints for reference in checkpoint.segments}
-
-
-def _uuid(raw: bytes) -> str:
-    from bucketcatalog.model.paths import uuid_text
-
-    return uuid_text(raw)
+    return {uuid_text(reference.uuid) for checkpoint in view.checkpoints for reference in checkpoint.segments}
 
 
 def test_a_checkpoint_of_every_writers_cut_is_merged_on_the_executors(

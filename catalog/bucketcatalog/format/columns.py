@@ -25,7 +25,8 @@ from ..model.facts import (
     conform,
     distinct_transactions,
 )
-from ..model.tables import END_TIME, TIMESTAMP, UUID_STORAGE, Column, DataType, Shape, Table, split_side
+from ..model.tables import END_TIME, TIMESTAMP, UUID_BYTES, Column, DataType, Shape, Table, split_side
+from ..model.uuids import from_text, to_text
 from .headers import TOMBSTONES, BlockClass
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -33,7 +34,7 @@ _NOTHING = pa.field("_", pa.bool_())
 """What stands in a message that has no fields, for Parquet knows no empty groups."""
 _STAMPS = {"_txn": "_", "_row_txn": "_row_", "_end_txn": "_end_"}
 """The columns of facts that hold positions of transactions, each with what the columns begin with that are stored for it."""
-_OF_A_TRANSACTION = {"commit_time": TIMESTAMP, "writer": pa.string(), "revision": pa.int64(), "uuid": UUID_STORAGE}
+_OF_A_TRANSACTION = {"commit_time": TIMESTAMP, "writer": pa.string(), "revision": pa.int64(), "uuid": pa.string()}
 _OF_ENDS = ("_end_txn", "_end_seq", "_end_kind", "_end_expects", "_end_expects_uuid", "_end_expects_seq")
 _NAMES = ("_name_uuid", "_name_seq")
 _NEVER_SET = {
@@ -79,7 +80,7 @@ def _stored_columns(table: Table, block_class: BlockClass) -> tuple[_StoredColum
                 is_shown = means == _ENDED_AT and block_class in TOMBSTONES
                 found.append(_StoredColumn(_stored_field(END_TIME) if is_shown else pa.field(_STAMPS[name] + part, of), means))
         else:
-            found.append(_StoredColumn(pa.field(name, kind), _Meaning(name)))
+            found.append(_StoredColumn(pa.field(name, pa.string() if kind == UUID_BYTES else kind), _Meaning(name)))
     return tuple(found)
 
 
@@ -108,11 +109,16 @@ def stored_rows(facts: Facts, table: Table, block_class: BlockClass) -> pa.Table
         if column.row is not None:
             arrays.append(_named(column.row, facts.stored_column(column.row)))
         elif column.means.part:
-            values = one_chunk(facts.transactions.column(column.means.part)).take(facts.column(column.means.column))
+            values = _shown(one_chunk(facts.transactions.column(column.means.part))).take(facts.column(column.means.column))
             arrays.append(values if values.type == column.field.type else values.cast(column.field.type))
         else:
-            arrays.append(facts.column(column.means.column))
+            arrays.append(_shown(facts.column(column.means.column)))
     return pa.table(arrays, schema=pa.schema([column.field for column in columns]))
+
+
+def _shown(values: pa.Array) -> pa.Array:
+    """The values as they are stored: the uuids of transactions are text, as in the names of their files."""
+    return to_text(values) if values.type == UUID_BYTES else values
 
 
 def _named(column: Column, values: pa.Array) -> pa.Array:
@@ -190,7 +196,8 @@ def facts_of(rows: pa.Table, table: Table) -> Facts:
         if means is not None and means.part:
             stamps.setdefault(means.column, {})[means.part] = values
         elif means is not None:
-            found[means.column] = _numbered(field.type, values)
+            is_uuid = FACT_COLUMNS.get(means.column) == UUID_BYTES
+            found[means.column] = from_text(values) if is_uuid else _numbered(field.type, values)
     transactions, positions = _positions(stamps)
     kept = pa.table(list((found | positions).values()), names=list(found | positions))
     return Facts(transactions, conform(kept, table))
@@ -222,25 +229,26 @@ def _positions(stamps: Mapping[str, Mapping[str, pa.Array]]) -> tuple[pa.Table, 
     for position, parts in stamps.items():
         if missing := _OF_A_TRANSACTION.keys() - parts.keys():
             raise ValueError(f"it has stamps without {min(missing)}")
-        uuids = parts["uuid"].cast(UUID_STORAGE)
+        uuids = parts["uuid"]
         if uuids.null_count == len(uuids):
             positions[position] = pa.nulls(len(uuids), FACT_COLUMNS[position])
             continue
         encoded[position] = _encoded(uuids)
         first = _first_rows(encoded[position])
-        listed.append(pa.table([parts[field.name].take(first).cast(field.type) for field in TRANSACTIONS], schema=TRANSACTIONS))
+        firsts = {part: values.take(first) for part, values in parts.items()} | {"uuid": from_text(encoded[position].dictionary)}
+        listed.append(pa.table([firsts[field.name].cast(field.type) for field in TRANSACTIONS], schema=TRANSACTIONS))
     if not listed:
         return NO_TRANSACTIONS, positions
     common = listed[0] if len(listed) == len(listed[0]) == 1 else distinct_transactions(listed)
     of = one_chunk(common.column("uuid"))
     for position, uuids in encoded.items():
-        positions[position] = pc.index_in(uuids.dictionary, value_set=of).take(uuids.indices)
+        positions[position] = pc.index_in(from_text(uuids.dictionary), value_set=of).take(uuids.indices)
     return common, positions
 
 
 def _encoded(uuids: pa.Array) -> pa.DictionaryArray:
     """The uuids as a dictionary; most rows that lie together are of one transaction, which is seen at once."""
-    if uuids.null_count == 0 and is_constant(uuids):
+    if is_constant(uuids):
         return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(uuids), dtype=np.int32)), uuids[:1])
     return uuids.dictionary_encode()
 

@@ -16,10 +16,11 @@ from google.protobuf.message import DecodeError, Message
 
 from ..errors import BucketCatalogError
 from ..model.facts import Facts
-from ..model.paths import FileKind, kind_of, uuid_text
+from ..model.paths import FileKind, kind_of
 from ..model.render import surface_array
-from ..model.tables import Table, split_side
+from ..model.tables import UUID_BYTES, Table, split_side
 from ..model.times import datetime_of
+from ..model.uuids import to_text, uuid_text
 from ..v1 import log_pb2
 from .blocks import decode_block, facts_of_block
 from .definitions import core_tables, parse_definition
@@ -245,7 +246,10 @@ class _Looking:
         for name in rows.column_names:
             values = rows.column(name).combine_chunks()
             column = by_number.get(name)
-            named[column.name if column else name] = (surface_array(column, values) if column else values).to_pylist()
+            if column is not None:
+                named[column.name] = surface_array(column, values).to_pylist()
+            else:
+                named[name] = (to_text(values) if values.type == UUID_BYTES else values).to_pylist()
         shown = [dict(zip(named, values, strict=True)) for values in zip(*named.values(), strict=True)]
         return [{name: _stored(value) for name, value in row.items() if value is not None} for row in shown]
 
@@ -258,7 +262,7 @@ def _said(error: Exception) -> str:
 def _stored(value: Any) -> Any:
     """A value of a row as plain as JSON."""
     if isinstance(value, bytes):
-        return uuid_text(value) if len(value) == 16 else value.hex()
+        return value.hex()
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     if isinstance(value, (list, tuple)):

@@ -296,12 +296,18 @@ def _check_columns(table: str, older: Iterable[Column], newer: Iterable[Column])
                 f"as {_described(other)} and as {_described(column)}.",
                 next_step="Give the new column a field number of its own.",
             )
-        _check_default(table, other, column)
+        _check_unset(table, other, column)
         _check_columns(table, other.children, column.children)
 
 
-def _check_default(table: str, older: Column, newer: Column) -> None:
-    """Checkpoints hold the times that defaults stand for: what rows say without them, or would say with them, cannot be had back."""
+def _check_unset(table: str, older: Column, newer: Column) -> None:
+    """Checkpoints hold what unset columns stand for, times and zeros: what rows had not said before cannot be had back."""
+    if older.implicit is not newer.implicit:
+        presence = [f"with{'out' if column.implicit else ''} presence" for column in (older, newer)]
+        raise IncompatibleTable(
+            f"Column {newer.name!r} (field {newer.number}) of table {table!r} is defined {' and '.join(presence)}.",
+            next_step="Keep it optional or not as it is, or give the new column a field number of its own.",
+        )
     if older.default is not newer.default and (older.default.is_of_a_stamp or newer.default.is_of_a_stamp):
         raise IncompatibleTable(
             f"Column {newer.name!r} (field {newer.number}) of table {table!r} is defined with two defaults: "

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ..model.keys import shown_key
-from ..model.paths import uuid_text
 from ..model.tables import Table
+from ..model.uuids import uuid_text
 from .headers import BlockHeader
 from .runs import SegmentReference
 

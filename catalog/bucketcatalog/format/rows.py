@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 
 from ..errors import CorruptionError
 from ..model.tables import Column, DataType, Shape, Table
+from ..model.uuids import uuid_bytes, uuid_text
 from .definitions import row_class
 
 StorageRow = dict[str, Any]
@@ -35,7 +36,7 @@ def _fill(message: Message, columns: Iterable[Column], row: Mapping[str, Any]) -
                 child.SetInParent()
                 _fill(child, column.children, value)
             else:
-                setattr(message, column.name, value)
+                setattr(message, column.name, _on_wire(column, value))
         elif column.shape is Shape.LIST:
             _fill_list(getattr(message, column.name), column, value)
         else:
@@ -44,7 +45,7 @@ def _fill(message: Message, columns: Iterable[Column], row: Mapping[str, Any]) -
 
 def _fill_list(items: Any, column: Column, values: Iterable[Any]) -> None:
     if column.type is not DataType.MESSAGE:
-        items.extend(values)
+        items.extend(_on_wire(column, value) for value in values)
         return
     for value in values:
         _fill(items.add(), column.children, value)
@@ -56,7 +57,7 @@ def _fill_map(entries: Any, column: Column, pairs: Iterable[tuple[Any, Any]]) ->
         if item.type is DataType.MESSAGE:
             _fill(entries[key], item.children, value)
         else:
-            entries[key] = value
+            entries[key] = _on_wire(item, value)
 
 
 def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
@@ -92,6 +93,13 @@ def _value(column: Column, value: Any) -> Any:
 def _single(column: Column, value: Any) -> Any:
     if column.type is DataType.MESSAGE:
         return _read(value, {child.number: child for child in column.children})
-    if column.type is DataType.UUID and len(value) != 16:
+    if column.type is not DataType.UUID:
+        return value
+    if len(value) != 16:
         raise ValueError(f"its {column.name} has {len(value)} bytes where a uuid has 16")
-    return value
+    return uuid_text(value)
+
+
+def _on_wire(column: Column, value: Any) -> Any:
+    """What a field holds of a value that is no message: a uuid's 16 bytes."""
+    return uuid_bytes(value) if column.type is DataType.UUID else value

@@ -167,7 +167,7 @@ class Merger:
         return rows, pc.and_(known.column("uuid").is_valid(), differing(rows, known, compared)), known
 
 
-_NO_NAMES, _NO_IDS, _NO_VERSIONS = pa.array([], pa.binary()), pa.array([], pa.binary(16)), pa.array([], pa.string())
+_NO_NAMES, _NO_IDS, _NO_VERSIONS = pa.array([], pa.binary()), pa.array([], pa.string()), pa.array([], pa.string())
 
 
 def _versions(rows: pa.RecordBatch) -> pa.Array:

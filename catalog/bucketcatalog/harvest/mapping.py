@@ -26,7 +26,8 @@ from ..model.events import EventKind
 from ..model.keys import KeyRange, encode_array, prefix_range
 from ..model.names import owner_id
 from ..model.render import version_names
-from ..model.tables import UUID_STORAGE, Table
+from ..model.tables import UUID_BYTES, Table
+from ..model.uuids import to_text, uuid_bytes, uuid_text
 from ..query.snapshot import Snapshot
 from ..write.derived_ids import Incarnations
 from ..write.intake import checked
@@ -49,7 +50,7 @@ class Bucket:
 
     owner: str
     name: str
-    id: bytes
+    id: str
     source: str
     row: dict[str, Any] | None
     is_known: bool = False
@@ -63,13 +64,13 @@ class Bucket:
 
 def keys_of(bucket: Bucket, table: Table) -> KeyRange:
     """The keys of a bucket's rows in a table whose key begins with owner and bucket."""
-    return prefix_range(table, [uuid.UUID(bucket.owner).bytes, bucket.id])
+    return prefix_range(table, [bucket.owner, bucket.id])
 
 
 def owner_of(source: Source, owner: str | uuid.UUID | None) -> str:
     """The bucket's owner as text: the one given, else the authority's. ``InvalidOption`` for what is no uuid."""
     if owner is None:
-        return str(uuid.UUID(bytes=uuid5(uuid.NAMESPACE_DNS.bytes, source.authority.encode())))
+        return uuid_text(uuid5(uuid.NAMESPACE_DNS.bytes, source.authority.encode()))
     return owner_id(owner)
 
 
@@ -85,8 +86,8 @@ def find_bucket(
     wanted = {**key, "external": True, "source": source.url, **(more or {})}
     if live is None:
         filled = Incarnations(BUCKETS, lambda: snapshot).fill(checked(BUCKETS, EventKind.PUT, wanted))
-        id_: bytes = filled.values(BUCKETS.by_name["id"])[0]
-        return Bucket(key["owner"], key["name"], id_, source.url, {**wanted, "id": str(uuid.UUID(bytes=id_))})
+        id_: str = filled.values(BUCKETS.by_name["id"])[0]
+        return Bucket(key["owner"], key["name"], id_, source.url, {**wanted, "id": id_})
     if not live["external"] or not _same_place(live["source"], source.url):
         holds = f"an inventory of {live['source']!r}" if live["external"] else "objects of its own"
         raise InvalidOption(
@@ -94,8 +95,7 @@ def find_bucket(
             next_step="Name another bucket with --bucket.",
         )
     row = {**live, **wanted} if any(live[name] != value for name, value in wanted.items()) else None
-    id_ = uuid.UUID(live["id"]).bytes
-    return Bucket(key["owner"], key["name"], id_, source.url, row, is_known=True, versioning=live["versioning"])
+    return Bucket(key["owner"], key["name"], live["id"], source.url, row, is_known=True, versioning=live["versioning"])
 
 
 def _checked(name: str) -> str:
@@ -123,15 +123,15 @@ def names_of(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> 
 
 
 def object_ids(bucket: Bucket, entries: pa.RecordBatch) -> pa.Array:
-    """The ids of entries, as 16 bytes."""
+    """The ids of entries."""
     names = entries.column("name").cast(pa.binary())
-    identities = pc.binary_join_element_wise(bucket.id, names, b"\x00", entries.column("identity"), b"")
+    identities = pc.binary_join_element_wise(uuid_bytes(bucket.id), names, b"\x00", entries.column("identity"), b"")
     sha1 = hashlib.sha1
     digests = b"".join([sha1(entry, usedforsecurity=False).digest() for entry in identities.to_pylist()])
     ids = np.frombuffer(digests, np.uint8).reshape(len(entries), 20)[:, :_UUID_BYTES].copy()
     ids[:, 6] = ids[:, 6] & 0x0F | 0x50
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80
-    return pa.FixedSizeBinaryArray.from_buffers(UUID_STORAGE, len(entries), [None, pa.py_buffer(ids)])
+    return to_text(pa.FixedSizeBinaryArray.from_buffers(UUID_BYTES, len(entries), [None, pa.py_buffer(ids)]))
 
 
 def entry_rows(bucket: Bucket, entries: pa.RecordBatch, ids: pa.Array) -> pa.Table:
@@ -158,5 +158,4 @@ def lost_keys(table: Table, lost: pa.RecordBatch, versions: pa.Array) -> pa.Tabl
 
 
 def _of_bucket(bucket: Bucket, count: int) -> dict[str, pa.Array]:
-    owner = pa.repeat(pa.scalar(uuid.UUID(bucket.owner).bytes, UUID_STORAGE), count)
-    return {"owner": owner, "bucket_id": pa.repeat(pa.scalar(bucket.id, UUID_STORAGE), count)}
+    return {"owner": pa.repeat(bucket.owner, count), "bucket_id": pa.repeat(bucket.id, count)}

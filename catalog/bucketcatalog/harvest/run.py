@@ -19,7 +19,6 @@ from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
 from ..model.arrays import exact_sum
 from ..model.names import WriterId, host_writer, names_given, writer_id
-from ..model.paths import uuid_text
 from ..query.snapshot import Snapshot
 from ..write.host_turn import host_turn
 from .commit import Chunks, Failed, Failures
@@ -140,7 +139,7 @@ def _require_bools(**options: object) -> None:
 
 def _begun(source: Source, target: Bucket, database: str, writer: str, *, dry_run: bool) -> Harvested:
     """A harvest that has done nothing so far."""
-    return Harvested(source.url, target.name, uuid_text(target.id), target.owner, database, writer, dry_run)
+    return Harvested(source.url, target.name, target.id, target.owner, database, writer, dry_run)
 
 
 def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:

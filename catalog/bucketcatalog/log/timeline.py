@@ -28,6 +28,7 @@ from ..model import paths
 from ..model.cuts import Head, Ref
 from ..model.names import is_compactor
 from ..model.times import shown_age
+from ..model.uuids import uuid_text
 from ..store.retry import for_seconds, put_retrying
 from .discovery import horizon_of
 from .files import LogFiles
@@ -127,7 +128,7 @@ class Timeline:
             return
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
-            f"{' and '.join(f'revision {t.revision} ({paths.uuid_text(t.uuid)})' for t in heads)}.",
+            f"{' and '.join(f'revision {t.revision} ({uuid_text(t.uuid)})' for t in heads)}.",
             next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
             "join the branches: bucketcatalog repair CATALOG --join WRITER.",
         )
@@ -172,7 +173,7 @@ class Timeline:
         if foreign:
             raise ForeignBranch(
                 f"Another process writes as {self.writer!r} in database {self.files.database!r}: revision {foreign[0].revision} "
-                f"({paths.uuid_text(foreign[0].uuid)}) is not ours. What was acknowledged on either branch is kept.",
+                f"({uuid_text(foreign[0].uuid)}) is not ours. What was acknowledged on either branch is kept.",
                 next_step="Give each process a writer id of its own, none of them this one.",
             )
 

@@ -20,6 +20,7 @@ from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.paths import FileKind
+from ..model.uuids import uuid_text
 from .rebuild import Rebuilt
 from .verify.checkpoints import References
 from .verify.files import may_be_of_tag
@@ -111,7 +112,7 @@ def rest_of(again: Rebuilt) -> str:
 def _lost_entries(findings: Iterable[Finding], again: Rebuilt | None) -> Iterator[Finding]:
     """The checkpoint that is made again, where not all that it said of the catalog itself is known."""
     if again is not None and again.lost_entries:
-        uuid = paths.uuid_text(again.uuid)
+        uuid = uuid_text(again.uuid)
         known = [f for f in findings if f.code in _OF_CHECKPOINTS and uuid in f.file]
         of = known[0] if known else Finding("MISSING_CHECKPOINT", uuid, "It is gone.")
         yield replace(

@@ -25,6 +25,7 @@ from ..log.files import ChosenFiles, FilesWithout, LogFiles
 from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.times import parse_causal, shown_age
+from ..model.uuids import uuid_text
 from ..query.database import Beside, Database
 from ..store.base import Store
 from ..write.writer import Writer
@@ -104,7 +105,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
     if again is not None:
         count = sum(len(part.segments) for part in again.parts)
         why = f"It is lost and its transactions are gone; {count} segments have its rows, {rest_of(again)}."
-        actions.append(Action("rebuild", paths.uuid_text(again.uuid), why))
+        actions.append(Action("rebuild", uuid_text(again.uuid), why))
     elif dropped or left.instead is not None:
         actions.append(
             Action("checkpoint", walk.files.database, "What the dropped checkpoints covered is written again from what is left.")

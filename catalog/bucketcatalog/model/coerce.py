@@ -1,9 +1,9 @@
 """Values and columns of users in the form in which blocks hold them (storage), checked.
 
-Nothing is turned into text or numbers that was none. Storage columns are named by field number and hold uuids as 16 bytes and enumerations
-as numbers; what people see (surface) has the names of the ``.proto`` and both as text. What Arrow can hold and protobuf cannot (nulls in
-lists, a key twice in a map, text that is not UTF-8) is refused, and an empty map or list is null, so that rows mean the same however they
-are given.
+Nothing is turned into text or numbers that was none. Storage columns are named by field number and hold enumerations as numbers; what
+people see (surface) has the names of the ``.proto``, of columns and of an enumeration's values. What Arrow can hold and protobuf cannot
+(nulls in lists, a key twice in a map, text that is not UTF-8) is refused, and an empty map or list is null, so that rows mean the same
+however they are given.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows
 from . import arrays
-from .keys import uuid_value
 from .minimums import refuse_value
-from .tables import UUID_STORAGE, Column, DataType, Shape, Table
+from .tables import UUID_BYTES, Column, DataType, Shape, Table
 from .times import FIRST_TIME, LAST_TIME, micros
+from .uuids import from_text, to_text, uuid_value
 
 _LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _INT_BITS = {DataType.INT32: (32, True), DataType.INT64: (64, True), DataType.UINT32: (32, False), DataType.UINT64: (64, False)}
@@ -239,7 +239,7 @@ _FAMILIES: dict[DataType, tuple[Callable[[pa.DataType], bool], ...]] = {
 def _scalars(column: Column, values: pa.Array) -> pa.Array:
     if column.type is DataType.UUID:
         is_binary = any(fits(values.type) for fits in _BINARY)
-        return values.cast(UUID_STORAGE) if is_binary else arrays.from_text(values)
+        return to_text(values.cast(UUID_BYTES) if is_binary else from_text(values))
     converted = values.cast(column.storage_type)
     if pa.types.is_string(converted.type):
         converted.validate(full=True)  # nobody has checked that it is UTF-8

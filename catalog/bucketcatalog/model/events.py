@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ..errors import InvalidVersion
 from .facts import FACT_COLUMNS, End, EventNames, Expects, Facts, Kind
-from .paths import uuid_bytes, uuid_text
 from .tables import Table
+from .uuids import uuid_bytes, uuid_text
 
 
 class EventKind(IntEnum):

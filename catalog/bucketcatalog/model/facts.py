@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,9 +32,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import Mask, one_chunk
+from .arrays import Mask, convert_list, convert_map, convert_struct, one_chunk
 from .keys import KeyRange, encode_keys, span
-from .tables import UUID_STORAGE, Column, Table
+from .tables import UUID_BYTES, Column, Shape, Table
 
 Stamps = npt.NDArray[np.int64]
 NO_STAMP = -1
@@ -73,7 +73,7 @@ TRANSACTIONS = pa.schema(
         pa.field("commit_time", pa.int64(), False),
         pa.field("writer", pa.string(), False),
         pa.field("revision", pa.int64(), False),
-        pa.field("uuid", UUID_STORAGE, False),
+        pa.field("uuid", UUID_BYTES, False),
     ]
 )
 _POSITION = pa.int32()
@@ -86,13 +86,13 @@ FACT_COLUMNS: dict[str, pa.DataType] = {
     "_end_txn": _POSITION,
     "_end_seq": _POSITION,
     "_end_kind": pa.uint8(),
-    "_name_uuid": UUID_STORAGE,
+    "_name_uuid": UUID_BYTES,
     "_name_seq": _POSITION,
     "_expects": pa.uint8(),
-    "_expects_uuid": UUID_STORAGE,
+    "_expects_uuid": UUID_BYTES,
     "_expects_seq": _POSITION,
     "_end_expects": pa.uint8(),
-    "_end_expects_uuid": UUID_STORAGE,
+    "_end_expects_uuid": UUID_BYTES,
     "_end_expects_seq": _POSITION,
     "_purged": pa.bool_(),
 }
@@ -146,9 +146,8 @@ class Facts:
         return pa.nulls(len(self), column.storage_type) if index < 0 else one_chunk(self.rows.column(index))
 
     def meant_column(self, column: Column) -> pa.Array:
-        """The same as it is meant: a column without presence is its zero where it is null, as a row that was carried by itself has it."""
-        values = self.stored_column(column)
-        return pc.fill_null(values, pa.scalar(column.zero, values.type)) if column.implicit and values.null_count else values
+        """The same as it is ``meant``."""
+        return meant(column, self.stored_column(column))
 
     def numbers(self, name: str, missing: int = 0) -> Stamps:
         """A fact column of numbers as int64, ``missing`` where it is null."""
@@ -204,6 +203,21 @@ class Facts:
         return replace(self, rows=self.rows.slice(start, stop - start))
 
 
+def meant(column: Column, values: pa.Array) -> pa.Array:
+    """A stored column as it is meant: what has no presence is its zero where it is unset, in messages as well."""
+    if column.implicit and values.null_count:
+        values = pc.fill_null(values, pa.scalar(column.zero, values.type))
+    if not any(child.has_zeros for child in column.children):
+        return values
+    if column.shape is Shape.MAP:
+        key, item = column.children
+        return convert_map(values, partial(meant, key), partial(meant, item))
+    if column.shape is Shape.LIST:
+        return convert_list(values, partial(meant, column.one))
+    children = [meant(child, values.field(at)) for at, child in enumerate(column.children)]
+    return convert_struct(values, [values.type.field(at) for at in range(values.type.num_fields)], children)
+
+
 def stamps_of(positions: Stamps, sequences: Stamps) -> Stamps:
     """Stamps as numbers: the positions of transactions and the sequence numbers in them."""
     return positions << _SEQUENCE_BITS | sequences
@@ -235,13 +249,18 @@ def transaction_table(stamps: Iterable[tuple[int, str, int, bytes]]) -> pa.Table
 
 
 def conform(rows: pa.Table, table: Table) -> pa.Table:
-    """``rows`` of an older or newer schema with the row columns that ``table`` knows, in its types; fact columns stay."""
+    """``rows`` of an older or newer schema with the row columns that ``table`` knows, in its types; fact columns stay.
+
+    ``ValueError`` where a column is of another kind than that: no definition makes a number of a text.
+    """
     known = table.storage_schema
     names = [name for name in rows.column_names if name.startswith("_") or known.get_field_index(name) >= 0]
     arrays = []
     for name in names:
         values = rows.column(name)
         wanted = FACT_COLUMNS.get(name) or known.field(name).type
+        if values.type.id != wanted.id and not (pa.types.is_integer(values.type) and pa.types.is_integer(wanted)):
+            raise ValueError(f"a column of {wanted} is {values.type}")
         arrays.append(values if values.type == wanted else values.cast(wanted))
     return pa.table(arrays, names=names)
 

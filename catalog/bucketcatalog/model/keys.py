@@ -11,7 +11,6 @@ Keys taken apart into the values of their columns, for people who look at one: t
 from __future__ import annotations
 
 import datetime
-import uuid
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 from ..errors import InvalidRows
 from .tables import Column, DataType, Table
 from .times import datetime_of
+from .uuids import from_text, uuid_bytes, uuid_text
 
 _INTEGERS = {
     DataType.INT32: (4, True),
@@ -81,12 +81,14 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 def encode_value(column: Column, value: Any, *, last: bool) -> bytes:
-    """One field of a key, from a Python value in storage form (uuids as 16 bytes)."""
+    """One field of a key, from a Python value in storage form."""
     if column.type in _INTEGERS:
         width, signed = _INTEGERS[column.type]
         return (int(value) + (1 << (8 * width - 1) if signed else 0)).to_bytes(width, "big")
+    if column.type is DataType.UUID:
+        return uuid_bytes(value)
     raw = value.encode() if isinstance(value, str) else bytes(value)
-    if column.type is DataType.UUID or last:
+    if last:
         return raw
     return raw.replace(_NUL, _ESCAPED_NUL) + _END
 
@@ -126,8 +128,10 @@ def encode_array(column: Column, values: pa.Array, *, last: bool) -> pa.Array:
             unsigned = numbers
         packed = np.ascontiguousarray(unsigned.astype(_BIG_ENDIAN[width, False]))
         return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(packed)]).cast(pa.binary())
+    if column.type is DataType.UUID:
+        return from_text(values).cast(pa.binary())
     raw = values.cast(pa.binary())
-    if column.type is DataType.UUID or last:
+    if last:
         return raw
     return pc.binary_join_element_wise(pc.replace_substring(raw, _NUL, _ESCAPED_NUL), _END, b"")
 
@@ -202,21 +206,6 @@ def span(keys: pa.Array, within: KeyRange) -> tuple[int, int]:
     return lower_bound(keys, within.start), len(keys) if within.stop is None else lower_bound(keys, within.stop)
 
 
-def uuid_value(value: Any) -> bytes:
-    """The 16 bytes of a uuid given as ``uuid.UUID``, text or bytes; ``ValueError`` or ``TypeError`` for anything else."""
-    if isinstance(value, uuid.UUID):
-        return value.bytes
-    if isinstance(value, str):
-        try:
-            return uuid.UUID(value).bytes
-        except ValueError:
-            raise ValueError(f"{value!r} is not a uuid") from None
-    raw = bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
-    if raw is None or len(raw) != 16:
-        raise TypeError("a uuid is a uuid.UUID, its text, or 16 bytes")
-    return raw
-
-
 _SIGNED = {DataType.INT32: 4, DataType.INT64: 8, DataType.TIMESTAMP: 8}
 _LENGTHS = {**_SIGNED, DataType.UINT32: 4, DataType.UINT64: 8, DataType.UUID: 16}
 _MOST_OF_A_VALUE, _MOST = 60, 240
@@ -259,7 +248,7 @@ def _split(column: Column, key: bytes, *, last: bool) -> tuple[bytes, bytes]:
 
 def _value(column: Column, raw: bytes) -> Any:
     if column.type is DataType.UUID:
-        return str(uuid.UUID(bytes=raw))
+        return uuid_text(raw)
     if column.type in _LENGTHS:
         number = int.from_bytes(raw, "big") - (1 << (8 * len(raw) - 1) if column.type in _SIGNED else 0)
         return datetime_of(number) if column.type is DataType.TIMESTAMP else number

@@ -20,6 +20,7 @@ from enum import Enum
 
 from .cuts import Head, OnTimeline
 from .names import is_name
+from .uuids import uuid_bytes, uuid_text
 
 _LAST = 10**20 - 1
 _DATA = "data"
@@ -72,17 +73,6 @@ class Parsed:
     database: str
     log_file: LogFile | None = None
     segment: bytes | None = None
-
-
-def uuid_text(uuid: bytes) -> str:
-    """The 36 characters of 16 bytes."""
-    digits = uuid.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes of a uuid's text, with or without dashes."""
-    return bytes.fromhex(text.replace("-", ""))
 
 
 def writer_prefix(writer: str) -> str:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption
-from . import arrays
-from .arrays import convert_list, convert_map, one_chunk, to_text
-from .facts import NO_STAMP, Facts, Kind, Stamps
+from .arrays import convert_list, convert_map, one_chunk
+from .facts import NO_STAMP, Facts, Kind, Stamps, meant
 from .tables import END_TIME, TIMESTAMP, Column, DataType, Default, Shape, Table
+from .uuids import to_text
 
 DELETED_AT = END_TIME.name
 REQUESTED = {
@@ -67,20 +67,22 @@ def storage_columns(table: Table, names: Iterable[str]) -> set[str]:
     return needed
 
 
-def with_times(facts: Facts, table: Table, columns: Collection[str] | None = None) -> Facts:
-    """The facts with the times that defaults stand for in the rows of versions, as state has them: of their stamps where unset.
+def with_defaults(facts: Facts, table: Table, columns: Collection[str] | None = None) -> Facts:
+    """The facts with what unset columns stand for in the rows of versions, as state has them: the times of their stamps, and zeros.
 
     ``columns`` are the storage columns that are asked for; no others are added.
     """
-    wanted = [c for c in table.columns if c.default.is_of_a_stamp and (columns is None or c.field_name in columns)]
+    wanted = [
+        c for c in table.columns if (c.default.is_of_a_stamp or c.has_zeros) and (columns is None or c.field_name in columns)
+    ]
     if not wanted or not len(facts):
         return facts
     rows, has_row = facts.rows, facts.numbers("_kind") == Kind.VERSION
     has_row &= (facts.numbers("_end_kind") == 0) | (facts.numbers("_purged") == 0)  # what is forgotten has none
     for column in wanted:
         stored = facts.stored_column(column)
-        if stored.null_count:
-            values = row_column(facts, column)
+        if stored.null_count or column.children:
+            values = _with_times(facts, column, stored) if column.default.is_of_a_stamp else meant(column, stored)
             values = values if has_row.all() else pc.if_else(pa.array(has_row), values, stored)
             at = rows.schema.get_field_index(column.field_name)
             rows = rows.append_column(column.field_name, values) if at < 0 else rows.set_column(at, column.field_name, values)
@@ -117,14 +119,19 @@ def row_column(facts: Facts, column: Column) -> pa.Array:
     if index < 0 and not by_stamp and not column.implicit:
         return pa.nulls(len(facts), column.surface_type)
     stored = facts.stored_column(column)
-    if stored.null_count and by_stamp:
-        own = facts.numbers("_txn", NO_STAMP)
-        if column.default is Default.MODIFIED:
-            row = facts.numbers("_row_txn", NO_STAMP)
-            own = np.where(row == NO_STAMP, own, row)
-        times = _time(facts, own)
-        stored = times if stored.null_count == len(stored) else pc.coalesce(stored, times)
-    return surface_array(column, stored)
+    return surface_array(column, _with_times(facts, column, stored) if by_stamp else stored)
+
+
+def _with_times(facts: Facts, column: Column, stored: pa.Array) -> pa.Array:
+    """A column whose default is a time of a stamp, with these times where it is unset."""
+    if not stored.null_count:
+        return stored
+    own = facts.numbers("_txn", NO_STAMP)
+    if column.default is Default.MODIFIED:
+        row = facts.numbers("_row_txn", NO_STAMP)
+        own = np.where(row == NO_STAMP, own, row)
+    times = _time(facts, own)
+    return times if stored.null_count == len(stored) else pc.coalesce(stored, times)
 
 
 def _time(facts: Facts, position: Stamps) -> pa.Array:
@@ -156,8 +163,6 @@ def surface_array(column: Column, values: pa.Array) -> pa.Array:
     if column.shape is Shape.MAP:
         key, item = column.children
         return convert_map(values, partial(surface_array, key), partial(surface_array, item))
-    if column.type is DataType.UUID:
-        return arrays.to_text(values)
     if column.type is DataType.ENUM:
         return _symbols(column, values)
     children = [surface_array(c, values.field(i)) for i, c in enumerate(column.children)]

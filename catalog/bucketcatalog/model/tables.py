@@ -1,7 +1,7 @@
 """Tables as values: what the options of a ``.proto`` declare, in the words that the engine uses, and what they must not declare.
 
 ``format.definitions`` reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is
-how blocks hold it, its *surface* type is how people see it: uuids are 16 bytes in storage and 36 characters at the surface.
+how blocks hold it, its *surface* type is how people see it: an enumeration is its number in storage and its name at the surface.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-UUID_STORAGE = pa.binary(16)
+UUID_BYTES = pa.binary(16)
+"""How transactions are named. The uuids of rows are text of 36 characters, lower case, in storage as at the surface."""
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
@@ -62,7 +63,7 @@ class Shape(Enum):
 _STORAGE = {
     DataType.STRING: pa.string(),
     DataType.BYTES: pa.binary(),
-    DataType.UUID: UUID_STORAGE,
+    DataType.UUID: pa.string(),
     DataType.TIMESTAMP: TIMESTAMP,
     DataType.JSON: pa.string(),
     DataType.CUT: pa.string(),
@@ -80,7 +81,7 @@ _ZERO: dict[DataType, object] = {
     DataType.JSON: "",
     DataType.CUT: "",
     DataType.BYTES: b"",
-    DataType.UUID: bytes(16),
+    DataType.UUID: "00000000-0000-0000-0000-000000000000",
     DataType.BOOL: False,
 }
 KEY_TYPES = frozenset(_STORAGE) - {DataType.FLOAT, DataType.DOUBLE, DataType.BOOL, DataType.ENUM, DataType.JSON, DataType.CUT}
@@ -121,6 +122,11 @@ class Column:
         """What a field without presence holds that is unset, or not on the wire, in storage form."""
         return _ZERO.get(self.type, 0)
 
+    @cached_property
+    def has_zeros(self) -> bool:
+        """Whether it, or what lies in its messages, is a zero where it is unset."""
+        return self.implicit or any(child.has_zeros for child in self.children)
+
     @property
     def type_name(self) -> str:
         """What its type is called, such as ``int64``, ``list of uuid`` or ``map of string to int64``."""
@@ -160,7 +166,7 @@ class Column:
     def _surface_value(self) -> pa.DataType:
         if self.type is DataType.MESSAGE:
             return pa.struct([pa.field(child.name, child.surface_type) for child in self.children])
-        if self.type in (DataType.UUID, DataType.ENUM):
+        if self.type is DataType.ENUM:
             return pa.string()
         return _STORAGE[self.type]
 

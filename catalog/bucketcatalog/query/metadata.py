@@ -16,6 +16,7 @@ from ..model import paths
 from ..model.names import role_of
 from ..model.render import chosen
 from ..model.tables import TIMESTAMP, Table
+from ..model.uuids import uuid_text
 from ..state.conditions import Where, allowed_values, check, matching
 from ..state.conflicts import CONFLICTS, conflicts
 from ..state.contents import Contents
@@ -171,7 +172,7 @@ def _log(contents: Contents) -> pa.Table:
         {
             "writer": t.writer,
             "revision": t.revision,
-            "uuid": paths.uuid_text(t.uuid),
+            "uuid": uuid_text(t.uuid),
             "commit_timestamp": t.commit_time,
             "operation": t.operation or None,
             "metadata": sorted(t.metadata.items()) or None,
@@ -179,7 +180,7 @@ def _log(contents: Contents) -> pa.Table:
             "app_version": t.application.version if t.application else None,
             "events": t.events,
             "bytes": t.size,
-            "parents": [paths.uuid_text(link.uuid) for link in t.parents],
+            "parents": [uuid_text(link.uuid) for link in t.parents],
             "version": f"{t.writer}@{t.revision}",
         }
         for t in still_there(contents.files, contents.view)
@@ -224,7 +225,7 @@ def _checkpoints(contents: Contents) -> pa.Table:
         {
             "writer": c.writer,
             "revision": c.revision,
-            "uuid": paths.uuid_text(c.uuid),
+            "uuid": uuid_text(c.uuid),
             "as_of": c.as_of,
             "created": c.created,
             "writers": len(c.cut.heads),
@@ -244,7 +245,7 @@ def _checkpoints(contents: Contents) -> pa.Table:
 def _segments(contents: Contents) -> pa.Table:
     rows = [
         {
-            "checkpoint": paths.uuid_text(c.uuid),
+            "checkpoint": uuid_text(c.uuid),
             "name": _file_of(contents, c, part),
             "table": part.run.table,
             "class": part.run.block_class.name.lower(),
@@ -287,7 +288,7 @@ def _sums(contents: Contents) -> pa.Table:
 
 def _forks(contents: Contents) -> pa.Table:
     rows = [
-        {"writer": f.writer, "revision": f.revision, "uuids": [paths.uuid_text(u) for u in f.uuids], "open": f.open}
+        {"writer": f.writer, "revision": f.revision, "uuids": [uuid_text(u) for u in f.uuids], "open": f.open}
         for f in contents.view.forks
     ]
     return _table("forks", rows)

@@ -25,7 +25,7 @@ from ..log.segments import Blocks, read_block
 from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
-from ..model.render import with_times
+from ..model.render import with_defaults
 from ..model.tables import Table
 from .overlay import Overlay, apply, split
 from .plan import Part, Slice, narrowed
@@ -93,7 +93,7 @@ def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
         needed = plain  # what is not folded needs no stamps
     base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
     state = apply(base, parted, table, part)
-    yield state if parted is None or not len(parted.rest) else with_times(state, table, plain)
+    yield state if parted is None or not len(parted.rest) else with_defaults(state, table, plain)
 
 
 def _split(overlay: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
@@ -179,7 +179,7 @@ def _overlay(blocks: Blocks, table: Table, slice_: Slice, needed: Collection[str
     if not parts:
         return None
     joined = SortedFacts.joined(parts)
-    return replace(joined, facts=with_times(joined.facts, table, needed))
+    return replace(joined, facts=with_defaults(joined.facts, table, needed))
 
 
 def _without_ended(

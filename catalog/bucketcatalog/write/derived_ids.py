@@ -17,6 +17,7 @@ from ..model.events import VersionName, version_list
 from ..model.facts import NO_STAMP, Facts, Kind
 from ..model.keys import encode_keys
 from ..model.tables import Column, Default, Table
+from ..model.uuids import uuid_bytes, uuid_text
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
 from .given import Given
@@ -35,8 +36,8 @@ class Incarnations:
         self._table = table
         self._look = look
         self._column: Column | None = next((c for c in table.columns if c.default is Default.INCARNATION), None)
-        self._own: dict[bytes, tuple[bytes | None, bool]] = {}
-        self._given: dict[bytes, set[bytes]] = {}
+        self._own: dict[bytes, tuple[str | None, bool]] = {}
+        self._given: dict[bytes, set[str]] = {}
         self._ended: set[VersionName] = set()
 
     def fill(self, given: Given) -> Given:
@@ -45,7 +46,7 @@ class Incarnations:
             return given
         return given.filled(self._column, self._filled(given.key_list, given.values(self._column)))
 
-    def _filled(self, keys: Sequence[bytes], given: Sequence[bytes | None]) -> list[bytes]:
+    def _filled(self, keys: Sequence[bytes], given: Sequence[str | None]) -> list[str]:
         """The ids of rows that are put in this order; each may be derived from what the one before left of its key."""
         lacking = [key for key, id_ in zip(keys, given, strict=True) if id_ is None]
         derived = dict(zip(lacking, self._ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
@@ -67,7 +68,7 @@ class Incarnations:
             else:
                 self._ended.add(name)
 
-    def _ids(self, keys: pa.Array) -> list[bytes]:
+    def _ids(self, keys: pa.Array) -> list[str]:
         """The ids of the live or next incarnations under these keys."""
         assert self._column is not None
         state = self._look().find_of(self._table, keys, Part.EVERYTHING)
@@ -82,17 +83,17 @@ class Incarnations:
         return ids
 
 
-def _next_id(key: bytes, previous: bytes | None, had: Collection[bytes]) -> bytes:
+def _next_id(key: bytes, previous: str | None, had: Collection[str]) -> str:
     """The id of the incarnation after ``previous``, which no version of the key has had: after a restore the previous one may be old."""
-    id_ = uuid5(NAMESPACE, key, previous or b"")
-    while id_ in had:
+    id_ = uuid5(NAMESPACE, key, uuid_bytes(previous or ""))
+    while uuid_text(id_) in had:
         id_ = uuid5(NAMESPACE, key, id_)
-    return id_
+    return uuid_text(id_)
 
 
 def _by_key(
     state: Facts, table: Table, column: Column, ended: Collection[VersionName]
-) -> dict[bytes, tuple[bytes | None, bool, frozenset[bytes]]]:
+) -> dict[bytes, tuple[str | None, bool, frozenset[str]]]:
     """For each key the id of its latest version, whether that is live and not among ``ended``, and the ids of all its versions."""
     if not len(state) or column.field_name not in state.rows.column_names:
         return {}
@@ -103,7 +104,7 @@ def _by_key(
     ids = chosen.stored_column(column).to_pylist()
     names = version_list(chosen.own_names())
     live = (chosen.stamps("end") == NO_STAMP).tolist()
-    had: dict[bytes, set[bytes]] = {}
+    had: dict[bytes, set[str]] = {}
     for key, id_ in zip(keys, ids, strict=True):
         had.setdefault(key, set()).update(() if id_ is None else (id_,))
     found = zip(keys, ids, live, names, strict=True)

@@ -19,7 +19,7 @@ from ..model.arrays import Mask, Positions, one_chunk
 from ..model.events import VersionName, version_list
 from ..model.facts import EventNames
 from ..model.keys import encode_key
-from ..model.tables import UUID_STORAGE, Column, Table
+from ..model.tables import UUID_BYTES, Column, Table
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class GivenRows:
     @property
     def names(self) -> EventNames:
         """The versions that the rows mean, null where one means none."""
-        uuids = pa.array([None if name is None else name.uuid for name in self.versions], UUID_STORAGE)
+        uuids = pa.array([None if name is None else name.uuid for name in self.versions], UUID_BYTES)
         return EventNames(uuids, pa.array([None if name is None else name.sequence for name in self.versions], pa.int32()))
 
     @property
@@ -142,7 +142,7 @@ class GivenColumns:
     @property
     def names(self) -> EventNames:
         """The versions that the rows mean, null where one means none."""
-        return self.versions or EventNames(pa.nulls(len(self), UUID_STORAGE), pa.nulls(len(self), pa.int32()))
+        return self.versions or EventNames(pa.nulls(len(self), UUID_BYTES), pa.nulls(len(self), pa.int32()))
 
     @property
     def named(self) -> Iterable[bytes]:

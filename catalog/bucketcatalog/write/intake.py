@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows, InvalidVersion
-from ..model import arrays
 from ..model.arrays import one_chunk, plain
 from ..model.coerce import storage_array, storage_row, storage_value
 from ..model.events import EventKind, VersionName
@@ -22,6 +21,7 @@ from ..model.keys import encode_keys
 from ..model.minimums import refuse_column
 from ..model.parents import never_unset
 from ..model.tables import Column, Table
+from ..model.uuids import from_text
 from .given import Given, GivenColumns, GivenRows
 
 Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
@@ -50,7 +50,7 @@ def _refuse_unsaid(table: Table, kind: EventKind, given: Given) -> None:
             raise InvalidRows(
                 f"Row {at} for table {table.name!r} lacks the column {column.name!r}, which cannot be unset: "
                 f"it would have the {what} of every such row.",
-                next_step="Give it, or declare the field optional.",
+                next_step="Give it, or declare a field of another number that is optional.",
             )
 
 
@@ -272,7 +272,7 @@ def parse_versions(values: pa.Array) -> EventNames:
         number = pc.utf8_slice_codeunits(values, 37)
         if not pc.all(pc.match_substring_regex(values, _VERSION), min_count=0).as_py():
             raise ValueError("a version is a uuid, a colon and a number")
-        return EventNames(arrays.from_text(text), number.cast(pa.int32()))
+        return EventNames(from_text(text), number.cast(pa.int32()))
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InvalidVersion(
             f"The column {VERSION_COLUMN} holds what names no version: {error}.", next_step="Give values of that column."

@@ -27,8 +27,8 @@ from ..log.timeline import Timeline
 from ..log.versions import Version
 from ..model.cuts import Cut, Head, Stamp
 from ..model.names import MAINTAINER_PREFIX
-from ..model.paths import uuid_bytes, uuid_text
 from ..model.times import Time
+from ..model.uuids import uuid_bytes, uuid_text
 from ..query.database import Database
 from ..query.snapshot import Snapshot
 from ..store.retry import retry

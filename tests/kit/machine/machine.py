@@ -17,6 +17,7 @@ from ..reference.timelines import Cut, Draft, Process
 from .comparing import Comparer, check
 from .drafting import Drafter
 from .driver import Addressed, EngineProcess, NeedsRepair, Outcome
+from .lowest import LowestLevels
 from .steps import (
     PAUSE,
     PROCESSES,
@@ -65,6 +66,7 @@ class Machine:
         self._timelines = self._world.timelines
         self._drafter = Drafter(self._world)
         self._comparer = Comparer(self._world, store)
+        self._lowest = LowestLevels(self._world, store)
         self._running: dict[str, Running] = {}
         self._under_way: list[View] = []
         self._step_began = START
@@ -77,6 +79,7 @@ class Machine:
             self._step_began = self._world.time.now()
             self._take(step)
             self._deliver_what_is_due()
+            self._lowest.look()
         for view in list(self._under_way):
             self._deliver(view)
         self._say(f"{self._history.end}")

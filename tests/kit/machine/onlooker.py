@@ -55,12 +55,12 @@ class EngineReader:
             found = self._catalog.changes(database=DATABASE, table=table, start=start, end=end).to_arrow()
         except InvalidOption:
             return []
-        return [(Op(row["_change_type"]), _key(table, row), row["_version"], row["_stamp"]) for row in _rows(found)]
+        return [(Op(row["_change_type"]), _key(table, row), row["_version"], row["_stamp"]) for row in plain_rows(found)]
 
     def diff(self, table: str, start: str | None, end: str) -> dict[Key, Change]:
         """The net difference of one table between two versions."""
         found = self._catalog.diff(database=DATABASE, table=table, start=start, end=end).to_arrow()
-        rows = [(_key(table, row), Change(row["_change_type"])) for row in _rows(found)]
+        rows = [(_key(table, row), Change(row["_change_type"])) for row in plain_rows(found)]
         assert len(dict(rows)) == len(rows), "the net difference has at most one row a key"
         return dict(rows)
 
@@ -99,7 +99,7 @@ class EngineSnapshot:
 
     def live(self, table: str) -> dict[Key, FoundRow]:
         """The live rows by key."""
-        rows = _rows(self._scan(table, COLUMNS[table]))
+        rows = plain_rows(self._scan(table, COLUMNS[table]))
         keys = [_key(table, row) for row in rows]
         assert len(set(keys)) == len(keys), "a key has at most one live version"
         return {key: _found(table, row) for key, row in zip(keys, rows, strict=True)}
@@ -107,20 +107,20 @@ class EngineSnapshot:
     def tombstones(self, table: str, ended: tuple[int, int] | None = None) -> dict[str, tuple[Key, int, FoundRow]]:
         """Key, deleted_at and row of the tombstones, or of those that ended from a time up to another, by version."""
         where = {} if ended is None else {"deleted_at": between(*(EPOCH + time * MICROSECOND for time in ended))}
-        rows = _rows(self._scan(f"deleted_{table}", (*COLUMNS[table], "deleted_at"), where))
+        rows = plain_rows(self._scan(f"deleted_{table}", (*COLUMNS[table], "deleted_at"), where))
         assert len({row["_version"] for row in rows}) == len(rows), "a version has at most one tombstone"
         return {row["_version"]: (_key(table, row), row["deleted_at"], _found(table, row)) for row in rows}
 
     def sums(self) -> dict[tuple[str, Key], int]:
         """The sums over objects, by name and bucket."""
-        rows = _rows(self._snapshot.scan("sums", where={"table": "objects"}).to_arrow())
+        rows = plain_rows(self._snapshot.scan("sums", where={"table": "objects"}).to_arrow())
         found = {(row["name"], tuple(dict(row["group"]).values())): row["value"] for row in rows}
         assert len(found) == len(rows), "a group has each sum once"
         return found
 
     def conflicts(self) -> set[tuple[ConflictKind, str, str | None, str, str | None, str | None]]:
         """Kind, table, version, event, what was expected and what was found."""
-        rows = _rows(self._snapshot.scan("conflicts").to_arrow())
+        rows = plain_rows(self._snapshot.scan("conflicts").to_arrow())
         found = [
             (_CONFLICTS[row["kind"]], row["table"], row["version"], row["event"], row["expected"], row["found"]) for row in rows
         ]
@@ -129,7 +129,7 @@ class EngineSnapshot:
 
     def forks(self) -> set[tuple[str, int, frozenset[str], bool]]:
         """Writer, revision, the transactions there, and whether nothing has joined them yet."""
-        rows = _rows(self._snapshot.scan("forks").to_arrow())
+        rows = plain_rows(self._snapshot.scan("forks").to_arrow())
         found = [(row["writer"], row["revision"], frozenset(row["uuids"]), row["open"]) for row in rows]
         assert len(set(found)) == len(found), "a fork is shown once"
         return set(found)
@@ -149,7 +149,7 @@ class EngineSnapshot:
             marker=request.marker,
             limit=request.limit,
         )
-        names = [row[KEYS[table][-1]] for row in _rows(page.rows)]
+        names = [row[KEYS[table][-1]] for row in plain_rows(page.rows)]
         return Page(names, list(page.groups), page.next_marker)
 
     def _scan(self, table: str, columns: tuple[str, ...], where: Mapping[str, Any] | None = None) -> pa.Table:
@@ -171,7 +171,8 @@ def snapshot_of(catalog: Catalog, timestamp: int | None, version: str | None) ->
     return catalog.snapshot(database=DATABASE)
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows one by one, times as microseconds."""
     columns = [
         column.cast(pa.int64()) if pa.types.is_timestamp(field.type) else column
         for field, column in zip(table.schema, table.columns, strict=True)

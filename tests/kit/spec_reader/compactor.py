@@ -14,7 +14,7 @@ from .reader import SpecReader
 from .sealing import message
 from .segments import ENDED, LIVE, STUBS, SUPERSEDED
 from .stamps import Name, Stamp, name_of, stamp_of
-from .tables import Table
+from .tables import Column, Table, zero
 from .writing import USUAL, Style, inline_run, new_transaction, put_checkpoint, put_segment, put_transaction, uuid_at
 
 
@@ -177,16 +177,29 @@ def folded_facts(facts: list[Fact], table: Table) -> Iterator[Fact]:
             )
 
 
+def _with_zeros(columns: Iterable[Column], row: dict[int, Any]) -> dict[int, Any]:
+    said = {column.number: _with_zeros_within(column, row[column.number]) for column in columns if column.number in row}
+    return {column.number: zero(column) for column in columns if column.implicit} | said
+
+
+def _with_zeros_within(column: Column, value: Any) -> Any:
+    if column.shape == "map":
+        return [(key, _with_zeros_within(column.children[1], item)) for key, item in value]
+    if column.shape == "list":
+        return [_with_zeros_within(replace(column, shape="one"), item) for item in value]
+    return _with_zeros(column.children, value) if column.type == "message" else value
+
+
 def _version(version: Version, facts: list[Fact], deletes: dict[Stamp, Any], table: Table) -> Fact:
     purged = version.purged or (table.drops_tombstones and version.end is not None)
     row = version.row
     if purged and version.end is not None:
         row = {number: value for number, value in row.items() if number in table.fixed}
-    else:  # spec/tables.md, "Columns": a fold has the times that defaults stand for
+    else:  # spec/tables.md, "Columns": a fold has the times and zeros that stand for what is unset
         times = {
             c.number: version.stamp[0] if c.default == 1 else version.row_stamp[0] for c in table.columns if c.default in (1, 2)
         }
-        row = times | row
+        row = times | _with_zeros(table.columns, row)
     kind = 0
     if version.end is not None:
         named = {f.end: f.end_kind for f in facts if f.end is not None and f.end_kind not in (BY_PUT, BY_BLIND)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -76,6 +77,8 @@ def _plain(column: Column, value: Any) -> Any:
 
 
 def _one(column: Column, value: Any) -> Any:
+    if column.type == "uuid":
+        return str(UUID(bytes=value))
     return _plain_fields(value, column.children) if column.type == "message" else value
 
 
@@ -121,19 +124,23 @@ def _fact(row: dict[str, Any], values: dict[int, Any], transaction: Any) -> Fact
     def stamp(what: str) -> Any:
         if row.get(f"_{what}seq") is None:
             return None
-        of = stamp_of(transaction) if transaction else [row[f"_{what}{n}"] for n in ("commit_time", "writer", "revision", "uuid")]
+        time, writer, revision = (row.get(f"_{what}{name}") for name in ("commit_time", "writer", "revision"))
+        of = stamp_of(transaction) if transaction else (time, writer, revision, UUID(row[f"_{what}uuid"]).bytes)
         return (*of, row[f"_{what}seq"])
+
+    def named(what: str) -> Any:
+        return UUID(row[f"_{what}_uuid"]).bytes, row[f"_{what}_seq"]
 
     def expects(what: str = "") -> Any:
         said = row.get(f"_{what}expects") or 0
-        return (None, "absent", (row.get(f"_{what}expects_uuid"), row.get(f"_{what}expects_seq")))[said]
+        return named(f"{what}expects") if said == 2 else (None, "absent")[said]
 
     kind = row.get("_kind") or VERSION
     return Fact(
         kind=kind,
         row=values,
         stamp=None if kind == NAMED else stamp(""),
-        name=(row["_name_uuid"], row["_name_seq"]) if kind == NAMED else None,
+        name=named("name") if kind == NAMED else None,
         row_stamp=stamp("row_"),
         end=stamp("end_"),
         end_kind=row.get("_end_kind") or 0,

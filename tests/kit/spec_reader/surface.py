@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from .fold import Version
 from .stamps import name_of, text_of, time_of
@@ -36,8 +35,6 @@ def _surface(column: Column, value: Any) -> Any:
 
 
 def _surface_one(column: Column, value: Any) -> Any:
-    if column.type == "uuid":
-        return str(UUID(bytes=value))
     if column.type == "timestamp":
         return time_of(value)
     if column.type == "enum":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from google.protobuf import descriptor_pool, message_factory
 
@@ -12,7 +13,7 @@ from .sealing import extension
 _WIDTHS = {"int32": (4, True), "uint32": (4, False), "int64": (8, True), "uint64": (8, False)}
 _CARRIED = {1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "uint64", 7: "uint32", 8: "bool", 9: "string"}
 _CARRIED |= {11: "message", 12: "bytes", 13: "uint32", 14: "enum", 15: "int32", 16: "int64", 17: "int32", 18: "int64"}
-_ZERO = {"string": "", "bytes": b"", "uuid": bytes(16), "bool": False, "float": 0.0, "double": 0.0}
+_ZERO = {"string": "", "bytes": b"", "uuid": str(UUID(int=0)), "bool": False, "float": 0.0, "double": 0.0}
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,6 @@ def encoded_key(table: Table, row: dict[int, Any]) -> bytes:
             width, signed = _WIDTHS["int64" if column.type == "timestamp" else column.type]
             parts.append((value + (1 << 8 * width - 1 if signed else 0)).to_bytes(width, "big"))
             continue
-        raw = value.encode() if isinstance(value, str) else value
+        raw = UUID(value).bytes if column.type == "uuid" else value.encode() if isinstance(value, str) else value
         parts.append(raw if last or column.type == "uuid" else raw.replace(b"\x00", b"\x00\xff") + b"\x00\x01")
     return b"".join(parts)

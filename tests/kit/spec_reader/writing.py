@@ -23,17 +23,22 @@ from .tables import Column, Table, encoded_key
 _SCALARS: dict[str, pa.DataType] = {
     "string": pa.utf8(),
     "bytes": pa.binary(),
-    "uuid": pa.binary(16),
+    "uuid": pa.utf8(),
     "timestamp": pa.timestamp("us", "UTC"),
     "bool": pa.bool_(),
     "float": pa.float32(),
     "double": pa.float64(),
     "enum": pa.int32(),
 } | {name: getattr(pa, name)() for name in ("int32", "int64", "uint32", "uint64")}
-_UUID = pa.binary(16)
-_STAMP = {"commit_time": pa.timestamp("us", "UTC"), "writer": pa.utf8(), "revision": pa.int64(), "uuid": _UUID, "seq": pa.int32()}
-_EXPECTS = {"expects": pa.uint8(), "expects_uuid": _UUID, "expects_seq": pa.int32()}
-_COLUMNS = {"_kind": pa.uint8(), "_purged": pa.bool_(), "_end_kind": pa.uint8(), "_name_uuid": _UUID, "_name_seq": pa.int32()}
+_STAMP = {
+    "commit_time": pa.timestamp("us", "UTC"),
+    "writer": pa.utf8(),
+    "revision": pa.int64(),
+    "uuid": pa.utf8(),
+    "seq": pa.int32(),
+}
+_EXPECTS = {"expects": pa.uint8(), "expects_uuid": pa.utf8(), "expects_seq": pa.int32()}
+_COLUMNS = {"_kind": pa.uint8(), "_purged": pa.bool_(), "_end_kind": pa.uint8(), "_name_uuid": pa.utf8(), "_name_seq": pa.int32()}
 _STAMPS = {f"_{what}{part}": kind for what in ("", "row_", "end_") for part, kind in _STAMP.items()}
 _COLUMNS |= _STAMPS | {f"_{what}{part}": kind for what in ("", "end_") for part, kind in _EXPECTS.items()}
 _DELETED_AT = pa.field("deleted_at", _STAMP["commit_time"], metadata={"PARQUET:field_id": str(END)})
@@ -155,6 +160,7 @@ def _columns_of(fact: Fact) -> dict[str, Any]:
             found[f"_{what}expects"] = 1
         elif expects is not None:
             found |= {f"_{what}expects": 2, f"_{what}expects_uuid": expects[0], f"_{what}expects_seq": expects[1]}
+    found |= {name: str(UUID(bytes=value)) for name, value in found.items() if name.endswith("_uuid")}
     return found | ({"_purged": True} if fact.purged else {})
 
 

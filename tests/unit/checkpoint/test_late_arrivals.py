@@ -7,7 +7,7 @@ import pytest
 from bucketcatalog import Catalog
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Head
-from bucketcatalog.model.paths import uuid_bytes
+from bucketcatalog.model.uuids import uuid_bytes
 from bucketcatalog.store.faults import SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped

@@ -19,7 +19,7 @@ from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.keys import KeyRange
-from bucketcatalog.model.paths import uuid_bytes
+from bucketcatalog.model.uuids import uuid_bytes
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.v1 import log_pb2
 

@@ -17,24 +17,28 @@ from ...kit.world import OWNER, World, messages, proto, rows
 
 KEPT = 'name: "lab.r" key: "k"'
 AT = "type: LOGICAL_TYPE_TIMESTAMP_MICROS"
+MORE = "message In { optional int64 n = 1; } In m = 4; optional int64 more = 5;"
+PLAIN = (KEPT, AT, MORE)
 RELIED_ON = {
-    "tombstones": (f"{KEPT} tombstones: TOMBSTONES_DROPPED", AT),
-    "id": (f'{KEPT} id: "v"', AT),
-    "data reference": (f'{KEPT} data_reference: "v"', AT),
-    "created": (KEPT, f"{AT} default: COLUMN_DEFAULT_CREATED"),
-    "modified": (KEPT, f"{AT} default: COLUMN_DEFAULT_MODIFIED"),
+    "tombstones": (f"{KEPT} tombstones: TOMBSTONES_DROPPED", AT, MORE),
+    "id": (f'{KEPT} id: "v"', AT, MORE),
+    "data reference": (f'{KEPT} data_reference: "v"', AT, MORE),
+    "created": (KEPT, f"{AT} default: COLUMN_DEFAULT_CREATED", MORE),
+    "modified": (KEPT, f"{AT} default: COLUMN_DEFAULT_MODIFIED", MORE),
+    "presence": (KEPT, AT, MORE.replace("optional int64 more", "int64 more")),
+    "presence in a message": (KEPT, AT, MORE.replace("optional int64 n", "int64 n")),
 }
 """What a checkpoint's rows were folded by: which are forgotten, which columns an UPDATE leaves alone, and what is filled in.
 
-Options of the table, and of its column of a time.
+Options of the table, and of its column of a time, and further columns.
 """
-Declared = tuple[str, str]
+Declared = tuple[str, str, str]
 
 
 def lab(world: World, declared: Declared) -> Catalog:
     """A catalog that knows the table with these options."""
-    table, at = declared
-    fields = f"string k = 1; optional string v = 2; optional int64 at = 3 [(column) = {{ {at} }}];"
+    table, at, more = declared
+    fields = f"string k = 1; optional string v = 2; optional int64 at = 3 [(column) = {{ {at} }}]; {more}"
     catalog = world.catalog()
     catalog.register(messages(proto(f"message R {{ option (table) = {{ {table} }}; {fields} }}"))["R"])
     return catalog
@@ -48,8 +52,7 @@ class TestWhatFoldsHaveReliedOn:
     @pytest.fixture
     def both(self, changed: str, back: bool) -> tuple[Declared, Declared]:
         """The older definition and the newer one."""
-        plain = (KEPT, AT)
-        return (RELIED_ON[changed], plain) if back else (plain, RELIED_ON[changed])
+        return (RELIED_ON[changed], PLAIN) if back else (PLAIN, RELIED_ON[changed])
 
     def test_it_is_refused_before_anything_is_written(self, both: tuple[Declared, Declared]) -> None:
         world = World()
@@ -77,15 +80,16 @@ class TestWhatFoldsHaveReliedOn:
         assert len(rows(world.snapshot(version="one@2"), "lab.r")) == 1, "what was read before is read as before"
 
     def test_without_the_refusal_a_checkpoint_would_change_the_answer(
-        self, both: tuple[Declared, Declared], changed: str, monkeypatch: pytest.MonkeyPatch
+        self, both: tuple[Declared, Declared], changed: str, back: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """But where presence is given up: what was unset reads as zero by then, and only the checkpoint's files say otherwise."""
         monkeypatch.setattr(evolution, "_check_fixed", lambda older, newer: None)
-        monkeypatch.setattr(evolution, "_check_default", lambda table, older, newer: None)
+        monkeypatch.setattr(evolution, "_check_unset", lambda table, older, newer: None)
         shown = []
         for covered in ("", "one"):
             self.written(world := World(), both, covered)
             shown.append(rows(world.snapshot(), "deleted_lab.r" if changed == "tombstones" else "lab.r"))
-        assert shown[0] != shown[1]
+        assert (shown[0] == shown[1]) == (changed.startswith("presence") and not back)
 
     def written(self, world: World, both: tuple[Declared, Declared], covered: str) -> None:
         """Two writers who have not seen each other; ``covered`` are those who write a checkpoint of their own."""
@@ -94,9 +98,9 @@ class TestWhatFoldsHaveReliedOn:
         two = lab(world, both[1]).writer("two", clock=world.clock)
         with two.transaction() as first:  # begun, and its table looked up, before the other commits
             first.put("lab.r", {"k": "z", "v": "z"})
-            world.commit(one, ("put", "lab.r", [{"k": "a", "v": "1"}, {"k": "b", "v": "1"}]))
+            world.commit(one, ("put", "lab.r", [{"k": "a", "v": "1", "m": {}}, {"k": "b", "v": "1"}]))
             version = rows(world.snapshot(), "lab.r", ["_version"])[0]["_version"]
-            world.commit(one, ("update", "lab.r", {"k": "a", "v": "2", "_version": version}))
+            world.commit(one, ("update", "lab.r", {"k": "a", "v": "2", "m": {}, "_version": version}))
             world.commit(one, ("delete", "lab.r", {"k": "b"}))
             if "one" in covered:
                 one.checkpoint()

@@ -43,7 +43,7 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.v1 import log_pb2
 
 from ...kit.corrupting import index_of
-from ...kit.world import START, World, names, obj
+from ...kit.world import BUCKET, OWNER, START, World, names, obj
 
 WORDS = core_tables()["harvest_errors"]
 UUIDS = [clock.uuid7(START + n).bytes for n in range(4)]
@@ -356,7 +356,7 @@ class TestFilesFromTheFuture:
 
 def test_types_of_every_column_survive_a_block() -> None:
     table = core_tables()["objects"]
-    row = {"1": bytes(16), "2": bytes(16), "3": "x", "11": [("a", "b")], "12": [bytes(16)], "13": ["s"], "25": True, "28": 5}
+    row = {"1": OWNER, "2": BUCKET, "3": "x", "11": [("a", "b")], "12": [BUCKET], "13": ["s"], "25": True, "28": 5}
     given = facts_of_events(table, [(0, 0, Event("objects", EventKind.PUT, row))], transaction_table([(START, "w", 0, UUIDS[0])]))
     (block,) = encode_blocks(given, table, BlockClass.LIVE)
     found = decode_block(block.data, table, "file")

@@ -15,6 +15,7 @@ import pytest
 from bucketcatalog import Catalog, CorruptionError
 from bucketcatalog.log.segments import read_segment_file
 from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.query.snapshot import Snapshot
 
 from ...kit.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
@@ -80,7 +81,9 @@ def test_a_fact_that_names_no_version_is_refused_in_a_block_too(foreign: Foreign
     table = table_of(foreign.transaction.tables[0])
     row = table.row.FromString(foreign.action.row)
     del foreign.transaction.actions[:]
-    fact = Fact(NAMED, {1: row.owner, 2: row.bucket_id, 3: row.name}, stamp=(0, "", 0, b"", 0), purged=True)
+    fact = Fact(
+        NAMED, {1: uuid_text(row.owner), 2: uuid_text(row.bucket_id), 3: row.name}, stamp=(0, "", 0, bytes(16), 0), purged=True
+    )
     header = by_hand.header_of(table, EVENTS, [fact])
     foreign.transaction.blocks.append(by_hand.block_of(header, by_hand.rows_of(table, EVENTS, [fact])))
 

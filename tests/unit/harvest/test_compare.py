@@ -22,7 +22,7 @@ def sides(rows: dict[str, int], splits: Sequence[int], *, live: bool) -> list[Na
         piece = ordered[at : at + splits[len(found) % len(splits)]]
         at += len(piece)
         names = pa.array([name for name, _ in piece], pa.binary())
-        ids = pa.array([bytes([id_]) * 16 for _, id_ in piece], pa.binary(16))
+        ids = pa.array([f"{id_:032x}" for _, id_ in piece])
         if live:
             version = [bytes([id_]) * 16 for _, id_ in piece]
             extra = pa.record_batch(

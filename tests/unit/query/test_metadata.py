@@ -10,6 +10,7 @@ import pytest
 from bucketcatalog import InvalidOption
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Head
+from bucketcatalog.model.uuids import uuid_bytes
 from bucketcatalog.query.info import describe
 from bucketcatalog.write.writer import Writer
 
@@ -137,7 +138,7 @@ def test_checkpoints_and_segments_add_up_over_several_of_them(world: World, writ
     snapshot = world.snapshot()
     checkpoints = rows(snapshot, "checkpoints")
     told = {
-        paths.checkpoint(r["writer"], "default", Head(r["revision"], paths.uuid_bytes(r["uuid"]))): (
+        paths.checkpoint(r["writer"], "default", Head(r["revision"], uuid_bytes(r["uuid"]))): (
             r["bytes_written"],
             r["bytes_reused"],
             r["segments"],

@@ -13,15 +13,23 @@ from bucketcatalog import clock
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.model.events import Event, EventKind, VersionName, facts_of_events
 from bucketcatalog.model.facts import NO_STAMP, End, Facts, Kind, concat, transaction_table
+from bucketcatalog.model.uuids import uuid_bytes, uuid_text
 from bucketcatalog.state.conflicts import conflicts
 from bucketcatalog.state.fold import fold
 
-from ...kit.world import START
+from ...kit.world import BUCKET, OWNER, START
 
 TABLE = core_tables()["objects"]
 DROPPED = core_tables()["harvest_errors"]
 UUIDS = [clock.uuid7(START + n).bytes for n in range(12)]
-KEY = {"1": bytes(16), "2": bytes(16), "3": "k"}
+KEY = {"1": OWNER, "2": BUCKET, "3": "k"}
+
+
+def ident(number: int) -> str:
+    """An id for each number."""
+    return uuid_text(bytes([number] * 16))
+
+
 ID, LENGTH = "4", "8"
 
 
@@ -39,12 +47,12 @@ def name(time: int, seq: int = 0) -> VersionName:
 
 
 def put(time: int, value: int | None = None, *, seq: int = 0, **more: Any) -> At:
-    row = KEY | {ID: bytes([time] * 16), LENGTH: time if value is None else value}
+    row = KEY | {ID: ident(time), LENGTH: time if value is None else value}
     return At(time, Event("objects", EventKind.PUT, row, **more), seq)
 
 
 def update(time: int, of: VersionName, value: int, *, seq: int = 0) -> At:
-    return At(time, Event("objects", EventKind.UPDATE, KEY | {ID: b"\xff" * 16, LENGTH: value}, of), seq)
+    return At(time, Event("objects", EventKind.UPDATE, KEY | {ID: ident(255), LENGTH: value}, of), seq)
 
 
 def delete(time: int, of: VersionName | None = None, *, seq: int = 0, **more: Any) -> At:
@@ -224,12 +232,12 @@ def test_no_events_make_no_state() -> None:
 def test_updates_change_neither_key_nor_id_nor_data_reference() -> None:
     state = fold(facts([put(1), update(2, name(1), 20)]), TABLE)
 
-    assert state.rows[ID].to_pylist() == [bytes([1] * 16)] and state.rows[LENGTH].to_pylist() == [20]
+    assert state.rows[ID].to_pylist() == [ident(1)] and state.rows[LENGTH].to_pylist() == [20]
 
 
 def test_a_name_has_the_whole_row_of_its_latest_update_and_expects_nothing_however_it_was_folded() -> None:
     def with_id(time: int, value: int) -> At:
-        row = KEY | {ID: bytes([time] * 16), LENGTH: value}
+        row = KEY | {ID: ident(time), LENGTH: value}
         return At(time, Event("objects", EventKind.UPDATE, row, name(1), has_expectation=True))
 
     events = [with_id(2, 20), with_id(3, 30), delete(4, name(1), has_expectation=True), purge(5, name(1))]
@@ -237,7 +245,7 @@ def test_a_name_has_the_whole_row_of_its_latest_update_and_expects_nothing_howev
         for at in range(len(order)):
             parts = [fold(facts(part), TABLE) for part in (order[:at], order[at:])]
             state = fold(concat(parts), TABLE)
-            assert state.rows[ID].to_pylist() == [bytes([3] * 16)] and state.rows[LENGTH].to_pylist() == [30]
+            assert state.rows[ID].to_pylist() == [ident(3)] and state.rows[LENGTH].to_pylist() == [30]
             assert not state.numbers("_expects").any()
 
 
@@ -309,7 +317,7 @@ def test_conflicts_are_what_the_rules_say_also_after_folding_in_parts(case: str)
     events, expected = CONFLICTS[case]
 
     def label(text: str | None) -> Any:
-        return text if text in (None, "absent") else UUIDS.index(bytes.fromhex(text.partition(":")[0].replace("-", "")))
+        return text if text in (None, "absent") else UUIDS.index(uuid_bytes(text.partition(":")[0]))
 
     orders = list(itertools.permutations(events))
     for order in orders if len(events) < 5 else orders[1::5]:  # among which is every way to part five

@@ -54,7 +54,7 @@ class ParentIds:
             return np.zeros(len(facts), dtype=bool)
         column = table.by_name[table.parent.column]
         if not self.is_known or not is_comparable(column):
-            return np.asarray(facts.stored_column(column).is_valid())
+            return np.asarray(facts.meant_column(column).is_valid())
         return np.asarray(pc.is_in(ids(facts, column), value_set=self.external))
 
 

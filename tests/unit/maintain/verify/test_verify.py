@@ -21,6 +21,7 @@ from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut
+from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.read import read_slice
 from bucketcatalog.store import Store
@@ -94,10 +95,10 @@ def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> No
 def test_every_missing_file_is_found(world: World) -> None:
     segments = {s.uuid for s in last_checkpoint(world)[1].segments}
     for uuid in segments:
-        (name,) = [n for n in stored(world, ".parquet") if paths.uuid_text(uuid) in n]
+        (name,) = [n for n in stored(world, ".parquet") if uuid_text(uuid) in n]
         world.store.delete(name)
     assert {f.file.rpartition("/")[2] for f in found(world) if f.code == "MISSING_SEGMENT"} == {
-        f"{paths.uuid_text(uuid)}.parquet" for uuid in segments
+        f"{uuid_text(uuid)}.parquet" for uuid in segments
     }
 
 

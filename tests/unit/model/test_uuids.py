@@ -8,7 +8,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from bucketcatalog.model import arrays
+from bucketcatalog.model import uuids
 
 RANDOM = random.Random(3)
 VALUES = [uuid.UUID(int=RANDOM.getrandbits(128)) for _ in range(300)] + [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)]
@@ -17,13 +17,13 @@ SHOWN = pa.array([str(value) for value in VALUES])
 
 
 def test_bytes_and_text_are_each_others_inverse() -> None:
-    assert arrays.to_text(STORED).to_pylist() == SHOWN.to_pylist()
-    assert arrays.from_text(SHOWN).equals(STORED)
+    assert uuids.to_text(STORED).to_pylist() == SHOWN.to_pylist()
+    assert uuids.from_text(SHOWN).equals(STORED)
 
 
 @pytest.mark.parametrize("values", [VALUES[:3] * 200, [VALUES[0]] * 65, VALUES[:64], VALUES[:33] * 2 + VALUES[:200]])
 def test_repeated_values_are_shown_like_any(values: list[uuid.UUID]) -> None:
-    shown = arrays.to_text(pa.array([value.bytes for value in values], pa.binary(16)))
+    shown = uuids.to_text(pa.array([value.bytes for value in values], pa.binary(16)))
 
     assert shown.to_pylist() == [str(value) for value in values]
     shown.validate(full=True)
@@ -34,20 +34,20 @@ def test_nulls_stay_null(values: list[uuid.UUID | None]) -> None:
     stored = pa.array([value.bytes if value else None for value in values], pa.binary(16))
     text = [str(value) if value else None for value in values]
 
-    assert arrays.to_text(stored).to_pylist() == text
-    assert arrays.from_text(pa.array(text, pa.string())).to_pylist() == stored.to_pylist()
+    assert uuids.to_text(stored).to_pylist() == text
+    assert uuids.from_text(pa.array(text, pa.string())).to_pylist() == stored.to_pylist()
 
 
 @pytest.mark.parametrize(("start", "count"), [(0, 0), (1, 1), (7, 100), (299, 3)])
 def test_slices_are_read_at_their_place(start: int, count: int) -> None:
-    assert arrays.to_text(STORED.slice(start, count)).to_pylist() == SHOWN.to_pylist()[start : start + count]
-    assert arrays.from_text(SHOWN.slice(start, count)).to_pylist() == STORED.to_pylist()[start : start + count]
+    assert uuids.to_text(STORED.slice(start, count)).to_pylist() == SHOWN.to_pylist()[start : start + count]
+    assert uuids.from_text(SHOWN.slice(start, count)).to_pylist() == STORED.to_pylist()[start : start + count]
 
 
 def test_dashes_and_case_do_not_matter_when_reading() -> None:
     value = VALUES[0]
 
-    assert arrays.from_text(pa.array([value.hex, str(value).upper(), value.hex.upper()])).to_pylist() == [value.bytes] * 3
+    assert uuids.from_text(pa.array([value.hex, str(value).upper(), value.hex.upper()])).to_pylist() == [value.bytes] * 3
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_dashes_and_case_do_not_matter_when_reading() -> None:
 )
 def test_what_is_no_uuid_is_named_with_its_row(bad: str) -> None:
     with pytest.raises(ValueError, match="row 1"):
-        arrays.from_text(pa.array([str(VALUES[0]), bad]))
+        uuids.from_text(pa.array([str(VALUES[0]), bad]))
