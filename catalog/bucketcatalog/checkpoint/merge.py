@@ -245,9 +245,13 @@ def _by_class(state: Facts, table: Table) -> Iterator[tuple[BlockClass, Facts]]:
 
 
 def _of_live_keys(state: Facts, table: Table, live: Mask, asked: Mask) -> Mask:
-    """Which of the rows asked for have a key that has a live version too."""
+    """Which of the rows asked for have a key that has a live version too: in the order of keys, that is the next live row of all."""
     found = np.zeros(len(state), dtype=bool)
-    if live.any() and asked.any():
-        keys, alive = (one_chunk(encode_keys(table, state.filter(pa.array(mask)).rows)) for mask in (asked, live))
-        found[asked] = np.asarray(pc.is_in(keys, value_set=alive))
+    rows, alive = np.flatnonzero(asked), np.flatnonzero(live)
+    at = np.searchsorted(alive, rows)
+    rows, at = rows[at < len(alive)], at[at < len(alive)]
+    if len(rows):
+        keys = state.rows.select([column.field_name for column in table.key_columns])
+        own, next_live = (one_chunk(encode_keys(table, keys.take(pa.array(places)))) for places in (rows, alive[at]))
+        found[rows] = np.asarray(pc.equal(own, next_live))
     return found
