@@ -23,7 +23,7 @@ from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .columns import columns_to_read, facts_of, key_columns, read_stream, stored_rows, stream_of, stream_schema, without_nulls
+from .columns import columns_to_read, facts_of, key_columns, read_stream, rows_of_message, stored_rows, stream_of, stream_schema
 from .headers import BlockClass, BlockHeader, BlockPlace, header_message, header_of
 from .sealing import block_checksum, seal_block
 
@@ -55,7 +55,7 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
     header = block_header(facts, table, block_class)
-    rows = stream_of(without_nulls(stored_rows(facts, table, block_class)))
+    rows = stream_of(rows_of_message(stored_rows(facts, table, block_class)))
     message = log_pb2.Block(header=header_message(header), rows=rows)
     return EncodedBlock(header, *seal_block(message.SerializeToString(deterministic=True)))
 
@@ -136,7 +136,7 @@ def facts_of_block(
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
         raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {error}.") from None
     if columns is not None:
-        kept = [n for n in facts.rows.column_names if n in columns] or of_key[:1]
+        kept = [n for n in facts.rows.column_names if n in columns] or facts.rows.column_names[:1]
         facts = replace(facts, rows=facts.rows.select(kept))
     _check_kinds(facts, name)
     if columns is None or {"_kind", *_NAME} <= {*columns}:

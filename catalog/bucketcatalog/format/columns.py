@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedFormat
-from ..model.arrays import convert_list, convert_map, convert_struct, is_constant, one_chunk
+from ..model.arrays import convert_list, convert_map, convert_struct, is_constant, one_chunk, plain
 from ..model.facts import (
     FACT_COLUMNS,
     NO_TRANSACTIONS,
@@ -102,18 +102,32 @@ def _stored_children(column: Column) -> list[pa.Field]:
 
 
 def stored_rows(facts: Facts, table: Table, block_class: BlockClass) -> pa.Table:
-    """The facts as the columns that rows of a table and class have, in their order; an unset one is null."""
+    """The facts as the columns that rows of a table and class have, in their order; an unset one is null.
+
+    What is text in a stamp is a dictionary: most rows that lie together are of few transactions.
+    """
     columns = _stored_columns(table, block_class)
-    arrays = []
+    stamps = {name: facts.column(name).dictionary_encode() for name in _STAMPS if name not in _NEVER_SET[block_class]}
+    fields, arrays = [], []
     for column in columns:
         if column.row is not None:
-            arrays.append(_named(column.row, facts.stored_column(column.row)))
+            values = _named(column.row, facts.stored_column(column.row))
         elif column.means.part:
-            values = _shown(one_chunk(facts.transactions.column(column.means.part))).take(facts.column(column.means.column))
-            arrays.append(values if values.type == column.field.type else values.cast(column.field.type))
+            values = _of_stamps(stamps[column.means.column], facts.transactions.column(column.means.part), column.field.type)
         else:
-            arrays.append(_shown(facts.column(column.means.column)))
-    return pa.table(arrays, schema=pa.schema([column.field for column in columns]))
+            values = _shown(facts.column(column.means.column))
+        fields.append(column.field.with_type(values.type))
+        arrays.append(values)
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _of_stamps(stamps: pa.DictionaryArray, of: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """A part of the transactions at positions, which are given by their distinct values."""
+    distinct = _shown(one_chunk(of).take(stamps.dictionary)).cast(kind)
+    if not pa.types.is_string(kind):
+        return distinct.take(stamps.indices)
+    words = distinct.dictionary_encode()  # where one stands twice Arrow would write a page with bytes that nobody has set
+    return pa.DictionaryArray.from_arrays(words.indices.take(stamps.indices), words.dictionary)
 
 
 def _shown(values: pa.Array) -> pa.Array:
@@ -135,9 +149,11 @@ def _named(column: Column, values: pa.Array) -> pa.Array:
     return convert_struct(values, _stored_children(column), children)
 
 
-def without_nulls(rows: pa.Table) -> pa.Table:
-    """The rows, at least one, without the columns that are null throughout; those of the key never are."""
-    return rows.select([name for name in rows.column_names if rows.column(name).null_count < len(rows)])
+def rows_of_message(rows: pa.Table) -> pa.Table:
+    """The rows, at least one, as a message has them: no dictionaries, nor columns that are null throughout. Those of the key never are."""
+    kept = [field for field in rows.schema if rows.column(field.name).null_count < len(rows)]
+    values = [plain(one_chunk(rows.column(field.name))) for field in kept]
+    return pa.table(values, schema=pa.schema([field.with_type(of.type) for field, of in zip(kept, values, strict=True)]))
 
 
 def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | None, name: str) -> list[str]:
@@ -188,7 +204,10 @@ def key_columns(rows: pa.Table, table: Table) -> dict[str, pa.Array]:
 
 
 def facts_of(rows: pa.Table, table: Table) -> Facts:
-    """The facts that stored rows are, with all of the columns that they have. ``ValueError`` or an error of Arrow's where they are none."""
+    """The facts that stored rows are, with the columns that say anything. ``ValueError`` or an error of Arrow's where they are none.
+
+    Where none of them says anything the facts have one all the same: without any, who could count them?
+    """
     found: dict[str, pa.Array] = {}
     stamps: dict[str, dict[str, pa.Array]] = {}
     for field, chunks in zip(rows.schema, rows.columns, strict=True):
@@ -199,8 +218,10 @@ def facts_of(rows: pa.Table, table: Table) -> Facts:
             is_uuid = FACT_COLUMNS.get(means.column) == UUID_BYTES
             found[means.column] = from_text(values) if is_uuid else _numbered(field.type, values)
     transactions, positions = _positions(stamps)
-    kept = pa.table(list((found | positions).values()), names=list(found | positions))
-    return Facts(transactions, conform(kept, table))
+    every = found | positions
+    if len(rows):
+        every = {n: values for n, values in every.items() if values.null_count < len(rows)} or dict(list(every.items())[:1])
+    return Facts(transactions, conform(pa.table(list(every.values()), names=list(every)), table))
 
 
 def _numbered(kind: pa.DataType, values: pa.Array) -> pa.Array:

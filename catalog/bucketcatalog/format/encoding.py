@@ -40,7 +40,11 @@ class RowGroupWriter:
             compression="zstd",
             compression_level=1,
             use_dictionary=dictionaries,
-            column_encoding={path: kind for path, of in leaves if path not in dictionaries and (kind := _encoding(of))},
+            column_encoding={
+                path: kind
+                for path, of in leaves
+                if path not in dictionaries and (kind := _encoding(of, is_sorted=path in sorted_by))
+            },
             write_statistics=[
                 path for path, kind in leaves if not pa.types.is_floating(kind)
             ],  # they would lie about what is no number
@@ -104,13 +108,15 @@ def _repeats(rows: pa.Table, path: str, kind: pa.DataType) -> bool:
     if "." in path and path.partition(".")[0] in rows.column_names:
         return not pa.types.is_integer(kind)  # what maps and lists hold are words, as a rule
     values = rows.column(path)
+    if values.null_count == len(values):
+        return False  # nothing to gain, and a dictionary has to be made all the same
     return len(pc.unique(one_chunk(values))) * _ROWS_PER_VALUE <= len(values)
 
 
-def _encoding(kind: pa.DataType) -> str | None:
-    """How values are encoded that are no dictionary; None: as they are."""
+def _encoding(kind: pa.DataType, *, is_sorted: bool) -> str | None:
+    """How values are encoded that are no dictionary; None: as they are. What is sorted begins as the one before it."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return "DELTA_LENGTH_BYTE_ARRAY"
+        return "DELTA_BYTE_ARRAY" if is_sorted else "DELTA_LENGTH_BYTE_ARRAY"
     if pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind.bit_width >= 32):
         return "DELTA_BINARY_PACKED"
     return None

@@ -136,6 +136,7 @@ class RunBuilder:
         self._class = first.block_class
         self._side = first.side
         self._waiting: list[Facts] = []
+        self._bytes = 0
         self._rows = 0
         self._last_key = b""
         self._writer: RowGroupWriter | None = None
@@ -146,8 +147,7 @@ class RunBuilder:
     @property
     def size(self) -> int:
         """The bytes that it comes to so far, those of rows that wait as they are in memory."""
-        waiting = sum(int(facts.rows.nbytes) for facts in self._waiting)
-        return waiting if self._writer is None else self._writer.size + waiting
+        return self._bytes if self._writer is None else self._writer.size + self._bytes
 
     def add(self, facts: Facts) -> bool:
         """Append facts; or else, where they begin before the last ones end, leave them and say False."""
@@ -157,6 +157,7 @@ class RunBuilder:
             return False
         self._last_key = last
         self._waiting.append(facts)
+        self._bytes += int(facts.rows.nbytes)
         self._rows += len(facts)
         if self._rows >= ROW_GROUP_ROWS:
             self._write(self._rows - self._rows % ROW_GROUP_ROWS)
@@ -171,6 +172,7 @@ class RunBuilder:
         self._rows -= count
         # A slice would keep all that it was cut from, a take keeps its rows alone.
         self._waiting = [waiting.take(pa.array(np.arange(count, len(waiting))))] if self._rows else []
+        self._bytes = sum(int(facts.rows.nbytes) for facts in self._waiting)
 
     def _encode(self, facts: Facts) -> None:
         rows = stored_rows(facts, self._table, self._class)

@@ -127,10 +127,7 @@ def test_known_encodings_do_not_change() -> None:
 
     assert key(two, ("a\x00b", "c\x00")) == b"a\x00\xffb\x00\x01c\x00"
     assert key(table(DataType.INT32, DataType.UINT64), (-1, 2)) == b"\x7f\xff\xff\xff" + (2).to_bytes(8, "big")
-    assert (
-        key(table(DataType.UUID, DataType.BYTES), (uuid_text(bytes(range(16))), b"\x00\xff"))
-        == bytes(range(16)) + b"\x00\xff"
-    )
+    assert key(table(DataType.UUID, DataType.BYTES), (uuid_text(bytes(range(16))), b"\x00\xff")) == bytes(range(16)) + b"\x00\xff"
 
 
 @pytest.mark.parametrize(
