@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from bucketcatalog.store.faults import Counting
@@ -52,6 +53,15 @@ def test_a_commit_is_one_put(world: Measured) -> None:
     for _ in range(3):
         cost = world.cost(lambda: world.commit(world.open[0], ("put", "objects", obj("x"))))
         assert cost == {"LIST": 0, "GET": 0, "range": 0, "PUT": 1}
+
+
+def test_a_commit_of_more_than_a_transaction_carries_is_a_put_more(world: Measured) -> None:
+    operation = "commit of more than 16,384 events, or of more than 8 MiB of them in memory"
+    assert documented(operation) == ["0", "0", "", "1 for each 64 MiB of a large table and 1"]
+    rows = pa.Table.from_pylist([obj(f"{number:05}") for number in range(16_385)])
+    for count, puts in ((16_384, 1), (16_385, 2)):
+        cost = world.cost(lambda count=count: world.commit(world.open[0], ("put", "objects", rows.slice(0, count))))  # type: ignore[misc]
+        assert cost == {"LIST": 0, "GET": 0, "range": 0, "PUT": puts}
 
 
 def test_a_commit_that_looks_something_up_costs_a_snapshot(world: Measured) -> None:

@@ -284,8 +284,8 @@ class RunWriter:
         self._store = store
         self._writer = writer
         self._database = database
+        self.began = began
         self._cut = cut
-        self._began = began
         self._stopped = stopped
         self._origin = origin
         self._inline_bytes = inline_bytes
@@ -324,7 +324,7 @@ class RunWriter:
         self._open = {}
 
     def _put(self, builder: RunBuilder, *, is_last: bool = False) -> SegmentReference:
-        uuid = clock.uuid7(self._began).bytes
+        uuid = clock.uuid7(self.began).bytes
         origin = self._origin
         if origin is not None:
             runs = (*origin.runs, *self.inline) if is_last else ()
