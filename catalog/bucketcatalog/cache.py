@@ -35,6 +35,11 @@ class LruCache(Generic[Key, Value]):
             self._values.move_to_end(key)
             return self._values[key]
 
+    def __contains__(self, key: Key) -> bool:
+        """Whether the value is kept; that is no use of it."""
+        with self._lock:
+            return key in self._values
+
     def put(self, key: Key, value: Value) -> None:
         """Keep a value, in the place of another of that key."""
         with self._lock:

@@ -17,6 +17,7 @@ from bucketcatalog.maintain.restore import restore as restore_table
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.write import staging
 from bucketcatalog.write.writer import Writer
 
 from .ledger import Drafts, Ledger, compare, without_checkpoints
@@ -128,19 +129,30 @@ def commit(writer: Writer, drafts: Drafts) -> None:
     transact(writer, drafts, ("job", 2))
 
 
+def commit_in_segments(writer: Writer, drafts: Drafts) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "INLINE_ROWS", 10)
+        commit(writer, drafts)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a process does: its events in the world that it finds, how, and how many transactions come of it."""
+    """What a process does: its events in the world that it finds, how, and how many transactions come of it.
+
+    ``segments_first``: what it puts first is a segment, and nothing is put after one of which it has no answer.
+    """
 
     drafts: Callable[[World], Drafts]
     act: Callable[[Writer, Drafts], None]
     transactions: int
     repeatable: bool = False
+    segments_first: bool = False
 
 
 STEPS = {
     "inline commit": Step(inline, commit, 1, repeatable=True),
     "columnar commit": Step(columnar, commit, 1, repeatable=True),
+    "commit in segments": Step(columnar, commit_in_segments, 1, repeatable=True, segments_first=True),
     "restore": Step(back_to_the_first_commit, restore, 1, repeatable=True),
     "own checkpoint": Step(nothing, own_checkpoint, 0),
     "checkpoint of all": Step(nothing, checkpoint_of_all, 1),

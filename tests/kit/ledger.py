@@ -13,11 +13,12 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.writer import Writer
 
+from .machine.columns import DATABASE
 from .machine.comparing import Comparer
 from .machine.driver import Addressed, transact
 from .machine.onlooker import EngineReader
 from .machine.steps import Part
-from .machine.stores import Published, parents_of, published
+from .machine.stores import Published, parents_of, published, segments_of_transaction
 from .machine.world import Time, World
 from .reference.timelines import Application, Transaction
 
@@ -75,9 +76,14 @@ def compare(store: Store, ledger: Ledger) -> None:
 
 
 def without_checkpoints(store: Store) -> Store:
-    """The transactions alone."""
+    """The transactions alone, with the segments of their events."""
     plain = MemoryStore()
     for info in store.list(""):
         if info.name.endswith(".txn"):
-            plain.put(info.name, store.get(info.name))
+            data = store.get(info.name)
+            writer, _, _ = info.name.partition("/")
+            plain.put(info.name, data)
+            for uuid in segments_of_transaction(data):
+                name = f"{writer}/{DATABASE}/segments/{uuid}.parquet"
+                plain.put(name, store.get(name))
     return plain

@@ -116,6 +116,6 @@ def test_a_store_that_never_answers_ends_in_a_typed_error_and_reopening_resolves
     with pytest.raises((CommitUnknown, OutcomeUnknown)):
         step.act(writer, drafts)
     done = ledger.admit(store, drafts)
-    assert done == landed * step.transactions
+    assert done == (landed and not step.segments_first) * step.transactions
     compare(store, ledger)
     go_on(store, ledger, step, drafts, done=done)

@@ -40,7 +40,7 @@ def test_nothing_is_lost_where_much_is_damaged_repaired_and_pruned(share: int, i
 
 @pytest.fixture
 def in_segments(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every other share restores write segments."""
+    """In every other share all events go into segments, those of commits as those of restores."""
     if share % 2:
         monkeypatch.setattr(staging, "INLINE_ROWS", 0)
 

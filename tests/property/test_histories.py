@@ -12,6 +12,7 @@ from hypothesis import given
 
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.write import staging
 
 from ..kit.chance import SEARCHES, searching
 from ..kit.machine.histories import histories
@@ -21,7 +22,11 @@ from ..kit.machine.world import Time
 
 
 @pytest.mark.parametrize("share", range(SEARCHES["histories"].shares))
-def test_histories_in_memory_end_as_the_model_says(share: int) -> None:
+def test_histories_in_memory_end_as_the_model_says(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every other share what is more than two events goes into segments."""
+    if share % 2:
+        monkeypatch.setattr(staging, "INLINE_ROWS", 2)
+
     @searching("histories", share)
     @given(histories())
     def search(history: History) -> None:

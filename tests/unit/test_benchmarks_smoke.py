@@ -45,7 +45,7 @@ TINY = replace(
     changes=20,
     overwrites=(3,),
 )
-MEASURES = {"commits": 9, "upserts": 7, "reads": 9, "harvest": 2, "memory": 1, "commands": 4, "checkpoints": 7, "levels": 8}
+MEASURES = {"commits": 9, "upserts": 7, "reads": 11, "harvest": 2, "memory": 1, "commands": 4, "checkpoints": 7, "levels": 8}
 
 
 @pytest.fixture

@@ -33,6 +33,15 @@ def test_the_last_one_is_kept_however_large_it_is() -> None:
     assert (kept.get("b"), kept.get("c")) == (None, b"cc")
 
 
+def test_who_asks_whether_something_is_kept_does_not_use_it() -> None:
+    kept: LruCache[str, bytes] = LruCache(10, len)
+    kept.put("a", b"aaaa")
+    kept.put("b", b"bbbb")
+    assert ("a" in kept, "c" in kept) == (True, False)
+    kept.put("c", b"cccc")
+    assert ("a" in kept, "b" in kept, "c" in kept) == (False, True, True)
+
+
 def test_a_pickle_is_empty_and_keeps_as_much() -> None:
     kept: LruCache[str, bytes] = LruCache(10, len)
     kept.put("a", b"aaaa")

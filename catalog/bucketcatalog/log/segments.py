@@ -10,7 +10,7 @@ from .. import clock, limits
 from ..cache import LruCache
 from ..errors import CorruptionError, MissingObject, ObjectNotFound
 from ..format.blocks import decode_block, facts_of_block
-from ..format.columns import columns_to_read
+from ..format.columns import columns_to_read, without_nulls
 from ..format.headers import BlockClass, BlockPlace
 from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
@@ -29,10 +29,11 @@ from ..format.segments import (
     index_span,
 )
 from ..model import paths
+from ..model.arrays import one_chunk
 from ..model.bloom import KeyFilter
 from ..model.cuts import Cut
 from ..model.facts import Facts, SortedFacts
-from ..model.keys import EVERYTHING, KeyRange
+from ..model.keys import EVERYTHING, KeyRange, rows_within
 from ..model.paths import segment as segment_path
 from ..model.tables import Table
 from ..store.base import Store
@@ -41,6 +42,7 @@ from ..store.retry import for_seconds, put_retrying
 Filters = dict[tuple[str, BlockClass], KeyFilter]
 _KEPT_BYTES = 64 << 20
 _KEPT_SEALED_BYTES = 8 << 20
+_LOOKED_UP_BYTES = 64 << 20
 
 
 def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
@@ -111,6 +113,7 @@ def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | No
 class Blocks:
     """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
 
+    So are those that look-ups and pages take a ``few`` rows of, up to a bound of their own: who reads much drives none of them out.
     ``on_damage`` says what becomes of a block that cannot be read: where it is noted, who reads its slice leaves its keys out. Threads may
     share it; a pickle is of the store and of that.
     """
@@ -120,23 +123,58 @@ class Blocks:
         self.on_damage = on_damage
         self._kept: LruCache[tuple[str, int, frozenset[str] | None], SortedFacts] = LruCache(_KEPT_BYTES, _size)
         self._sealed: LruCache[tuple[str, int], bytes] = LruCache(_KEPT_SEALED_BYTES, len)
+        self._looked_up: LruCache[tuple[str, int, frozenset[str] | None], Facts] = LruCache(_LOOKED_UP_BYTES, _bytes)
 
     def __reduce__(self) -> tuple[type[Blocks], tuple[Store, OnDamage]]:
         return Blocks, (self.store, self.on_damage)
 
     def shared(
-        self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange, *, again: bool = False
+        self,
+        place: BlockPlace,
+        table: Table,
+        columns: Collection[str] | None,
+        keys: KeyRange,
+        *,
+        again: bool = False,
+        few: bool = False,
     ) -> SortedFacts:
         """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole.
 
-        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store.
+        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store. ``few``: as below.
         """
+        if few:
+            return SortedFacts.of(self.few(place, table, columns, keys, again=again), table)
         name = place.name, place.offset, None if columns is None else frozenset(columns)
         found = self._kept.get(name)
         if found is None:
             found = SortedFacts.of(self._facts(place, table, columns, again=again), table)
             self._kept.put(name, found)
         return found.within(keys)
+
+    def few(
+        self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange, *, again: bool = False
+    ) -> Facts:
+        """The same of few keys, which are taken from all of the block: the next look-up, or page, is likely to want others.
+
+        It is decoded whole the first time, as no column can be in part. Columns that are null throughout may be absent.
+        """
+        at = place.name, place.offset
+        whole = self._looked_up.get((*at, None))
+        if whole is None:
+            needed = None if columns is None else frozenset({*columns, *(c.field_name for c in table.key_columns)})
+            whole = self._looked_up.get((*at, needed))
+            if whole is None:
+                facts = self._facts(place, table, needed, again=again)
+                whole = replace(facts, rows=without_nulls(facts.rows))
+                self._looked_up.put((*at, needed), whole)
+        of_key = {column.field_name: one_chunk(whole.rows.column(column.field_name)) for column in table.key_columns}
+        start, stop = rows_within(table, of_key, len(whole), keys)
+        kept = [name for name in whole.rows.column_names if columns is None or name in columns] or list(of_key)[:1]
+        return replace(whole, rows=whole.rows.select(kept)).slice(start, stop)
+
+    def holds(self, place: BlockPlace) -> bool:
+        """Whether few keys of a block, with all of their columns, are taken from what is kept."""
+        return (place.name, place.offset, None) in self._looked_up
 
     def _facts(self, place: BlockPlace, table: Table, columns: Collection[str] | None, *, again: bool) -> Facts:
         if place.row_group is None:
@@ -157,7 +195,11 @@ class Blocks:
 
 
 def _size(facts: SortedFacts) -> int:
-    return int(facts.facts.rows.nbytes + facts.facts.transactions.nbytes + facts.keys.nbytes)
+    return _bytes(facts.facts) + int(facts.keys.nbytes)
+
+
+def _bytes(facts: Facts) -> int:
+    return int(facts.rows.nbytes + facts.transactions.nbytes)
 
 
 def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
@@ -242,8 +284,8 @@ class RunWriter:
         self._store = store
         self._writer = writer
         self._database = database
+        self.began = began
         self._cut = cut
-        self._began = began
         self._stopped = stopped
         self._origin = origin
         self._inline_bytes = inline_bytes
@@ -282,7 +324,7 @@ class RunWriter:
         self._open = {}
 
     def _put(self, builder: RunBuilder, *, is_last: bool = False) -> SegmentReference:
-        uuid = clock.uuid7(self._began).bytes
+        uuid = clock.uuid7(self.began).bytes
         origin = self._origin
         if origin is not None:
             runs = (*origin.runs, *self.inline) if is_last else ()

@@ -142,10 +142,12 @@ class TableState:
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
-        step = 1 if len(keys) <= _FEW_KEYS else _KEYS_OF_A_SLICE
+        few = len(keys) <= _FEW_KEYS
+        step = 1 if few else _KEYS_OF_A_SLICE
         parts = [keys[at : at + step] for at in range(0, len(keys), step)]
         ranges = [KeyRange.closed(part[0].as_py(), part[-1].as_py()) for part in parts]
-        return list(for_keys(self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys)), keys))
+        plan = self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys))
+        return list(for_keys(plan, keys, few=few))
 
     def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:
         """For each checkpoint the runs of the table that can hold keys of the ranges, or of these the ``wanted`` alone.
@@ -167,8 +169,9 @@ class TableState:
         ]
 
     def _run(self, part: StoredPart, wanted: WantedKeys | None) -> StoredRun:
-        look_up = partial(self._indexes.run, part) if wanted is None else partial(self._indexes.holding, part, wanted)
-        return StoredRun(part.run, look_up)
+        if wanted is None:
+            return StoredRun(part.run, partial(self._indexes.run, part))
+        return StoredRun(part.run, partial(self._indexes.holding, part, wanted, self.blocks.holds))
 
 
 def _overlaps(run: Run, ranges: Iterable[KeyRange]) -> bool:

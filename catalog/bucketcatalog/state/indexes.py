@@ -53,10 +53,17 @@ class IndexCache:
             self.on_damage.lose_segment(segment_path(part.writer, self._database, part.uuid), error, part)
             return BlockRun(part.run.block_class, ())
 
-    def holding(self, part: StoredPart, wanted: WantedKeys) -> BlockRun:
-        """The blocks of a run that can hold one of the keys; an absent key passes a segment's filter once in two hundred."""
+    def holding(self, part: StoredPart, wanted: WantedKeys, is_kept: Callable[[BlockPlace], bool]) -> BlockRun:
+        """The blocks of a run that can hold one of the keys; an absent key passes a segment's filter once in two hundred.
+
+        Of few keys no filter is asked where it would save the reading of no block, since each ``is_kept`` as it was decoded.
+        """
         if isinstance(part, InlineRun):
             return self.run(part).holding(wanted.keys)
+        if part.uuid in self._runs and len(wanted.keys) <= _FEW_KEYS:
+            found = self._runs[part.uuid].holding(wanted.keys)
+            if all(map(is_kept, found.places)):
+                return found
         filters = self._filters.get(part.uuid)
         if filters is None:
             try:
@@ -68,8 +75,8 @@ class IndexCache:
                     raise
                 return self.run(part).holding(wanted.keys)
             self._filters.put(part.uuid, filters)
-        found = filters.get((part.run.block_table, part.run.block_class))
-        keys = wanted.keys if found is None else wanted.keys.filter(pa.array(found.may_hold(wanted.hashes)))
+        of_run = filters.get((part.run.block_table, part.run.block_class))
+        keys = wanted.keys if of_run is None else wanted.keys.filter(pa.array(of_run.may_hold(wanted.hashes)))
         return self.run(part).holding(keys)
 
 

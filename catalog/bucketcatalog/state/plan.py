@@ -51,7 +51,8 @@ class Slice:
 
     ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs, all of one folded state: the base. ``upper`` are blocks of
     any class that have to be folded with it: of higher levels, or of other checkpoints. ``events`` and ``tail`` are what no checkpoint
-    covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is.
+    covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is. ``few``: it is of a look-up or a page,
+    which takes a few rows of a block; the next one may want others.
     """
 
     keys: KeyRange
@@ -61,6 +62,12 @@ class Slice:
     events: tuple[EventBlock, ...]
     tail: SortedFacts | None
     wanted: pa.Array | None = None
+    few: bool = False
+
+    @property
+    def is_of_one_key(self) -> bool:
+        """Whether a single key is asked for, and all of its range is that."""
+        return self.wanted is not None and len(self.wanted) == 1 and self.keys == KeyRange.closed(*[self.wanted[0].as_py()] * 2)
 
     @property
     def rows(self) -> int:
@@ -137,8 +144,11 @@ def plan_slices(
     return [s for s in slices if s.live or s.rest or s.upper or s.events or s.tail is not None]
 
 
-def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
-    """The slices, of which each asks for these sorted keys alone, and without the blocks that hold none of them."""
+def for_keys(slices: Iterable[Slice], keys: pa.Array, *, few: bool = False) -> Iterator[Slice]:
+    """The slices, of which each asks for these sorted keys alone, and without the blocks that hold none of them.
+
+    ``few`` is what they are, where the keys are looked for one by one.
+    """
     for slice_ in slices:
         wanted = keys[slice(*span(keys, slice_.keys))]
         if len(wanted):
@@ -149,6 +159,7 @@ def for_keys(slices: Iterable[Slice], keys: pa.Array) -> Iterator[Slice]:
                 upper=tuple(place for place in slice_.upper if holds_one(place, wanted)),
                 events=tuple(event for event in slice_.events if holds_one(event.place, wanted)),
                 wanted=wanted,
+                few=few,
             )
 
 

@@ -127,7 +127,11 @@ def _read(
     blocks: Blocks, table: Table, slice_: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
 ) -> Iterator[Facts]:
     for place in places:
-        yield _wanted(read_block(blocks.store, place, table, needed, slice_.keys), table, slice_)
+        if slice_.few:
+            found = blocks.few(place, table, needed, slice_.keys)
+        else:
+            found = read_block(blocks.store, place, table, needed, slice_.keys)
+        yield _wanted(found, table, slice_)
 
 
 def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:
@@ -161,20 +165,20 @@ def ending_keys(blocks: Blocks, table: Table, slice_: Slice, before: int | None)
 
 
 def _wanted(facts: Facts, table: Table, slice_: Slice) -> Facts:
-    if slice_.wanted is None:
+    if slice_.wanted is None or slice_.is_of_one_key:
         return facts
     return facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=slice_.wanted))
 
 
 def _overlay(blocks: Blocks, table: Table, slice_: Slice, needed: Collection[str] | None, part: Part) -> SortedFacts | None:
     """The overlay, of the keys asked for: for ``LIVE`` without versions that a later PUT over them has ended."""
-    parts = [read_events(blocks, block, table, needed, slice_.keys) for block in slice_.events]
+    parts = [read_events(blocks, block, table, needed, slice_.keys, few=slice_.few) for block in slice_.events]
     if slice_.tail is not None:
         parts.append(_selected(slice_.tail, needed))
     for place in sorted(slice_.upper, key=lambda place: place.header.newest, reverse=True):
         above = parts if part is Part.LIVE and place.header.block_class is BlockClass.LIVE else []
         parts.append(_without_ended(blocks, table, slice_, place, needed, above))
-    parts = [part if slice_.wanted is None else part.of_keys(slice_.wanted) for part in parts]
+    parts = [part if slice_.wanted is None or slice_.is_of_one_key else part.of_keys(slice_.wanted) for part in parts]
     parts = [part for part in parts if len(part)]
     if not parts:
         return None
@@ -191,12 +195,13 @@ def _without_ended(
     """
     later = [part.keys.filter(pa.array(_put_times(part) > place.header.newest)) for part in above]
     if not any(len(keys) for keys in later):
-        return blocks.shared(place, table, needed, slice_.keys)
-    alone = blocks.shared(place, table, [column.field_name for column in table.key_columns], slice_.keys, again=True)
+        return blocks.shared(place, table, needed, slice_.keys, few=slice_.few)
+    of_key = [column.field_name for column in table.key_columns]
+    alone = blocks.shared(place, table, of_key, slice_.keys, again=True, few=slice_.few)
     left = ~np.asarray(pc.is_in(alone.keys, value_set=pa.concat_arrays(later)))
     if not left.any():
         return alone.filter(left)
-    facts = blocks.shared(place, table, needed, slice_.keys)
+    facts = blocks.shared(place, table, needed, slice_.keys, few=slice_.few)
     return facts if left.all() else facts.filter(left)
 
 

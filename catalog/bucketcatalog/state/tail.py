@@ -92,10 +92,16 @@ def _places(store: Store, transaction: Transaction, on_damage: OnDamage) -> Iter
 
 
 def read_events(
-    blocks: Blocks, block: EventBlock, table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+    blocks: Blocks,
+    block: EventBlock,
+    table: Table,
+    columns: Collection[str] | None = None,
+    keys: KeyRange = EVERYTHING,
+    *,
+    few: bool = False,
 ) -> SortedFacts:
     """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
-    found = blocks.shared(block.place, table, columns, keys)
+    found = blocks.shared(block.place, table, columns, keys, few=few)
     return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp])))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from ..errors import InvalidOption
 from ..format.records import Boundary, TagEntry, Void
 from ..format.runs import SegmentReference
 from ..format.transactions import Application, Transaction
+from ..log.segments import RunWriter
 from ..log.timeline import Timeline
 from ..model.cuts import Cut, Stamp
 from ..model.tables import Table
@@ -34,8 +35,8 @@ class Staged(Protocol):
     @property
     def read_at(self) -> int | None: ...
 
-    def encoded(self) -> Encoded:
-        """The events as the transaction carries them."""
+    def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
+        """The events as the transaction carries them; those that are too many for it go into segments, put by ``runs`` of its writer."""
         ...
 
 
@@ -47,7 +48,7 @@ class NoEvents:
     read_at: int | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
 
-    def encoded(self) -> Encoded:
+    def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
         """Nothing."""
         return Encoded()
 

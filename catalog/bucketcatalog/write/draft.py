@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..clock import uuid7_time
 from ..errors import InvalidRows, InvalidVersion, UnknownTable
+from ..log.segments import RunWriter
 from ..model.events import EventKind, Expectation, VersionName
 from ..model.render import version_names
 from ..model.tables import Table
@@ -118,9 +119,9 @@ class Draft:
         """Naming a version counts as having read it."""
         self.named_after = max([self.named_after, *(uuid7_time(uuid) for uuid in uuids)])
 
-    def encoded(self) -> Encoded:
-        """The events as actions, or as blocks where they are more than a transaction carries one by one."""
-        return self._own.encoded(self.tables)
+    def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
+        """The events as the transaction carries them; those that are too many for it are put into ``runs``."""
+        return self._own.encoded(self.tables, runs)
 
 
 def _expecting_twice(table: Table) -> InvalidRows:

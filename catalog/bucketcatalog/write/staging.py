@@ -1,14 +1,14 @@
-"""The events of one transaction in the making, in their order: held as facts, or as blocks and segments where they may be any number.
+"""The events of one transaction in the making, in their order: held as facts, or as segments where they may be any number.
 
 What a later event of the same transaction means by a row's id depends on the earlier ones, which no snapshot shows yet.
 
 A few thousand of them go into the transaction itself. More go into segments that are put before it and that it refers to, so a transaction
-of any size is one commit; segments that no transaction refers to, as after a crash, are part of nothing.
+of any size is one commit, and its file small; segments that no transaction refers to, as after a crash, are part of nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,14 +31,22 @@ from ..model.keys import encode_keys
 from ..model.tables import Table
 from .given import Given, GivenColumns, GivenRows
 
+INLINE_ROWS = 16_384
+INLINE_BYTES = 8 << 20
+"""As many events as the transaction carries itself, and as many bytes of them in memory: about a row group."""
+
 
 @dataclass(frozen=True)
 class Encoded:
-    """The events of a transaction as it carries them: one by one, as blocks, or in segments that were put before."""
+    """The events of a transaction as it carries them: one by one, as blocks, or in segments that were put before.
+
+    ``put_from`` is the store's time before the first of these was, None where none was put for it.
+    """
 
     actions: Sequence[Any] = ()
     blocks: Sequence[EncodedBlock] = ()
     segments: tuple[SegmentReference, ...] = ()
+    put_from: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,16 +152,32 @@ class StagedEvents:
         kind_of_id = pa.null() if table.id is None else table.by_name[table.id].storage_type
         return Left(pa.array([each is not None for each in found]), pa.array(live), pa.array(ids, kind_of_id))
 
-    def encoded(self, tables: Mapping[str, Table]) -> Encoded:
-        """The events as actions, or as blocks where they are more than a transaction carries one by one."""
+    def encoded(self, tables: Mapping[str, Table], runs: Callable[[], RunWriter]) -> Encoded:
+        """The events as actions, or as blocks where they are more than a transaction carries one by one.
+
+        Where they are more than it carries at all, those of the tables that have most are put as segments into ``runs``.
+        """
         if self.count <= MAX_ACTIONS and not self._columns:
-            return Encoded(actions=[action_of(event, tables[event.table]) for _, event in self._events])
+            actions = [action_of(event, tables[event.table]) for _, event in self._events]
+            if _is_carried(len(actions), sum(action.ByteSize() for action in actions)):
+                return Encoded(actions=actions)
+        found = [(table, facts) for _, table in sorted(tables.items()) if (facts := self._facts(table)) is not None]
+        found.sort(key=lambda each: int(each[1].rows.nbytes))
         blocks: list[EncodedBlock] = []
-        for _, table in sorted(tables.items()):
-            facts = self._facts(table)
-            if facts is not None:
-                blocks += encode_blocks(_by_key(facts, table), table, BlockClass.EVENTS)
-        return Encoded(blocks=blocks)
+        rows = size = carried = 0
+        for table, facts in found:
+            rows, size = rows + len(facts), size + int(facts.rows.nbytes)
+            if not _is_carried(rows, size):
+                break
+            blocks += encode_blocks(_by_key(facts, table), table, BlockClass.EVENTS)
+            carried += 1
+        if carried == len(found):
+            return Encoded(blocks=blocks)
+        into = runs()
+        for table, facts in found[carried:]:
+            into.add(RunRows(_by_key(facts, table), table, BlockClass.EVENTS))
+        into.finish()
+        return Encoded(blocks=blocks, segments=tuple(into.segments), put_from=into.began)
 
     def _facts(self, table: Table) -> Facts | None:
         placed = [(0, sequence, event) for sequence, event in self._events if event.table == table.name]
@@ -183,9 +207,9 @@ def _by_key(facts: Facts, table: Table) -> Facts:
     return facts.take(order)
 
 
-INLINE_ROWS = 16_384
-INLINE_BYTES = 8 << 20
-"""As many events as the transaction carries itself, and as many bytes of them in memory: about a row group."""
+def _is_carried(rows: int, size: int) -> bool:
+    """Whether a transaction carries so many events itself, of so many bytes."""
+    return rows <= INLINE_ROWS and size <= INLINE_BYTES
 
 
 class StagedSegments:
@@ -213,7 +237,7 @@ class StagedSegments:
             self._waiting.append(Facts(NO_TRANSACTIONS, events))
             self.count += len(events)
             self._bytes += events.nbytes
-        if self.count > INLINE_ROWS or self._bytes > INLINE_BYTES:
+        if not _is_carried(self.count, self._bytes):
             for facts in self._waiting:
                 self._runs.add(RunRows(facts, self._table, BlockClass.EVENTS))
             self._waiting = []
@@ -222,8 +246,8 @@ class StagedSegments:
         """No more is added: what the transaction cannot carry is put."""
         self._runs.finish()
 
-    def encoded(self) -> Encoded:
-        """The events as the transaction carries them."""
+    def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
+        """The events as the transaction carries them; nothing is put into ``runs``, for that was done."""
         waiting = concat(self._waiting)
         return Encoded(
             blocks=tuple(encode_blocks(waiting, self._table, BlockClass.EVENTS)) if len(waiting) else (),

@@ -23,6 +23,7 @@ from ..format.records import Boundary, Link, Void
 from ..format.transactions import Application, encode_transaction
 from ..limits import Limits
 from ..log.entries import latest_results
+from ..log.segments import RunWriter
 from ..log.timeline import Timeline
 from ..log.versions import Version
 from ..model.cuts import Cut, Head, Stamp
@@ -168,13 +169,30 @@ class Writer:
             raise
 
     def _publish(self, timeline: Timeline, commit: Commit, gives_up: Callable[[], bool]) -> Committed:
-        seen = self._database.seen
-        events = commit.events.encoded()
-        undefined = [t for name, t in sorted(commit.events.tables.items()) if self._defined.get(name) != t.definition]
-        after = max(seen.newest_commit_time, commit.events.named_after)
+        seen, staged = self._database.seen, commit.events
+        undefined = [t for name, t in sorted(staged.tables.items()) if self._defined.get(name) != t.definition]
+        after = max(seen.newest_commit_time, staged.named_after)
         timeline.pardon(self._database.voids)
-        commit_time = retry(lambda: timeline.commit_time(after), gives_up)
-        timeline.refuse_stale(commit_time, commit.events.read_at)
+
+        def time_of_now(*rests_on: int | None) -> int:
+            """The commit time; ``StaleRead`` where what the transaction rests on would be too old when it lands."""
+            time = retry(lambda: timeline.commit_time(after), gives_up)
+            for since in rests_on:
+                timeline.refuse_stale(time, since)
+            return time
+
+        def runs() -> RunWriter:
+            """Where events go that are too many for the transaction; nothing is put for one that would be refused."""
+            time_of_now(staged.read_at)
+            files = self._database.files
+            began = retry(lambda: files.time_for(self.id), gives_up)
+            return RunWriter(files.store, self.id, files.database, cut=None, began=began, stopped=lambda: timeline.closed)
+
+        events = staged.encoded(runs)
+        if events.put_from is not None:  # which may have taken any time
+            gives_up = timeline.patience()
+            retry(timeline.look, gives_up)
+        commit_time = time_of_now(staged.read_at, events.put_from)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         reads = others.changed_since(self._read)
         transaction = commit.placed(timeline, commit_time, reads=reads, tables=undefined, segments=events.segments)

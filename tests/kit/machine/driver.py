@@ -91,9 +91,9 @@ class EngineProcess:
             raise NeedsRepair from error
 
     def commit(self, addressed: list[Addressed], fault: Fault, application: Application | None = None) -> Outcome:
-        """One transaction, neighbouring events of one kind in one call."""
+        """One transaction, neighbouring events of one kind in one call; the fault strikes what names its events, not those in segments."""
 
-        return self._attempt(lambda: transact(self._writer, addressed, application), fault)
+        return self._attempt(lambda: transact(self._writer, addressed, application), fault, of_segments=False)
 
     def checkpoint(self, *, everyone: bool, fault: Fault, after: int) -> Outcome:
         """A checkpoint of the writer's own timeline or of everyone's; the fault strikes after so many PUTs."""
@@ -114,10 +114,10 @@ class EngineProcess:
 
         return self._attempt(restore, fault, after=after)
 
-    def _attempt(self, action: Callable[[], Told | None], fault: Fault, *, after: int = 0) -> Outcome:
+    def _attempt(self, action: Callable[[], Told | None], fault: Fault, *, after: int = 0, of_segments: bool = True) -> Outcome:
         refused = stopped = lost = False
         told = None
-        self.view.arm(fault, after=after)
+        self.view.arm(fault, after=after, of_segments=of_segments)
         try:
             told = action()
         except (StoreUnavailable, DataCollected, ParentEnded):

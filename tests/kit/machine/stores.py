@@ -82,15 +82,16 @@ class View(Wrapped):
         self._now = now
         self._fault = Fault.NONE
         self._pass = 0
+        self._of_segments = True
         self._dead = False
         self._attempts: dict[str, bytes] = {}
         self._arrived: set[str] = set()
         self.under_way: dict[str, bytes] = {}
         self.under_way_since = 0
 
-    def arm(self, fault: Fault, *, after: int = 0) -> None:
-        """Let ``after`` PUTs pass, then let the fault happen, once; a late PUT delays all that follow it."""
-        self._fault, self._pass = fault, after
+    def arm(self, fault: Fault, *, after: int = 0, of_segments: bool = True) -> None:
+        """Let ``after`` PUTs pass, then let the fault happen, once; a late PUT delays all that follow it. Or of segments all pass."""
+        self._fault, self._pass, self._of_segments = fault, after, of_segments
         self._attempts.clear()
 
     def disarm(self) -> list[Published]:
@@ -116,7 +117,9 @@ class View(Wrapped):
             raise SimulatedCrash(f"{name} was put after the crash")
         known = self._attempts.setdefault(name, data)
         assert known == data, f"other bytes were put again as {name}"
-        if self._fault is Fault.NONE or self._pass > 0:
+        if not self._of_segments and name.endswith(".parquet"):
+            self._land(name, data)
+        elif self._fault is Fault.NONE or self._pass > 0:
             self._pass -= 1
             self._land(name, data)
         else:

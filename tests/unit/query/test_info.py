@@ -63,7 +63,8 @@ def test_times_are_exact_to_the_last_that_there_is(world: World, moment: int) ->
 
 def test_levels_tell_their_rows_blocks_and_bytes(world: World) -> None:
     with world.writer() as w:
-        world.commit(w, ("put", "objects", many(0, 20_000)))
+        for start in (0, 10_000):
+            world.commit(w, ("put", "objects", many(start, start + 10_000)))
         w.checkpoint()
         world.commit(w, ("put", "objects", many(10_000, 12_000)))
         w.checkpoint()

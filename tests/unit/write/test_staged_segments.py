@@ -33,7 +33,7 @@ def staged(store: MemoryStore, parts: Iterable[pa.Table]) -> Encoded:
     for part in parts:
         events.add(part)
     events.finish()
-    return events.encoded()
+    return events.encoded(pytest.fail)
 
 
 def paths(store: MemoryStore, encoded: Encoded) -> list[str]:
