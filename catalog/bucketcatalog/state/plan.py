@@ -51,7 +51,8 @@ class Slice:
 
     ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs, all of one folded state: the base. ``upper`` are blocks of
     any class that have to be folded with it: of higher levels, or of other checkpoints. ``events`` and ``tail`` are what no checkpoint
-    covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is.
+    covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is. ``unmatched`` are blocks of the base
+    of which no row is asked for: they are read for keys that have to be folded, and for nothing else.
     """
 
     keys: KeyRange
@@ -61,6 +62,7 @@ class Slice:
     events: tuple[EventBlock, ...]
     tail: SortedFacts | None
     wanted: pa.Array | None = None
+    unmatched: frozenset[BlockPlace] = frozenset()
 
     @property
     def rows(self) -> int:

@@ -27,6 +27,7 @@ from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts,
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from ..model.render import with_times
 from ..model.tables import Table
+from .indexes import holds_one
 from .overlay import Overlay, apply, split
 from .plan import Part, Slice, narrowed
 from .tail import read_events
@@ -88,12 +89,20 @@ def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
     overlay = _overlay(blocks, table, slice_, needed, part)
     places = _places(slice_, part, overlay)
     parted = _split(overlay, places, table, part) if overlay is not None else None
+    if slice_.unmatched:
+        places = _without_unmatched(slice_, places, parted, table)
     if parted is not None and not len(parted.rest):
         parted = replace(parted, known=_selected(parted.known, plain))
         needed = plain  # what is not folded needs no stamps
     base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
     state = apply(base, parted, table, part)
     yield state if parted is None or not len(parted.rest) else with_times(state, table, plain)
+
+
+def _without_unmatched(slice_: Slice, places: Sequence[BlockPlace], parted: Overlay | None, table: Table) -> list[BlockPlace]:
+    """The blocks without those that hold neither a row that is asked for nor a key that has to be folded."""
+    folded = pa.array([], pa.binary()) if parted is None else parted.rest.keyed(table).keys
+    return [place for place in places if place not in slice_.unmatched or holds_one(place, folded)]
 
 
 def _split(overlay: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
@@ -112,7 +121,7 @@ def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFact
 
 def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
     """The rows of a slice without an overlay: tombstones of one class after the other's are put in order, all else is so already."""
-    places = [place for place in (*slice_.live, *slice_.rest) if _holds(place, part)]
+    places = [place for place in (*slice_.live, *slice_.rest) if holds_rows_of(place, part)]
     mixed = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
     keys = {column.field_name for column in table.key_columns}
     needed = None if columns is None else {*columns, *(keys if mixed or slice_.wanted is not None else ())}
@@ -203,11 +212,12 @@ def _without_ended(
 def places_read(slice_: Slice, part: Part) -> tuple[BlockPlace, ...]:
     """The blocks of checkpoints that a slice is read from; which of them can be left out is sometimes known only when others are read."""
     if slice_.settled:
-        return tuple(place for place in (*slice_.live, *slice_.rest) if _holds(place, part))
+        return tuple(place for place in (*slice_.live, *slice_.rest) if holds_rows_of(place, part))
     return (*slice_.live, *(() if part is Part.LIVE else slice_.rest), *slice_.upper)
 
 
-def _holds(place: BlockPlace, part: Part) -> bool:
+def holds_rows_of(place: BlockPlace, part: Part) -> bool:
+    """Whether a block of the base holds rows of the part."""
     wanted = {Part.LIVE: frozenset({BlockClass.LIVE}), Part.TOMBSTONES: TOMBSTONES}.get(part)
     return wanted is None or place.header.block_class in wanted
 
