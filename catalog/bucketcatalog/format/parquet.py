@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -126,6 +127,7 @@ class Footer:
         self.length = length
         self._digest = digest
         self._data = data
+        self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Footer], tuple[str, int, int, bytes]]:
         return Footer, (self.name, self.offset, self.length, self._digest)
@@ -133,6 +135,12 @@ class Footer:
     def needs(self) -> bool:
         """Whether it has to be given its bytes before anything is read."""
         return self._data is None
+
+    def obtain(self, fetch: Fetch) -> None:
+        """Have its bytes fetched where it has none, once, however many threads need it; see ``give``."""
+        with self._lock:
+            if self.needs():
+                self.give(fetch(self.offset, self.length))
 
     def give(self, data: bytes) -> None:
         """Its bytes; ``CorruptionError`` where they are not those that the digest is of."""

@@ -9,7 +9,7 @@ what waits there.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +27,14 @@ from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts,
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from ..model.render import with_times
 from ..model.tables import Table
+from ..parallel import in_order
 from .indexes import holds_one
 from .overlay import Overlay, apply, split
 from .plan import Part, Slice, narrowed
 from .tail import read_events
+
+_AT_ONCE = 4
+"""The most blocks of a slice that are read at once."""
 
 
 def read_slice(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
@@ -133,10 +137,18 @@ def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
 
 
 def _read(
-    blocks: Blocks, table: Table, slice_: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
+    blocks: Blocks, table: Table, slice_: Slice, places: Sequence[BlockPlace], needed: Collection[str] | None
 ) -> Iterator[Facts]:
-    for place in places:
-        yield _wanted(read_block(blocks.store, place, table, needed, slice_.keys), table, slice_)
+    """What is wanted of each of the blocks, in their order.
+
+    Where requests take their time the next blocks are fetched while one is decoded, or waits to be taken: a few, since as many slices are
+    read as there are cores.
+    """
+
+    def wanted(place: BlockPlace) -> Facts:
+        return _wanted(read_block(blocks.store, place, table, needed, slice_.keys), table, slice_)
+
+    return in_order(wanted, places, threads=min(_AT_ONCE, blocks.store.concurrency // pa.cpu_count()))
 
 
 def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:
