@@ -174,6 +174,22 @@ def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | 
     return wanted
 
 
+_SHOWN = {
+    END_TIME.name: _ENDED_AT,
+    "_commit_timestamp": _Meaning("_txn", "commit_time"),
+    "_writer": _Meaning("_txn", "writer"),
+    "_revision": _Meaning("_txn", "revision"),
+}
+"""What people see of the stamps of a row, by what they call it."""
+
+
+def stored_names(stored: pa.Schema, table: Table, shown: str) -> list[str] | None:
+    """Which of the columns of a file hold what people see as ``shown``; None where that is made of several columns."""
+    column = table.by_name.get(shown)
+    means = _SHOWN.get(shown) if column is None else _Meaning(column.field_name)
+    return None if means is None else [field.name for field in stored if _meaning(field, table) == means]
+
+
 def _meaning(field: pa.Field, table: Table) -> _Meaning | None:
     """What a stored column is; None where that is not known."""
     if field.name.startswith("_"):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -54,6 +55,19 @@ class RowGroup:
     footer: Footer
 
 
+class Bounds(NamedTuple):
+    """What statistics say of a column of a row group: how many of its ``rows`` are null, and that no value is below or above others.
+
+    What is not said, or not believed, is None. Text and bytes have bytes as bounds, times numbers in the unit of their ``kind``.
+    """
+
+    kind: pa.DataType
+    rows: int
+    nulls: int | None
+    low: bool | int | bytes | None = None
+    high: bool | int | bytes | None = None
+
+
 @dataclass(frozen=True)
 class Layout:
     """What a footer says: the file's columns, and for each chunk of a row group the column that it is of, or is a part of."""
@@ -72,17 +86,36 @@ class Layout:
         return self._same[number]
 
     def _one_value(self, chunk: Any, name: str) -> pa.Scalar | None:
-        kind, said = self.schema.field(name).type, chunk.statistics
-        if said is None or pa.types.is_nested(kind) or not said.has_null_count:
+        said = _bounds(chunk, self.schema.field(name).type)
+        if said is None or said.nulls is None:
             return None
-        if said.null_count == chunk.num_values:
-            return pa.scalar(None, kind)
-        if pa.types.is_floating(kind):
-            return None  # bounds leave out what is no number, and do not tell zeros apart
-        # Times are compared and taken as they are stored: what lies outside of the years 1 to 9999 is no datetime.
-        if said.null_count or not said.has_min_max or said.min_raw != said.max_raw:
-            return None
-        return pa.scalar(said.min_raw if pa.types.is_timestamp(kind) else said.min, kind)
+        if said.nulls == said.rows:
+            return pa.scalar(None, said.kind)
+        return None if said.nulls or said.low is None or said.low != said.high else pa.scalar(said.low, said.kind)
+
+
+def _bounds(chunk: Any, kind: pa.DataType) -> Bounds | None:
+    """What the statistics of the only chunk of a column say, if there are any. A bound may be beyond all values."""
+    said = chunk.statistics
+    if said is None or pa.types.is_nested(kind):
+        return None
+    ends: tuple[Any, ...] = ()
+    if said.has_min_max and pa.types.is_integer(kind):
+        ends = said.min, said.max
+    elif said.has_min_max and any(is_one(kind) for is_one in _BOUNDED):
+        # As they are stored: what lies outside of the years 1 to 9999 is no datetime, and half of a letter no text.
+        ends = said.min_raw, said.max_raw
+    return Bounds(kind, chunk.num_values, said.null_count if said.has_null_count else None, *ends)
+
+
+_BOUNDED = (
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_fixed_size_binary,
+)
+"""What has an order besides integers. Not numbers with a fraction: bounds leave out what is no number, and do not tell zeros apart."""
 
 
 class Footer:
@@ -94,6 +127,7 @@ class Footer:
         self.length = length
         self._digest = digest
         self._data = data
+        self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Footer], tuple[str, int, int, bytes]]:
         return Footer, (self.name, self.offset, self.length, self._digest)
@@ -101,6 +135,12 @@ class Footer:
     def needs(self) -> bool:
         """Whether it has to be given its bytes before anything is read."""
         return self._data is None
+
+    def obtain(self, fetch: Fetch) -> None:
+        """Have its bytes fetched where it has none, once, however many threads need it; see ``give``."""
+        with self._lock:
+            if self.needs():
+                self.give(fetch(self.offset, self.length))
 
     def give(self, data: bytes) -> None:
         """Its bytes; ``CorruptionError`` where they are not those that the digest is of."""
@@ -168,6 +208,13 @@ def ranges_to_read(group: RowGroup, columns: Collection[str]) -> list[tuple[int,
     """From where to where the file is read for these columns of a row group."""
     same = group.footer.layout.same(group.number)
     return _ranges(_chunks_to_read(group, [column for column in columns if column not in same]))
+
+
+def bounds(group: RowGroup, column: str) -> Bounds | None:
+    """What statistics say of a column of a row group; None where they are of its parts, or there are none."""
+    layout = group.footer.layout
+    chunk = layout.metadata.row_group(group.number).column(layout.columns.index(column))
+    return _bounds(chunk, layout.schema.field(column).type)
 
 
 def _chunks_to_read(group: RowGroup, columns: Collection[str] | None) -> dict[int, Chunk]:

@@ -232,8 +232,7 @@ def _row_group(
         return str(held_in_block(place.header, table))
 
     try:
-        if footer.needs():
-            footer.give(store.get_range(place.name, footer.offset, footer.length))
+        footer.obtain(partial(store.get_range, place.name))
         read = partial(read_row_group, group, fetch=fetch, held=held, whole=whole)
         return facts_of_block(read, footer.layout.schema, place.header, table, place.name, columns, keys)
     except ObjectNotFound:

@@ -26,6 +26,7 @@ from ..state.orders import Narrowed, narrowed_to
 from ..state.plan import Part, Slice
 from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
+from ..state.skipping import Unmatched
 from ..store.base import Store
 
 BATCH_ROWS = 65_536
@@ -44,7 +45,7 @@ class ScanTask:
 
     def read(self, blocks: Blocks, slice_: Slice) -> Iterator[pa.Table]:
         """The rows of a slice that match, in key order, a few thousand at a time."""
-        conditions = self._conditions
+        conditions = self.conditions
         for facts in read_batches(blocks, self.table, slice_, self.part, self.columns):
             if conditions:
                 tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
@@ -55,10 +56,11 @@ class ScanTask:
     @cached_property
     def columns(self) -> set[str]:
         """The storage columns that it needs."""
-        return storage_columns(self.table, {**dict.fromkeys(self.schema.names), **self._conditions})
+        return storage_columns(self.table, {**dict.fromkeys(self.schema.names), **self.conditions})
 
     @cached_property
-    def _conditions(self) -> dict[str, Any]:
+    def conditions(self) -> dict[str, Any]:
+        """The conditions that rows are checked by."""
         known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
         return {name: condition for name, condition in self.where if name not in known}
 
@@ -177,10 +179,17 @@ class Scan(Read):
     def plan(self) -> list[Slice]:
         """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that the overlay names."""
         slices, _ = self._planned()
-        return slices
+        return self._matching(slices)
+
+    def _matching(self, slices: list[Slice]) -> list[Slice]:
+        """The slices without blocks in which nothing matches. Who reads past damage asks every question of the same blocks."""
+        if not self.task.conditions or self.task.ignores_corruption:
+            return slices
+        unmatched = Unmatched(self.task.table, self.task.conditions, self._stored)
+        return list(unmatched.left_out_of(slices, self.task.part))
 
     def _planned(self) -> tuple[list[Slice], Narrowed | None]:
-        """The slices, and how an order has narrowed them if one has."""
+        """The slices of the keys that can match, and how an order has narrowed them if one has."""
         where, only_live = dict(self.task.where), self.task.part is Part.LIVE
         keys = wanted_keys(self.task.table, self._stored)
         if keys is not None:
@@ -209,8 +218,9 @@ class Scan(Read):
         put again can do with less, and a late put can need more. Where an order is used, planning reads its blocks, and those that lie
         over the lowest level once more than reading does.
         """
-        plan, narrowed = self._planned()
-        read = self._asked_for((slice_, place) for slice_ in plan for place in places_read(slice_, self.task.part))
+        whole, narrowed = self._planned()
+        plan = self._matching(whole)
+        read = self._asked_of(plan)
         events = self._asked_for((slice_, block.place) for slice_ in plan for block in slice_.events)
         levels = self._state.blocks_by_level()
         lines = [f"table {self.task.table.name}, {self.task.part.value}: {len(plan)} slices"]
@@ -221,6 +231,12 @@ class Scan(Read):
         if narrowed is not None:
             counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
             lines.append(f"order {narrowed.name}: {_share({p: [p.length] for p in narrowed.read}, narrowed.of)}, {counts}")
+        before = self._asked_of(whole) if plan is not whole else read
+        left_out = {place: sizes for place, sizes in before.items() if place not in read}
+        marked = {place for slice_ in plan for place in slice_.unmatched}
+        if left_out or marked:
+            said = f"statistics: {len(left_out):,} blocks left out, {sum(map(sum, left_out.values())):,} bytes"
+            lines.append(said + (f"; {len(marked):,} more unless a key has to be folded" if marked else ""))
         if self._state.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._state.events])}")
         if self._state.tail:
@@ -229,7 +245,7 @@ class Scan(Read):
             )
         every = {place for places in levels for place in places}
         beside = (*narrowed.read, *narrowed.overlay) if narrowed is not None else ()
-        opened = _files(read) | (narrowed.opened if narrowed is not None else frozenset())
+        opened = _files(before) | (narrowed.opened if narrowed is not None else frozenset())
         segments = opened | _files(every)
         lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._state.events) - len(read) - len(events)
@@ -238,6 +254,10 @@ class Scan(Read):
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )
         return "\n".join(lines)
+
+    def _asked_of(self, plan: Sequence[Slice]) -> dict[BlockPlace, list[int]]:
+        """For each block of a checkpoint that the slices are read from the bytes of the requests."""
+        return self._asked_for((slice_, place) for slice_ in plan for place in places_read(slice_, self.task.part))
 
     def _asked_for(self, places: Iterable[tuple[Slice, BlockPlace]]) -> dict[BlockPlace, list[int]]:
         """For each block the bytes of the requests that reading it takes, at the most: stamps are left where nothing has to be folded."""

@@ -13,6 +13,7 @@ Before it comes the log, which says what there is; after it checkpoints, which w
     conflicts     what events contradict each other in
     overlay       a folded base and its overlay as one
     read          the state of a slice
+    skipping      blocks in which no row can match, by statistics
     contents      the tables of a cut, and the blocks and the tail that each is made from
     sums          exact sums over live rows by group, and the blocks that keep them
     orders        tombstones by when they ended: the blocks that keep the order, and plans narrowed by it

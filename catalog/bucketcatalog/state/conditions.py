@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,11 +22,13 @@ from ..errors import InvalidOption
 from ..model.arrays import comparable
 from ..model.coerce import storage_value
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, prefix_range
-from ..model.render import surface_array
+from ..model.render import REQUESTED, surface_array
 from ..model.tables import END_TIME, KEY_TYPES, TIMESTAMP, Column, DataType, Shape, Table
 
 _ORDERED = KEY_TYPES | {DataType.FLOAT, DataType.DOUBLE}
 _BEGINNING = frozenset({DataType.STRING, DataType.BYTES, DataType.JSON})
+OF_STAMPS = {**REQUESTED, END_TIME.name: END_TIME.storage_type}
+"""What is shown of the stamps of a row beside its columns, with the types."""
 _MOST_RANGES = 256
 _MOST_KEYS = 1 << 20
 
@@ -146,7 +148,8 @@ def _spanning(table: Table, leading: Sequence[Sequence[Any]]) -> KeyRange:
     return KeyRange(first.start, last.stop)
 
 
-def _listed(condition: Any) -> list[Any]:
+def listed(condition: Any) -> list[Any]:
+    """The values that a condition names which is no range and no prefix."""
     return list(condition) if isinstance(condition, (list, tuple, set, frozenset)) else [condition]
 
 
@@ -205,11 +208,9 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
         if column is None:
             kind = schema.field(name).type
             compared = _requested_values(name, condition, kind)
-            if name == END_TIME.name and kind == TIMESTAMP:  # a view may call anything so
-                times = compared.cast(pa.int64()).to_pylist()
-                stored[name] = (
-                    _bounds(condition, times) if isinstance(condition, Between) else [t for t in times if t is not None]
-                )
+            if OF_STAMPS.get(name) == kind and not isinstance(condition, Prefix):  # a view may call anything so
+                values = (compared.cast(pa.int64()) if kind == TIMESTAMP else compared).to_pylist()
+                stored[name] = _bounds(condition, values) if isinstance(condition, Between) else _without_none(values)
             continue
         if column.shape is not Shape.ONE or column.type is DataType.MESSAGE:
             raise InvalidOption(
@@ -224,8 +225,12 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
                 raise InvalidOption(f"The values of column {name!r} have no order.", next_step="Compare it with values.")
             stored[name] = _bounds(condition, _stored_values(table, column, condition))
         else:
-            stored[name] = [value for value in _stored_values(table, column, condition) if value is not None]
+            stored[name] = _without_none(_stored_values(table, column, condition))
     return stored
+
+
+def _without_none(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
 
 
 def _stored_values(table: Table, column: Column, condition: Any) -> list[Any]:
@@ -254,7 +259,7 @@ def _requested_values(name: str, condition: Any, kind: pa.DataType) -> pa.Array:
 
 def _compared(condition: Any) -> list[Any]:
     """The values that a condition names: those it lists, or the two ends of its range."""
-    return [condition.low, condition.high] if isinstance(condition, Between) else _listed(condition)
+    return [condition.low, condition.high] if isinstance(condition, Between) else listed(condition)
 
 
 def allowed_values(table: Table, where: Where, schema: pa.Schema) -> dict[str, pa.Array]:

@@ -52,7 +52,8 @@ class Slice:
     ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs, all of one folded state: the base. ``upper`` are blocks of
     any class that have to be folded with it: of higher levels, or of other checkpoints. ``events`` and ``tail`` are what no checkpoint
     covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is. ``few``: it is of a look-up or a page,
-    which takes a few rows of a block; the next one may want others.
+    which takes a few rows of a block; the next one may want others. ``unmatched`` are blocks of the base of which no row is asked for: they
+    are read for keys that have to be folded, and for nothing else.
     """
 
     keys: KeyRange
@@ -63,6 +64,7 @@ class Slice:
     tail: SortedFacts | None
     wanted: pa.Array | None = None
     few: bool = False
+    unmatched: frozenset[BlockPlace] = frozenset()
 
     @property
     def is_of_one_key(self) -> bool:

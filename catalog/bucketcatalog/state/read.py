@@ -9,8 +9,9 @@ what waits there.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +28,14 @@ from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts,
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from ..model.render import with_defaults
 from ..model.tables import Table
+from ..parallel import in_order
+from .indexes import holds_one
 from .overlay import Overlay, apply, split
 from .plan import Part, Slice, narrowed
 from .tail import read_events
+
+_AT_ONCE = 4
+"""The most blocks of a slice that are read at once."""
 
 
 def read_slice(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
@@ -88,12 +94,20 @@ def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
     overlay = _overlay(blocks, table, slice_, needed, part)
     places = _places(slice_, part, overlay)
     parted = _split(overlay, places, table, part) if overlay is not None else None
+    if slice_.unmatched:
+        places = _without_unmatched(slice_, places, parted, table)
     if parted is not None and not len(parted.rest):
         parted = replace(parted, known=_selected(parted.known, plain))
         needed = plain  # what is not folded needs no stamps
     base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
     state = apply(base, parted, table, part)
     yield state if parted is None or not len(parted.rest) else with_defaults(state, table, plain)
+
+
+def _without_unmatched(slice_: Slice, places: Sequence[BlockPlace], parted: Overlay | None, table: Table) -> list[BlockPlace]:
+    """The blocks without those that hold neither a row that is asked for nor a key that has to be folded."""
+    folded = pa.array([], pa.binary()) if parted is None else parted.rest.keyed(table).keys
+    return [place for place in places if place not in slice_.unmatched or holds_one(place, folded)]
 
 
 def _split(overlay: SortedFacts, places: Sequence[BlockPlace], table: Table, part: Part) -> Overlay:
@@ -112,7 +126,7 @@ def _selected(facts: SortedFacts, columns: Collection[str] | None) -> SortedFact
 
 def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
     """The rows of a slice without an overlay: tombstones of one class after the other's are put in order, all else is so already."""
-    places = [place for place in (*slice_.live, *slice_.rest) if _holds(place, part)]
+    places = [place for place in (*slice_.live, *slice_.rest) if holds_rows_of(place, part)]
     mixed = part is Part.TOMBSTONES and len({place.header.block_class for place in places}) > 1
     keys = {column.field_name for column in table.key_columns}
     needed = None if columns is None else {*columns, *(keys if mixed or slice_.wanted is not None else ())}
@@ -124,14 +138,19 @@ def _settled(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: C
 
 
 def _read(
-    blocks: Blocks, table: Table, slice_: Slice, places: Iterable[BlockPlace], needed: Collection[str] | None
+    blocks: Blocks, table: Table, slice_: Slice, places: Sequence[BlockPlace], needed: Collection[str] | None
 ) -> Iterator[Facts]:
-    for place in places:
-        if slice_.few:
-            found = blocks.few(place, table, needed, slice_.keys)
-        else:
-            found = read_block(blocks.store, place, table, needed, slice_.keys)
-        yield _wanted(found, table, slice_)
+    """What is wanted of each of the blocks, in their order.
+
+    Where requests take their time the next blocks are fetched while one is decoded, or waits to be taken: a few, since as many slices are
+    read as there are cores.
+    """
+
+    def wanted(place: BlockPlace) -> Facts:
+        read = blocks.few if slice_.few else partial(read_block, blocks.store)
+        return _wanted(read(place, table, needed, slice_.keys), table, slice_)
+
+    return in_order(wanted, places, threads=min(_AT_ONCE, blocks.store.concurrency // pa.cpu_count()))
 
 
 def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:
@@ -208,11 +227,12 @@ def _without_ended(
 def places_read(slice_: Slice, part: Part) -> tuple[BlockPlace, ...]:
     """The blocks of checkpoints that a slice is read from; which of them can be left out is sometimes known only when others are read."""
     if slice_.settled:
-        return tuple(place for place in (*slice_.live, *slice_.rest) if _holds(place, part))
+        return tuple(place for place in (*slice_.live, *slice_.rest) if holds_rows_of(place, part))
     return (*slice_.live, *(() if part is Part.LIVE else slice_.rest), *slice_.upper)
 
 
-def _holds(place: BlockPlace, part: Part) -> bool:
+def holds_rows_of(place: BlockPlace, part: Part) -> bool:
+    """Whether a block of the base holds rows of the part."""
     wanted = {Part.LIVE: frozenset({BlockClass.LIVE}), Part.TOMBSTONES: TOMBSTONES}.get(part)
     return wanted is None or place.header.block_class in wanted
 
