@@ -10,7 +10,7 @@ from .. import clock, limits
 from ..cache import LruCache
 from ..errors import CorruptionError, MissingObject, ObjectNotFound
 from ..format.blocks import decode_block, facts_of_block
-from ..format.columns import columns_to_read, without_nulls
+from ..format.columns import columns_to_read
 from ..format.headers import BlockClass, BlockPlace
 from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
@@ -156,7 +156,7 @@ class Blocks:
     ) -> Facts:
         """The same of few keys, which are taken from all of the block: the next look-up, or page, is likely to want others.
 
-        It is decoded whole the first time, as no column can be in part. Columns that are null throughout may be absent.
+        It is decoded whole the first time, as no column can be in part.
         """
         at = place.name, place.offset
         whole = self._looked_up.get((*at, None))
@@ -164,8 +164,7 @@ class Blocks:
             needed = None if columns is None else frozenset({*columns, *(c.field_name for c in table.key_columns)})
             whole = self._looked_up.get((*at, needed))
             if whole is None:
-                facts = self._facts(place, table, needed, again=again)
-                whole = replace(facts, rows=without_nulls(facts.rows))
+                whole = self._facts(place, table, needed, again=again)
                 self._looked_up.put((*at, needed), whole)
         of_key = {column.field_name: one_chunk(whole.rows.column(column.field_name)) for column in table.key_columns}
         start, stop = rows_within(table, of_key, len(whole), keys)
