@@ -106,7 +106,7 @@ def test_reading_asks_for_what_was_explained(world: World, table: str, where: di
     assert len({name for name, _, _ in blocks if name.endswith(".parquet")}) == told["checkpoints"][1]
     by_level = sum(told[level][2] for level in ("level 0", "level 1"))
     asked = sum(length for name, _, length in blocks if name.endswith(".parquet"))
-    assert again or 0.95 * by_level <= asked <= by_level  # of rows that are not folded no stamps are read, which is known then
+    assert again or 0.75 * by_level <= asked <= by_level  # of rows that are not folded no stamps are read, which is known then
     assert table == "objects" or asked == by_level
 
 

@@ -138,7 +138,8 @@ def test_bytes_of_objects_are_told_by_kept_sums_without_reading_their_rows(late:
     store = world.store
     assert isinstance(store, Counting)
     with world.writer() as w:
-        world.commit(w, ("put", "objects", many(0, 60_000)))
+        etags = pa.array([f"{n * 2_654_435_761 % (1 << 32):08x}" for n in range(60_000)])
+        world.commit(w, ("put", "objects", many(0, 60_000).append_column("etag", etags)))
         w.checkpoint()
         if late:
             world.commit(w, ("put", "objects", [obj("000001", content_length=5)]), ("delete", "objects", obj("000002")))

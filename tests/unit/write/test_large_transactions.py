@@ -81,7 +81,7 @@ def test_a_put_of_many_rows_is_a_small_transaction_that_refers_to_a_segment(worl
         world.commit(writer, ("put", "objects", objects(0, 50_000)))
     (segment,) = stored(world, ".parquet")
     (transaction,) = stored(world, ".txn")
-    assert len(world.store.get(transaction)) < SMALL < 100_000 < len(world.store.get(segment))
+    assert len(world.store.get(transaction)) < SMALL < 50_000 < len(world.store.get(segment))
     assert (last(world).blocks, [reference.run.rows for reference in last(world).segments]) == ((), [50_000])
 
     parts = World()
