@@ -24,25 +24,29 @@ AT_ONCE = 4
 
 
 class Far(Wrapped):
-    """A store that takes its time, and notes how many ranges are asked for at once. ``slow`` are those that take longer, by number."""
+    """A store that takes its time, and notes how many ranges are asked for at once. ``slow`` are those that take longer, by number.
+
+    Nobody gets anything before ``together`` have asked at once.
+    """
 
     concurrency = 16
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
         self.asked = self.under_way = self.most = 0
-        self.meeting: threading.Barrier | None = None
+        self.together = 0
         self.slow: tuple[int, ...] = ()
+        self._asked = threading.Condition()
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
-        with self._lock:
+        with self._asked:
             number, self.asked = self.asked, self.asked + 1
             self.under_way += 1
             self.most = max(self.most, self.under_way)
-        if self.meeting is not None:
-            self.meeting.wait()
+            self._asked.notify_all()
+            assert self._asked.wait_for(lambda: self.most >= self.together, timeout=20)
         time.sleep(0.2 if number in self.slow else 0.005)
-        with self._lock:
+        with self._asked:
             self.under_way -= 1
         return super().get_range(name, offset, length)
 
@@ -81,7 +85,7 @@ def readers() -> list[str]:
 
 def test_the_next_blocks_are_fetched_while_one_is_read(far: Far) -> None:
     found = scan(far)
-    far.meeting = threading.Barrier(2, timeout=20)  # nobody gets anything before somebody else has asked too
+    far.together = 2
     assert found.to_arrow()["content_length"].to_pylist() == list(range(COUNT))
     assert far.asked == BLOCKS and 2 <= far.most <= AT_ONCE
 
@@ -95,6 +99,7 @@ def test_no_more_are_under_way_than_it_pays_on_all_cores_together(
     found = scan(far)
     monkeypatch.setattr(Far, "concurrency", concurrency)
     monkeypatch.setattr(pa, "cpu_count", lambda: cores)
+    far.together = most
     assert len(found.to_arrow()) == COUNT
     assert far.most == most
 
