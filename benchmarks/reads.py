@@ -95,7 +95,7 @@ def _size(world: World) -> Measure:
         Sample.one(size, "bytes"),
         Sample.one(parquet, "bytes"),
         "deltalake's Parquet",
-        Goal("ours", "at most", 70),
+        Goal("ours / other", "at most", 0.6),
     )
 
 

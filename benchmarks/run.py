@@ -32,6 +32,7 @@ GROUPS = (
     "commits",
     "upserts",
     "reads",
+    "large_reads",
     "spark_reads",
     "harvest",
     "memory",

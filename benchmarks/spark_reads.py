@@ -21,6 +21,7 @@ from .world import World
 
 WARM_UP, RUNS = 2, 5
 PARTS = 4
+GROUP, SUMMED = "content_type", "content_length"
 
 
 def run(world: World) -> Group:
@@ -39,6 +40,8 @@ def run(world: World) -> Group:
             "every column": lambda: read_all(every),
             "count": lambda: _count(mine),
             "native count": lambda: _count(native),
+            "sum": lambda: _sum(spark.read.format("bucketcatalog").option("columns", f"{GROUP},{SUMMED}").load(str(catalog))),
+            "native sum": lambda: _sum(native),
         }
         in_turns(subjects, WARM_UP)
         samples = in_turns(subjects, RUNS)
@@ -59,6 +62,7 @@ def measures_of(samples: Mapping[str, Sample], rows: int) -> list[Measure]:
         Measure(name, samples["ours"], samples["native"], "native Parquet", goal),
         Measure(f"{name}, all our columns", samples["every column"], samples["native"], "native Parquet of 14 columns"),
         Measure(f"Spark count of {rows:,} live objects", samples["count"], samples["native count"], "native Parquet"),
+        Measure(f"Spark sum of {SUMMED} by {GROUP}", samples["sum"], samples["native sum"], "native Parquet"),
     ]
 
 
@@ -78,6 +82,10 @@ def read_all(frame: DataFrame) -> None:
 
 def _count(frame: DataFrame) -> None:
     frame.count()
+
+
+def _sum(frame: DataFrame) -> None:
+    frame.groupBy(GROUP).sum(SUMMED).collect()
 
 
 def _files(parquet: Path) -> int:

@@ -45,7 +45,17 @@ TINY = replace(
     changes=20,
     overwrites=(3,),
 )
-MEASURES = {"commits": 9, "upserts": 7, "reads": 11, "harvest": 2, "memory": 1, "commands": 4, "checkpoints": 7, "levels": 8}
+MEASURES = {
+    "commits": 9,
+    "upserts": 7,
+    "reads": 11,
+    "large_reads": 4,
+    "harvest": 2,
+    "memory": 1,
+    "commands": 4,
+    "checkpoints": 7,
+    "levels": 8,
+}
 
 
 @pytest.fixture
@@ -75,7 +85,9 @@ def test_group_at_tiny_scale_gives_its_measures(name: str, world: World) -> None
 
 
 def test_spark_group_names_its_measures() -> None:
-    samples = {name: Sample((2.0, 1.0)) for name in ("ours", "native", "every column", "count", "native count")}
+    samples = {
+        name: Sample((2.0, 1.0)) for name in ("ours", "native", "every column", "count", "native count", "sum", "native sum")
+    }
     full, *_ = spark_reads.measures_of(samples, 2_000_000)
     assert full.name == "Spark full read of 2,000,000 live objects"
     assert full.compared == 1.0
