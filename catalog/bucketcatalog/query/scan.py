@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -149,6 +149,19 @@ class ShareTask:
             yield from self.scan.read(blocks, slice_)
 
 
+class _Planned(NamedTuple):
+    """The slices of the keys that can match, the same without blocks in which nothing matches, and how an order has narrowed these."""
+
+    whole: list[Slice]
+    matching: list[Slice]
+    narrowed: Narrowed | None
+
+    @property
+    def slices(self) -> list[Slice]:
+        """What is to be read."""
+        return self.matching if self.narrowed is None else self.narrowed.slices
+
+
 class Scan(Read):
     """A read of one table at a snapshot's cut."""
 
@@ -178,8 +191,18 @@ class Scan(Read):
 
     def plan(self) -> list[Slice]:
         """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that the overlay names."""
-        slices, _ = self._planned()
-        return self._matching(slices)
+        return self._planned().slices
+
+    def _planned(self) -> _Planned:
+        where, only_live = dict(self.task.where), self.task.part is Part.LIVE
+        keys = wanted_keys(self.task.table, self._stored)
+        if keys is None:
+            whole = self._state.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
+        else:
+            whole = self._state.plan_keys(keys, only_live=only_live) if len(keys) else []
+        matching = self._matching(whole)
+        narrowed = None if only_live or keys is not None else narrowed_to(self._state, matching, where, self._stored)
+        return _Planned(whole, matching, narrowed)
 
     def _matching(self, slices: list[Slice]) -> list[Slice]:
         """The slices without blocks in which nothing matches. Who reads past damage asks every question of the same blocks."""
@@ -187,16 +210,6 @@ class Scan(Read):
             return slices
         unmatched = Unmatched(self.task.table, self.task.conditions, self._stored)
         return list(unmatched.left_out_of(slices, self.task.part))
-
-    def _planned(self) -> tuple[list[Slice], Narrowed | None]:
-        """The slices of the keys that can match, and how an order has narrowed them if one has."""
-        where, only_live = dict(self.task.where), self.task.part is Part.LIVE
-        keys = wanted_keys(self.task.table, self._stored)
-        if keys is not None:
-            return self._state.plan_keys(keys, only_live=only_live) if len(keys) else [], None
-        plan = self._state.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
-        narrowed = None if only_live else narrowed_to(self._state, plan, where, self._stored)
-        return (plan if narrowed is None else narrowed.slices), narrowed
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The read in parts of at most about so many rows, for other processes; none where there is nothing to read."""
@@ -218,8 +231,8 @@ class Scan(Read):
         put again can do with less, and a late put can need more. Where an order is used, planning reads its blocks, and those that lie
         over the lowest level once more than reading does.
         """
-        whole, narrowed = self._planned()
-        plan = self._matching(whole)
+        whole, matching, narrowed = planned = self._planned()
+        plan = planned.slices
         read = self._asked_of(plan)
         events = self._asked_for((slice_, block.place) for slice_ in plan for block in slice_.events)
         levels = self._state.blocks_by_level()
@@ -228,15 +241,15 @@ class Scan(Read):
             f"level {level}: {_share({place: read[place] for place in places if place in read}, places)}"
             for level, places in enumerate(levels)
         ]
+        before, left = self._asked_of(whole), self._asked_of(matching)
+        left_out = [sizes for place, sizes in before.items() if place not in left]
+        marked = {place for slice_ in plan for place in slice_.unmatched}
+        if left_out or marked:
+            said = f"statistics: {len(left_out):,} blocks left out, {sum(map(sum, left_out)):,} bytes"
+            lines.append(said + (f"; {len(marked):,} more unless a key has to be folded" if marked else ""))
         if narrowed is not None:
             counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
             lines.append(f"order {narrowed.name}: {_share({p: [p.length] for p in narrowed.read}, narrowed.of)}, {counts}")
-        before = self._asked_of(whole) if plan is not whole else read
-        left_out = {place: sizes for place, sizes in before.items() if place not in read}
-        marked = {place for slice_ in plan for place in slice_.unmatched}
-        if left_out or marked:
-            said = f"statistics: {len(left_out):,} blocks left out, {sum(map(sum, left_out.values())):,} bytes"
-            lines.append(said + (f"; {len(marked):,} more unless a key has to be folded" if marked else ""))
         if self._state.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._state.events])}")
         if self._state.tail:

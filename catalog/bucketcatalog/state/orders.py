@@ -154,10 +154,11 @@ class Narrowed:
 def narrowed_to(state: TableState, plan: list[Slice], where: Where, stored: StoredConditions) -> Narrowed | None:
     """A plan for tombstones narrowed to the keys that conditions on the end allow; None where no order can say so for clearly less.
 
-    What is read to know it are the blocks of the order that can hold such tombstones, and those above the lowest level.
+    What is read to know it are the blocks of the order that can hold such tombstones, and those above the lowest level. Of a plan of a few
+    blocks that is nothing: the order's and those of its keys would be as many.
     """
     orders = order_runs(state.table)
-    if END_TIME.name not in stored or not orders:
+    if END_TIME.name not in stored or not orders or len(_blocks_of(plan)) <= SHARE:
         return None
     new = _rows(_overlay(plan)) + sum(len(slice_.tail) for slice_ in plan if slice_.tail is not None)
     limit = min(MOST_KEYS, _read_of(plan) // SHARE) - new
@@ -173,7 +174,12 @@ def narrowed_to(state: TableState, plan: list[Slice], where: Where, stored: Stor
 
 def _read_of(plan: Iterable[Slice]) -> int:
     """The rows of the blocks that tombstones are read from."""
-    return _rows(_distinct(place for slice_ in plan for place in places_read(slice_, Part.TOMBSTONES)))
+    return _rows(_blocks_of(plan))
+
+
+def _blocks_of(plan: Iterable[Slice]) -> dict[BlockPlace, None]:
+    """The blocks that tombstones are read from."""
+    return _distinct(place for slice_ in plan for place in places_read(slice_, Part.TOMBSTONES))
 
 
 @dataclass(frozen=True)

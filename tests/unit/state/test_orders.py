@@ -154,6 +154,29 @@ def folder(name: str) -> pa.Table:
     )
 
 
+FEW = 100
+
+
+@pytest.fixture(scope="module")
+def mixed() -> tuple[World, list[int]]:
+    """Blocks whose statistics say nothing: every hour a folder was deleted, but for an object before all hours, and one after them."""
+    world, times = World.counting(), []
+    folders = [folder(f"h{n:03}").slice(0, FEW) for n in range(60)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 0)
+        for module in ("format", "log"):
+            patch.setattr(f"bucketcatalog.{module}.segments.ROW_GROUP_ROWS", FEW)
+        with world.writer() as writer:
+            world.commit(writer, ("put", "objects", pa.concat_tables(folders)))
+            world.commit(writer, ("delete", "objects", pa.concat_tables([each.slice(0, 1) for each in folders])))
+            for each in folders:
+                world.clock.tick(HOUR)
+                times.append(world.commit(writer, ("delete", "objects", each.slice(1, FEW - 2))).commit_time)
+            world.commit(writer, ("delete", "objects", pa.concat_tables([each.slice(FEW - 1, 1) for each in folders])))
+            writer.checkpoint()
+    return world, times
+
+
 def reads(world: World, call: Any) -> tuple[int, int, Any]:
     """The requests for ranges, the bytes of these, and what was found."""
     store = world.store
@@ -182,6 +205,13 @@ def test_tombstones_of_an_hour_cost_a_share_of_all(many: World) -> None:
     assert (received - indexes) * 4 < all_bytes - all_indexes
 
 
+def test_no_order_is_asked_where_statistics_tell_as_much(many: World) -> None:
+    where = {"deleted_at": between(time_at(many.clock.now - HOUR // 2), None)}
+    requests, _, found = reads(many, lambda: many.snapshot().scan("deleted_objects", where=where).to_arrow())
+    assert len(found) == AN_HOUR and requests == 2  # the index, and the block that holds them
+    assert uses(many.snapshot(), **where) is uses(many.snapshot(), name="h000/0000", **where) is None
+
+
 def test_tombstones_that_lie_over_the_order_are_found_with_those_in_it(many: World) -> None:
     now = many.clock.now
     with many.writer() as writer:
@@ -199,15 +229,19 @@ def test_tombstones_that_lie_over_the_order_are_found_with_those_in_it(many: Wor
             many.commit(writer, ("put", "objects", folder("live").slice(0, 10)))
 
 
-def test_a_question_about_most_of_the_tombstones_reads_them_as_ever(many: World) -> None:
-    snapshot = many.snapshot()
+def test_a_question_about_most_of_the_tombstones_reads_them_as_ever(mixed: tuple[World, list[int]]) -> None:
+    world, times = mixed
+    snapshot, hour = world.snapshot(), between(time_at(times[7]), time_at(times[7] + HOUR // 2))
     assert uses(snapshot, deleted_at=between(time_at(START), None)) is None
-    assert uses(snapshot, deleted_at=between(time_at(many.clock.now - HOUR), None)) == "deleted_at"
-    assert uses(snapshot, name="h000/0000") is None
-    assert uses(snapshot, name="h000/0000", deleted_at=between(time_at(many.clock.now - HOUR), None)) == "deleted_at"
+    assert uses(snapshot, deleted_at=hour) == "deleted_at"
+    assert uses(snapshot, content_type=None) is None
+    assert uses(snapshot, content_type=None, deleted_at=hour) == "deleted_at"
+    assert len(snapshot.scan("deleted_objects", where={"deleted_at": hour}).to_arrow()) == FEW - 2
 
 
-def test_deletions_that_are_spread_over_all_keys_are_read_as_ever() -> None:
+def test_deletions_that_are_spread_over_all_keys_are_read_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("format", "log"):
+        monkeypatch.setattr(f"bucketcatalog.{module}.segments.ROW_GROUP_ROWS", 4_000)
     world = World(Counting(MemoryStore(clock=(clock := Clock()))))
     world.clock = clock
     with world.writer() as writer:
@@ -222,15 +256,16 @@ def test_deletions_that_are_spread_over_all_keys_are_read_as_ever() -> None:
     requests, _, found = reads(world, lambda: world.snapshot().scan("deleted_objects", where=where).to_arrow())
     assert len(found) == 200
     assert [line.rpartition(", ")[2] for line in told if line.startswith("order ")] == ["in too many blocks"]
-    # three of tombstones, one of the order; each lies in a segment of its own
-    assert requests == 6 and told[-1].startswith("requests: 6 (4 blocks, 2 indexes")
+    # ten of tombstones, one of the order; each lies in a segment of its own
+    assert requests == 13 and told[-1].startswith("requests: 13 (11 blocks, 2 indexes")
 
 
-def test_explain_tells_what_reading_by_an_order_asks_for(many: World) -> None:
-    where = {"deleted_at": between(time_at(many.clock.now - HOUR // 2), None)}
-    told = many.snapshot().scan("deleted_objects", where=where).explain().splitlines()
-    requests, _, _ = reads(many, lambda: many.snapshot().scan("deleted_objects", where=where).to_arrow())
-    assert [line for line in told if line.startswith("order deleted_at: 1 of 13 blocks, ")] != []
+def test_explain_tells_what_reading_by_an_order_asks_for(mixed: tuple[World, list[int]]) -> None:
+    world, times = mixed
+    where = {"deleted_at": between(time_at(times[7]), time_at(times[7] + HOUR // 2))}
+    told = world.snapshot().scan("deleted_objects", where=where).explain().splitlines()
+    requests, _, _ = reads(world, lambda: world.snapshot().scan("deleted_objects", where=where).to_arrow())
+    assert [line for line in told if line.startswith("order deleted_at: 2 of 60 blocks, ")] != []
     (line,) = (line for line in told if line.startswith("requests: "))
     assert line.startswith(f"requests: {requests} ({requests - 2} blocks, 2 indexes, each once), ")
 
