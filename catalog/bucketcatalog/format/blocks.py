@@ -102,10 +102,17 @@ def decode_block(
     try:
         message = log_pb2.Block.FromString(data)
         header, schema = header_of(message.header), stream_schema(message.rows)
-        read = partial(read_stream, message.rows)
+        read = partial(_valid_rows, message.rows)
     except (DecodeError, pa.ArrowException, ValueError, OSError) as error:
         raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {error}.") from None
     return facts_of_block(read, schema, header, table, name, columns, keys)
+
+
+def _valid_rows(stream: bytes, columns: Collection[str]) -> pa.Table:
+    """The rows of a stream, of which it is known that no offset lies outside of its buffer: Arrow believes them."""
+    rows = read_stream(stream, columns)
+    rows.validate(full=True)
+    return rows
 
 
 def facts_of_block(
