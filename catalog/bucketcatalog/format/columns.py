@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UnsupportedFormat
+from ..errors import CorruptionError, UnsupportedFormat
 from ..model.arrays import convert_list, convert_map, convert_struct, is_constant, one_chunk
 from ..model.facts import (
     FACT_COLUMNS,
@@ -137,19 +137,61 @@ def without_nulls(rows: pa.Table) -> pa.Table:
 def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | None, name: str) -> list[str]:
     """Which of the columns of file ``name`` hold what is asked for by storage names, or hold anything that this release knows.
 
-    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know.
+    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know; ``CorruptionError`` where two columns say the
+    same, one has a type that the table does not give it, or one of the key is missing.
     """
-    wanted = []
+    wanted, seen = [], set()
     for field in stored:
         means = _meaning(field, table)
+        if means in seen:
+            raise CorruptionError(f"{name} holds rows of table {table.name!r} in which two columns are {field.name!r}.")
         if means is None and field.name.startswith("_"):
             raise UnsupportedFormat(
                 f"{name} holds rows with the unknown column {field.name!r}.",
                 next_step="Read it with a newer release of bucketcatalog.",
             )
-        if means is not None and (columns is None or means.column in columns):
+        if means is None:
+            continue
+        seen.add(means)
+        if columns is None or means.column in columns:
+            if not _is_readable_as(field.type, _stored_types(table).get(means)):
+                raise CorruptionError(f"{name} holds rows of table {table.name!r} whose column {field.name!r} is {field.type}.")
             wanted.append(field.name)
+    if missing := [column.name for column in table.key_columns if _Meaning(column.field_name) not in seen]:
+        raise CorruptionError(
+            f"{name} holds rows of table {table.name!r} without the column {missing[0]!r}, which is of the key."
+        )
     return wanted
+
+
+@lru_cache(maxsize=256)
+def _stored_types(table: Table) -> dict[_Meaning, pa.DataType]:
+    """The type that each column has, of whatever class the rows are."""
+    return {column.means: column.field.type for column in _stored_columns(table, BlockClass.STUBS)}
+
+
+def _is_readable_as(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
+    """Whether a column of one type can hold what should have another: integers may be wider or less so, messages have other fields."""
+    if wanted is None:
+        return False
+    if pa.types.is_map(wanted):
+        return pa.types.is_map(kind) and all(
+            _is_readable_as(*both) for both in ((kind.key_type, wanted.key_type), (kind.item_type, wanted.item_type))
+        )
+    if pa.types.is_list(wanted):
+        return pa.types.is_list(kind) and _is_readable_as(kind.value_type, wanted.value_type)
+    if pa.types.is_struct(wanted):
+        known = {_number(field): field.type for field in wanted}
+        return pa.types.is_struct(kind) and all(
+            _is_readable_as(field.type, known[number])
+            for field in kind
+            if (number := _number(field)) in known and number is not None
+        )
+    return bool(kind == wanted) or (
+        pa.types.is_integer(wanted)
+        and pa.types.is_integer(kind)
+        and pa.types.is_signed_integer(kind) == pa.types.is_signed_integer(wanted)
+    )
 
 
 def _meaning(field: pa.Field, table: Table) -> _Meaning | None:

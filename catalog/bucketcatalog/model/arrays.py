@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -213,3 +213,18 @@ def _digits(values: pa.Array) -> npt.NDArray[np.uint8]:
         return np.empty((0, _DIGITS), np.uint8)
     raw = np.frombuffer(values.buffers()[1], dtype=np.uint8, offset=values.offset * _DIGITS, count=len(values) * _DIGITS)
     return _NIBBLES[raw].reshape(len(values), _DIGITS)
+
+
+def leaves(values: pa.Array) -> Iterator[pa.Array]:
+    """The arrays of values that lie in lists, maps and structs, or the array itself."""
+    kind = values.type
+    if pa.types.is_map(kind):
+        yield from leaves(values.keys)
+        yield from leaves(values.items)
+    elif pa.types.is_list(kind):
+        yield from leaves(values.values)
+    elif pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from leaves(values.field(at))
+    else:
+        yield values
