@@ -14,6 +14,7 @@ from .. import limits
 from ..errors import InvalidRows
 from ..model.facts import POSITIONS, Facts, Kind
 from ..model.tables import Table, split_side
+from ..model.times import FIRST_TIME, LAST_TIME
 from .headers import BlockClass
 
 _NUMBERS = ("_seq", "_row_seq", "_end_seq", "_name_seq", "_expects_seq", "_end_expects_seq")
@@ -30,6 +31,9 @@ def problems_of_rows(facts: Facts, block_class: BlockClass, table: Table, column
             yield f"has numbers below 0 in the column {name!r}"
     if any(column.null_count for column in facts.transactions.columns):
         yield "has stamps that are not whole"
+    times = np.asarray(facts.transactions.column("commit_time"))
+    if len(times) and not (times.min() >= FIRST_TIME and times.max() <= LAST_TIME):
+        yield "has stamps with times that no calendar has"
     if block_class is BlockClass.EVENTS:
         if any(name in rows.column_names for name in POSITIONS):
             yield "has stamps, which are its transaction's to give"

@@ -374,7 +374,7 @@ def without_stamps(one: Forgery) -> None:
 
 COLUMNS: dict[str, tuple[Callable[[Forgery], object], str]] = {
     "numbers in place of text": (as_number, r"whose column 'text' is timestamp"),
-    "values of 2 GiB each": (lambda one: one.element("ratio").put(f.FIELD_ID, I32, 3), "two columns are 'ratio'"),
+    "two columns of one number": (lambda one: one.element("ratio").put(f.FIELD_ID, I32, 3), "two columns are 'ratio'"),
     "a name twice": (partial(renamed, "word", "text"), "two columns are|cannot be read"),
     "a number twice": (lambda one: one.element("word").put(f.FIELD_ID, I32, 2), "two columns are 'word'"),
     "no column of the key": (lambda one: one.element("k").put(f.FIELD_ID, I32, 77), "without the column 'k'"),
@@ -383,6 +383,14 @@ COLUMNS: dict[str, tuple[Callable[[Forgery], object], str]] = {
     "stamps that are not whole": (
         lambda one: one.chunk("_writer").data_page.hold_values(run_of(ROWS, 0), b"\0", nulls=ROWS),
         "has stamps that are not whole",
+    ),
+    "stamps of no calendar": (
+        lambda one: one.chunk("_commit_time").dictionary.hold((1 << 62).to_bytes(8, "little") * 3),
+        "has stamps with times that no calendar has",
+    ),
+    "stamps in a block of events": (
+        lambda one: setattr(one.index.entries[0].header, "class", BlockClass.EVENTS),
+        "has stamps, which are its transaction's to give",
     ),
     "versions without a number": (
         lambda one: one.chunk("_seq").data_page.hold_values(run_of(ROWS, 0), b"\0", nulls=ROWS),
