@@ -1,4 +1,6 @@
-"""Every time that the protocol counts on, and which has to be longer than which. Microseconds, but where a name says otherwise.
+"""Every time that the protocol counts on, and which has to be longer than which; and how large what is read may be.
+
+Times are microseconds, but where a name says otherwise.
 
 Nobody asks anybody here: that a file may go, or data, is known by time alone. So the safety of every deletion rests on the inequalities at
 the end of this page, each with its reason; the tests check them, and that each would notice. Whoever uses a time says ``limits.NAME``.
@@ -50,6 +52,20 @@ UNFINISHED_PUT_AGE = HOUR
 """The age from which no put of a writer is under way; large files take longer than a commit."""
 PATIENCE_SECONDS = 60.0
 """Seconds for which a put or a delete beside a commit is tried again."""
+
+
+INDEX_BYTES, FOOTER_BYTES = 16 << 20, 32 << 20
+"""Of a segment: what is larger is not parsed, for in memory it is up to forty times as large."""
+ROW_GROUPS = COLUMNS = 16_384
+"""How many row groups a segment has at most, and how many columns, groups of columns included."""
+CHUNKS = 65_536
+"""How many column chunks all row groups of a segment have at most."""
+GROUP_ROWS, GROUP_BYTES = 131_072, 256 << 20
+"""How many rows a row group has at most, and to how many bytes what is read of it comes at most, decompressed and expanded."""
+ROW_BYTES = 64 << 20
+"""How many bytes in memory a row has at most, so that a row group of it alone can be read."""
+STATISTICS_BYTES = 1_024
+"""The longest texts and bytes that an index has as bounds."""
 
 
 @dataclass(frozen=True, slots=True)

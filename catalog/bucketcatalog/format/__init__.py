@@ -6,10 +6,16 @@ Before it come the model, whose values it encodes; after it the log, which knows
 
     sealing         checksums, format versions, features; where fields lie in a message
     records         the small values that transactions and checkpoints both carry
+    thrift          Thrift's compact protocol, in which Parquet writes its headers
+    footers         how many chunks a large footer has
+    pages           what decoding a chunk would take, by the headers of its pages
+    statistics      what the index says of the values of chunks
+    expanding       dictionaries to values, where these are not too large, and text that is UTF-8
     parquet         the column chunks of row groups that are needed, each checked before it is decoded
     encoding        rows as row groups: how each column is encoded
     headers         what is said of stored rows: table, class, ranges, place
     columns         the columns of stored rows, by names and field ids, from facts and back
+    checking        what rows must be before they count as facts
     blocks          facts as blocks of a message, and what any block that was read holds
     runs            runs as checkpoints have them, in segments or inline
     held            what a file, or a part of one, holds: in errors, findings and losses alike

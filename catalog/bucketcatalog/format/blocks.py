@@ -23,6 +23,7 @@ from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..model.tables import Table
 from ..v1 import log_pb2
+from .checking import problems_of_rows, refuse_large_rows
 from .columns import columns_to_read, facts_of, key_columns, read_stream, rows_of_message, stored_rows, stream_of, stream_schema
 from .headers import BlockClass, BlockHeader, BlockPlace, header_message, header_of
 from .sealing import block_checksum, seal_block
@@ -54,6 +55,7 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
+    refuse_large_rows(facts, table)
     header = block_header(facts, table, block_class)
     rows = stream_of(rows_of_message(stored_rows(facts, table, block_class)))
     message = log_pb2.Block(header=header_message(header), rows=rows)
@@ -102,10 +104,17 @@ def decode_block(
     try:
         message = log_pb2.Block.FromString(data)
         header, schema = header_of(message.header), stream_schema(message.rows)
-        read = partial(read_stream, message.rows)
+        read = partial(_valid_rows, message.rows)
     except (DecodeError, pa.ArrowException, ValueError, OSError) as error:
         raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {error}.") from None
     return facts_of_block(read, schema, header, table, name, columns, keys)
+
+
+def _valid_rows(stream: bytes, columns: Collection[str]) -> pa.Table:
+    """The rows of a stream, of which it is known that no offset lies outside of its buffer: Arrow believes them."""
+    rows = read_stream(stream, columns)
+    rows.validate(full=True)
+    return rows
 
 
 def facts_of_block(
@@ -139,6 +148,8 @@ def facts_of_block(
         kept = [n for n in facts.rows.column_names if n in columns] or facts.rows.column_names[:1]
         facts = replace(facts, rows=facts.rows.select(kept))
     _check_kinds(facts, name)
+    for problem in problems_of_rows(facts, header.block_class, table, columns):
+        raise CorruptionError(f"{name} holds a block of table {table.name!r} that {problem}.")
     if columns is None or {"_kind", *_NAME} <= {*columns}:
         _check_names(facts, name)
     return facts

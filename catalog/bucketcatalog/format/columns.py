@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UnsupportedFormat
+from ..errors import CorruptionError, UnsupportedFormat
 from ..model.arrays import convert_list, convert_map, convert_struct, is_constant, one_chunk, plain
 from ..model.facts import (
     FACT_COLUMNS,
@@ -159,18 +159,30 @@ def rows_of_message(rows: pa.Table) -> pa.Table:
 def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | None, name: str) -> list[str]:
     """Which of the columns of file ``name`` hold what is asked for by storage names, or hold anything that this release knows.
 
-    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know.
+    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know; ``CorruptionError`` where two columns say the
+    same, one has a type that the table does not give it, or one of the key is missing.
     """
-    wanted = []
+    wanted, seen = [], set()
     for field in stored:
         means = _meaning(field, table)
+        if means in seen:
+            raise CorruptionError(f"{name} holds rows of table {table.name!r} in which two columns are {field.name!r}.")
         if means is None and field.name.startswith("_"):
             raise UnsupportedFormat(
                 f"{name} holds rows with the unknown column {field.name!r}.",
                 next_step="Read it with a newer release of bucketcatalog.",
             )
-        if means is not None and (columns is None or means.column in columns):
+        if means is None:
+            continue
+        seen.add(means)
+        if columns is None or means.column in columns:
+            if not _is_readable_as(field.type, _stored_types(table).get(means)):
+                raise CorruptionError(f"{name} holds rows of table {table.name!r} whose column {field.name!r} is {field.type}.")
             wanted.append(field.name)
+    if missing := [column.name for column in table.key_columns if _Meaning(column.field_name) not in seen]:
+        raise CorruptionError(
+            f"{name} holds rows of table {table.name!r} without the column {missing[0]!r}, which is of the key."
+        )
     return wanted
 
 
@@ -188,6 +200,36 @@ def stored_names(stored: pa.Schema, table: Table, shown: str) -> list[str] | Non
     column = table.by_name.get(shown)
     means = _SHOWN.get(shown) if column is None else _Meaning(column.field_name)
     return None if means is None else [field.name for field in stored if _meaning(field, table) == means]
+
+
+@lru_cache(maxsize=256)
+def _stored_types(table: Table) -> dict[_Meaning, pa.DataType]:
+    """The type that each column has, of whatever class the rows are."""
+    return {column.means: column.field.type for column in _stored_columns(table, BlockClass.STUBS)}
+
+
+def _is_readable_as(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
+    """Whether a column of one type can hold what should have another: integers may be wider or less so, messages have other fields."""
+    if wanted is None:
+        return False
+    if pa.types.is_map(wanted):
+        return pa.types.is_map(kind) and all(
+            _is_readable_as(*both) for both in ((kind.key_type, wanted.key_type), (kind.item_type, wanted.item_type))
+        )
+    if pa.types.is_list(wanted):
+        return pa.types.is_list(kind) and _is_readable_as(kind.value_type, wanted.value_type)
+    if pa.types.is_struct(wanted):
+        known = {_number(field): field.type for field in wanted}
+        return pa.types.is_struct(kind) and all(
+            _is_readable_as(field.type, known[number])
+            for field in kind
+            if (number := _number(field)) in known and number is not None
+        )
+    return bool(kind == wanted) or (
+        pa.types.is_integer(wanted)
+        and pa.types.is_integer(kind)
+        and pa.types.is_signed_integer(kind) == pa.types.is_signed_integer(wanted)
+    )
 
 
 def _meaning(field: pa.Field, table: Table) -> _Meaning | None:
@@ -220,7 +262,7 @@ def key_columns(rows: pa.Table, table: Table) -> dict[str, pa.Array]:
 
 
 def facts_of(rows: pa.Table, table: Table) -> Facts:
-    """The facts that stored rows are, with the columns that say anything. ``ValueError`` or an error of Arrow's where they are none.
+    """The facts that stored rows are, with their key and the columns that say anything. ``ValueError`` or Arrow's error where they are none.
 
     Where none of them says anything the facts have one all the same: without any, who could count them?
     """
@@ -236,7 +278,9 @@ def facts_of(rows: pa.Table, table: Table) -> Facts:
     transactions, positions = _positions(stamps)
     every = found | positions
     if len(rows):
-        every = {n: values for n, values in every.items() if values.null_count < len(rows)} or dict(list(every.items())[:1])
+        of_key = {column.field_name for column in table.key_columns}
+        said = {name: values for name, values in every.items() if name in of_key or values.null_count < len(rows)}
+        every = said or dict(list(every.items())[:1])
     return Facts(transactions, conform(pa.table(list(every.values()), names=list(every)), table))
 
 

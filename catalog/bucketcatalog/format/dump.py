@@ -144,7 +144,8 @@ class _Looking:
             ]
 
     def _row_group(self, data: bytes, number: int, of: Footer, entry: Any) -> dict[str, Any]:
-        group = RowGroup(number, entry.offset, tuple(map(Chunk, entry.lengths, entry.checksums)), of)
+        chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
+        group = RowGroup(number, entry.offset, chunks, of, entry.statistics.SerializeToString())
         shown = {**self.readable(entry.header), "bytes": sum(entry.lengths)}
 
         def fetch(at: int, length: int) -> bytes:

@@ -11,17 +11,26 @@ import pyarrow.compute as pc
 
 from ..model.arrays import one_chunk
 from .parquet import TRAILER, Chunk, parquet_library
+from .statistics import statistics_of
 
 _ROWS_PER_VALUE = 8
 """A column becomes a dictionary where each of its values stands in so many rows."""
 
 
+class EncodedGroup(NamedTuple):
+    """Where the first chunk of a row group begins, its chunks, and what is known of their values, as a message."""
+
+    offset: int
+    chunks: tuple[Chunk, ...]
+    statistics: Any
+
+
 class EncodedRows(NamedTuple):
-    """The bytes of a Parquet file up to its footer, the footer with all that is behind it, and of each row group offset and chunks."""
+    """The bytes of a Parquet file up to its footer, the footer with all that is behind it, and the row groups."""
 
     body: pa.Buffer
     footer: bytes
-    groups: list[tuple[int, tuple[Chunk, ...]]]
+    groups: list[EncodedGroup]
 
 
 class RowGroupWriter:
@@ -30,6 +39,7 @@ class RowGroupWriter:
     def __init__(self, first: pa.Table, sorted_by: Sequence[str]) -> None:
         pq = parquet_library()
         leaves = [leaf for field in first.schema for leaf in _leaves(field.name, field.type)]
+        self.chunks = len(leaves)
         places = {path: at for at, (path, _) in enumerate(leaves)}
         dictionaries = [path for path, kind in leaves if _repeats(first, path, kind)]
         self._sink = pa.BufferOutputStream()
@@ -40,11 +50,7 @@ class RowGroupWriter:
             compression="zstd",
             compression_level=1,
             use_dictionary=dictionaries,
-            column_encoding={
-                path: kind
-                for path, of in leaves
-                if path not in dictionaries and (kind := _encoding(of, is_sorted=path in sorted_by))
-            },
+            column_encoding={path: kind for path, of in leaves if path not in dictionaries and (kind := _encoding(of))},
             write_statistics=[
                 path for path, kind in leaves if not pa.types.is_floating(kind)
             ],  # they would lie about what is no number
@@ -70,21 +76,20 @@ class RowGroupWriter:
         file = self._sink.getvalue()
         at = len(file) - TRAILER - int.from_bytes(file[-TRAILER:-4], "little")
         metadata = pq.read_metadata(pa.BufferReader(file))
-        groups = [_chunks_of(metadata.row_group(number), file) for number in range(metadata.num_row_groups)]
+        groups = [_group_of(metadata.row_group(number), file) for number in range(metadata.num_row_groups)]
         return EncodedRows(file[:at], file[at:].to_pybytes(), groups)
 
 
-def _chunks_of(group: Any, file: pa.Buffer) -> tuple[int, tuple[Chunk, ...]]:
-    """Where a row group's first chunk begins, and its chunks."""
+def _group_of(group: Any, file: pa.Buffer) -> EncodedGroup:
     view, first, at, found = memoryview(file), None, 0, []
-    for number in range(group.num_columns):
-        column = group.column(number)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    for column in columns:
         start = column.data_page_offset if column.dictionary_page_offset is None else column.dictionary_page_offset
         assert first is None or start == at  # that chunks lie side by side is what makes an offset enough
         first = start if first is None else first
         at = start + column.total_compressed_size
         found.append(Chunk(column.total_compressed_size, zlib.crc32(view[start:at])))
-    return first or 0, tuple(found)
+    return EncodedGroup(first or 0, tuple(found), statistics_of(columns))
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterable[tuple[str, pa.DataType]]:
@@ -113,10 +118,10 @@ def _repeats(rows: pa.Table, path: str, kind: pa.DataType) -> bool:
     return len(pc.unique(one_chunk(values))) * _ROWS_PER_VALUE <= len(values)
 
 
-def _encoding(kind: pa.DataType, *, is_sorted: bool) -> str | None:
-    """How values are encoded that are no dictionary; None: as they are. What is sorted begins as the one before it."""
+def _encoding(kind: pa.DataType) -> str | None:
+    """How values are encoded that are no dictionary; None: as they are."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return "DELTA_BYTE_ARRAY" if is_sorted else "DELTA_LENGTH_BYTE_ARRAY"
+        return "DELTA_LENGTH_BYTE_ARRAY"
     if pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind.bit_width >= 32):
         return "DELTA_BINARY_PACKED"
     return None

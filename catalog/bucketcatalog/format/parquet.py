@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate
@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from .. import limits
 from ..errors import CorruptionError, TruncatedObject
+from .expanding import expanded
+from .footers import check_chunks
+from .pages import read_pages
+from .statistics import Bounds, one_value, read_bounds
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -28,6 +33,13 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 TRAILER = 8
 """The length of the footer, and the magic number: a Parquet file ends with these."""
+_NONE = (ValueError, IndexError, KeyError, TypeError, OverflowError)
+"""What reading a struct raises that is none, or is not what it should be."""
+_ARROW_SCHEMA = b"ARROW:schema"
+_SMALL_FOOTER = 1 << 20
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+_LEVELS = 4
+"""What the levels of a value take."""
 _NEIGHBOURS = 128 << 10
 """A gap between two chunks that is read along, rather than to ask twice."""
 
@@ -47,75 +59,41 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One of the row groups of a file: its number, where its first chunk begins, all of its chunks, and the file's footer."""
+    """One of the row groups of a file: its number, where its first chunk begins, all of its chunks, and the file's footer.
+
+    ``statistics`` is a message about the values of the chunks, empty where nothing is known of them.
+    """
 
     number: int
     offset: int
     chunks: tuple[Chunk, ...]
     footer: Footer
+    statistics: bytes = b""
 
 
-class Bounds(NamedTuple):
-    """What statistics say of a column of a row group: how many of its ``rows`` are null, and that no value is below or above others.
+class Leaf(NamedTuple):
+    """A column of values, which is a column of the file or a part of one: which, its path, and how much a value of it takes, at least."""
 
-    What is not said, or not believed, is None. Text and bytes have bytes as bounds, times numbers in the unit of their ``kind``.
-    """
-
-    kind: pa.DataType
-    rows: int
-    nulls: int | None
-    low: bool | int | bytes | None = None
-    high: bool | int | bytes | None = None
+    column: str
+    path: str
+    width: int
+    is_repeated: bool
+    is_text: bool
 
 
 @dataclass(frozen=True)
 class Layout:
     """What a footer says: the file's columns, and for each chunk of a row group the column that it is of, or is a part of."""
 
+    name: str
     metadata: FileMetaData
     schema: pa.Schema
-    columns: tuple[str, ...]
-    _same: dict[int, dict[str, pa.Scalar]] = field(default_factory=dict, compare=False, repr=False)
+    leaves: tuple[Leaf, ...]
 
-    def same(self, number: int) -> dict[str, pa.Scalar]:
-        """The columns that hold one value throughout a row group, or nothing but nulls, with what they hold: they need not be read."""
-        if number not in self._same:
-            group = self.metadata.row_group(number)
-            found = ((name, self._one_value(group.column(at), name)) for at, name in enumerate(self.columns))
-            self._same[number] = {name: value for name, value in found if value is not None}
-        return self._same[number]
-
-    def _one_value(self, chunk: Any, name: str) -> pa.Scalar | None:
-        said = _bounds(chunk, self.schema.field(name).type)
-        if said is None or said.nulls is None:
-            return None
-        if said.nulls == said.rows:
-            return pa.scalar(None, said.kind)
-        return None if said.nulls or said.low is None or said.low != said.high else pa.scalar(said.low, said.kind)
-
-
-def _bounds(chunk: Any, kind: pa.DataType) -> Bounds | None:
-    """What the statistics of the only chunk of a column say, if there are any. A bound may be beyond all values."""
-    said = chunk.statistics
-    if said is None or pa.types.is_nested(kind):
-        return None
-    ends: tuple[Any, ...] = ()
-    if said.has_min_max and pa.types.is_integer(kind):
-        ends = said.min, said.max
-    elif said.has_min_max and any(is_one(kind) for is_one in _BOUNDED):
-        # As they are stored: what lies outside of the years 1 to 9999 is no datetime, and half of a letter no text.
-        ends = said.min_raw, said.max_raw
-    return Bounds(kind, chunk.num_values, said.null_count if said.has_null_count else None, *ends)
-
-
-_BOUNDED = (
-    pa.types.is_boolean,
-    pa.types.is_timestamp,
-    pa.types.is_string,
-    pa.types.is_binary,
-    pa.types.is_fixed_size_binary,
-)
-"""What has an order besides integers. Not numbers with a fraction: bounds leave out what is no number, and do not tell zeros apart."""
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The column that each chunk of a row group is of, or is a part of."""
+        return tuple(leaf.column for leaf in self.leaves)
 
 
 class Footer:
@@ -149,15 +127,37 @@ class Footer:
 
     @cached_property
     def layout(self) -> Layout:
-        """What it says; ``CorruptionError`` where it cannot be parsed."""
+        """What it says; ``CorruptionError`` where it cannot be parsed, or has more in it than a segment's footer has."""
         pq = parquet_library()
         assert self._data is not None
         try:
-            metadata = pq.read_metadata(pa.BufferReader(MAGIC + self._data))
-            columns = tuple(metadata.schema.column(at).path.partition(".")[0] for at in range(metadata.num_columns))
-            return Layout(metadata, metadata.schema.to_arrow_schema(), columns)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise CorruptionError(f"{self.name} has no readable footer: {error}.") from None
+            if len(self._data) > limits.FOOTER_BYTES:
+                raise ValueError(f"it has {len(self._data)} bytes")
+            if len(self._data) > _SMALL_FOOTER:
+                check_chunks(self._data)
+            file = pq.ParquetFile(
+                pa.BufferReader(MAGIC + self._data), pre_buffer=False, thrift_container_size_limit=limits.ROW_GROUPS
+            )
+            if _ARROW_SCHEMA in (file.metadata.metadata or {}):
+                raise ValueError(f"it says {_ARROW_SCHEMA.decode()}, by which columns have other types")
+            return Layout(self.name, file.metadata, file.schema_arrow, tuple(_leaves(file.metadata)))
+        except (*_NONE, pa.ArrowException, OSError) as error:
+            raise _unreadable(self.name, error) from None
+
+
+def _leaves(metadata: Any) -> Iterator[Leaf]:
+    for column in map(metadata.schema.column, range(metadata.num_columns)):
+        width = _WIDTHS.get(column.physical_type) or column.length
+        is_text = column.physical_type == "BYTE_ARRAY"
+        yield Leaf(column.path.partition(".")[0], column.path, width, column.max_repetition_level > 0, is_text)
+
+
+def _unreadable(name: str, error: Exception) -> CorruptionError:
+    return CorruptionError(f"{name} has no readable footer: {_said_by(error)}.")
+
+
+def _said_by(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error).strip().rstrip(".")
 
 
 def footer_digest(footer: bytes) -> bytes:
@@ -188,43 +188,75 @@ def read_row_group(
 ) -> pa.Table:
     """These columns of a row group, fetched, checked and decoded; ``held`` is what errors say that it is.
 
-    ``whole``: every chunk is fetched and checked, and nothing is taken from statistics.
+    ``whole``: every chunk is fetched and checked, and nothing is taken from statistics, which must be true.
     """
     layout, name = group.footer.layout, group.footer.name
-    same = {} if whole else layout.same(group.number)
+    same = {} if whole else _same(group, columns)
     needed = [column for column in columns if column not in same]
-    source = _Chunks(
-        _fetched(_chunks_to_read(group, None if whole else needed), fetch, name, held), group.footer.offset + group.footer.length
-    )
-    rows = layout.metadata.row_group(group.number).num_rows
+    chunks = _fetched(_chunks_to_read(group, None if whole else needed), fetch, name, held)
+    rows = _rows_of(group, layout)
     arrays: dict[str, Any] = {column: pa.repeat(same[column], rows) for column in columns if column in same}
     if needed:
-        read = _decoded(source, layout, group.number, needed, name, held)
+        read = _decoded(group, chunks, needed, rows, held)
         arrays |= dict(zip(read.column_names, read.columns, strict=True))
+    if whole and (lies := [column for column, said in _bounds(group, needed) if not said.allow(arrays[column])]):
+        raise CorruptionError(f"{name} has statistics of the column {lies[0]!r} that are not of {held()}.")
     return pa.table([arrays[column] for column in columns], schema=pa.schema([layout.schema.field(column) for column in columns]))
+
+
+def _bounds(group: RowGroup, columns: Collection[str]) -> Iterator[tuple[str, Bounds]]:
+    """What statistics say of each of these columns of a row group; nothing of those that have parts."""
+    layout, rows = group.footer.layout, _rows_of(group, group.footer.layout)
+    try:
+        said = read_bounds(group.statistics)
+    except ValueError as error:
+        raise CorruptionError(f"{layout.name} has no readable statistics: {error}.") from None
+    for name, one in zip(layout.columns, said, strict=False):
+        if name in columns and not pa.types.is_nested(kind := layout.schema.field(name).type):
+            yield name, Bounds.of(one, kind, rows)
+
+
+def _same(group: RowGroup, columns: Collection[str]) -> dict[str, pa.Scalar]:
+    """Those of the columns that hold one value throughout a row group, or nothing but nulls, with what they hold: they need not be read."""
+    found = ((name, one_value(said)) for name, said in _bounds(group, columns))
+    return {name: value for name, value in found if value is not None}
+
+
+def _rows_of(group: RowGroup, layout: Layout) -> int:
+    """How many rows a row group has; ``CorruptionError`` where there is none, or it has more than any has."""
+    if group.number >= layout.metadata.num_row_groups:
+        raise CorruptionError(
+            f"{layout.name} has {layout.metadata.num_row_groups} row groups in its footer, and more in its index."
+        )
+    rows = layout.metadata.row_group(group.number).num_rows
+    if not 0 < rows <= limits.GROUP_ROWS:
+        raise CorruptionError(f"{layout.name} claims a row group of {rows} rows; it may have {limits.GROUP_ROWS}.")
+    return int(rows)
 
 
 def ranges_to_read(group: RowGroup, columns: Collection[str]) -> list[tuple[int, int]]:
     """From where to where the file is read for these columns of a row group."""
-    same = group.footer.layout.same(group.number)
+    same = _same(group, columns)
     return _ranges(_chunks_to_read(group, [column for column in columns if column not in same]))
 
 
 def bounds(group: RowGroup, column: str) -> Bounds | None:
     """What statistics say of a column of a row group; None where they are of its parts, or there are none."""
-    layout = group.footer.layout
-    chunk = layout.metadata.row_group(group.number).column(layout.columns.index(column))
-    return _bounds(chunk, layout.schema.field(column).type)
+    return next((said for _, said in _bounds(group, [column])), None)
 
 
 def _chunks_to_read(group: RowGroup, columns: Collection[str] | None) -> dict[int, Chunk]:
     """The chunks of these columns, or of all, by where they begin; ``CorruptionError`` where the index knows of others than the footer."""
     layout, name = group.footer.layout, group.footer.name
-    if len(group.chunks) != len(layout.columns):
-        raise CorruptionError(f"{name} has {len(layout.columns)} columns in its footer, and {len(group.chunks)} in its index.")
-    starts = accumulate((chunk.length for chunk in group.chunks), initial=group.offset)
-    placed = zip(layout.columns, starts, group.chunks, strict=False)
-    return {at: chunk for column, at, chunk in placed if columns is None or column in columns}
+    if len(group.chunks) != len(layout.leaves):
+        raise CorruptionError(f"{name} has {len(layout.leaves)} columns in its footer, and {len(group.chunks)} in its index.")
+    placed = zip(layout.leaves, _starts(group), group.chunks, strict=False)
+    return {at: chunk for leaf, at, chunk in placed if columns is None or leaf.column in columns}
+
+
+def _starts(group: RowGroup) -> Iterator[int]:
+    """Where each chunk begins, and where the last one ends."""
+    return accumulate((chunk.length for chunk in group.chunks), initial=group.offset)
 
 
 def check_row_group(group: RowGroup, fetch: Fetch, held: Callable[[], str]) -> None:
@@ -259,14 +291,35 @@ def _ranges(chunks: Mapping[int, Chunk]) -> list[tuple[int, int]]:
 
 
 def _decoded(
-    source: _Chunks, layout: Layout, number: int, columns: Sequence[str], name: str, held: Callable[[], str]
+    group: RowGroup, chunks: Mapping[int, memoryview], columns: Sequence[str], rows: int, held: Callable[[], str]
 ) -> pa.Table:
-    pq = parquet_library()
+    """These columns of a row group from the checked bytes of its chunks, once it is known that they are not more than a row group has."""
+    pq, layout, footer = parquet_library(), group.footer.layout, group.footer
     try:
-        with pq.ParquetFile(pa.PythonFile(source, mode="r"), metadata=layout.metadata, pre_buffer=False) as file:
-            return file.read_row_group(number, columns=columns, use_threads=False)
-    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
-        raise CorruptionError(f"{name} holds {held()}, which cannot be read: {error}.") from None
+        dictionaries = _measured(group, chunks, columns, rows)
+        source = pa.PythonFile(_Chunks(chunks, footer.offset + footer.length), mode="r")
+        with pq.ParquetFile(source, metadata=layout.metadata, pre_buffer=False, read_dictionary=dictionaries) as file:
+            read = file.read_row_group(group.number, columns=columns, use_threads=False)
+        return expanded(read, pa.schema([layout.schema.field(column) for column in read.column_names]))
+    except (*_NONE, pa.ArrowException, OSError) as error:
+        raise CorruptionError(f"{footer.name} holds {held()}, which cannot be read: {_said_by(error)}.") from None
+
+
+def _measured(group: RowGroup, chunks: Mapping[int, memoryview], columns: Collection[str], rows: int) -> list[str]:
+    """The paths of the values of these columns that have dictionaries; ``ValueError`` where all comes to more than a row group does."""
+    dictionaries, total = [], 0
+    for leaf, at in zip(group.footer.layout.leaves, _starts(group), strict=False):
+        if leaf.column not in columns:
+            continue
+        pages = read_pages(chunks[at])
+        if not leaf.is_repeated and pages.values != rows:
+            raise ValueError(f"{leaf.path} has {pages.values} values in {rows} rows")
+        total += pages.uncompressed + pages.values * (leaf.width + _LEVELS)
+        if total > limits.GROUP_BYTES:
+            raise ValueError(f"it comes to {total} bytes, and no row group to more than {limits.GROUP_BYTES}")
+        if pages.has_dictionary and leaf.is_text:
+            dictionaries.append(leaf.path)
+    return dictionaries
 
 
 class _Chunks:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
+from .. import limits
 from ..errors import CorruptionError
 from ..model.arrays import one_chunk
 from ..model.bloom import Hashes, KeyFilter, hash_keys
@@ -27,12 +28,13 @@ from ..model.keys import encode_keys
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import block_header, encode_blocks
+from .checking import parts_of, refuse_large_rows
 from .columns import stored_rows
 from .definitions import parse_definition
 from .encoding import RowGroupWriter
 from .headers import BlockClass, BlockHeader, BlockPlace, Side, header_message, header_of
 from .held import shown_segment
-from .parquet import Chunk, Footer, RowGroup, check_footer, footer_digest, footer_start
+from .parquet import MAGIC, Chunk, Footer, RowGroup, check_footer, footer_digest, footer_start
 from .records import cut_of, uuid_of
 from .runs import InlineRun, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
 from .sealing import FORMAT_VERSION, SEAL, SEALED_BYTES, check_format, digest, field_spans, is_sealed, seal, unseal
@@ -40,6 +42,8 @@ from .sealing import FORMAT_VERSION, SEAL, SEALED_BYTES, check_format, digest, f
 ROW_GROUP_ROWS = 16_384
 ROW_GROUP_BYTES = 8 << 20
 """Of the rows of a row group in memory, about; one row may have more."""
+_FULL = limits.CHUNKS // 2
+"""Chunks with which a segment is full: what is added next may make as many again."""
 _LENGTH = 4
 """The bytes behind the index that say how long it is."""
 _FIRST = b"\x08" + bytes([FORMAT_VERSION])
@@ -150,7 +154,9 @@ class RunBuilder:
         return self._bytes if self._writer is None else self._writer.size + self._bytes
 
     def add(self, facts: Facts) -> bool:
-        """Append facts; or else, where they begin before the last ones end, leave them and say False."""
+        """Append facts; or else, where they begin before the last ones end, or nothing more should be added, leave them and say False."""
+        if self._writer is not None and len(self._headers) * self._writer.chunks >= _FULL:
+            return False
         ends = facts.take(pa.array([0, len(facts) - 1]))
         first, last = encode_keys(self._table, ends.rows).to_pylist()
         if first < self._last_key:
@@ -167,7 +173,8 @@ class RunBuilder:
         """Encode the first ``count`` rows that wait as row groups."""
         waiting = concat(self._waiting)
         for start in range(0, count, ROW_GROUP_ROWS):
-            for part in _parts(waiting.slice(start, min(start + ROW_GROUP_ROWS, count))):
+            for part in parts_of(waiting.slice(start, min(start + ROW_GROUP_ROWS, count)), ROW_GROUP_BYTES):
+                refuse_large_rows(part, self._table)
                 self._encode(part)
         self._rows -= count
         # A slice would keep all that it was cut from, a take keeps its rows alone.
@@ -201,9 +208,10 @@ class RunBuilder:
         assert self._writer is not None
         encoded, run = self._writer.finish(), run_of(self._headers, self._side)
         index = log_pb2.SegmentIndex(format_version=FORMAT_VERSION, writer=writer, database=database, uuid=uuid)
-        for header, (offset, chunks) in zip(self._headers, encoded.groups, strict=True):
-            lengths, checksums = zip(*chunks, strict=True)
-            index.entries.add(offset=offset, header=header_message(header), lengths=lengths, checksums=checksums)
+        for header, group in zip(self._headers, encoded.groups, strict=True):
+            lengths, checksums = zip(*group.chunks, strict=True)
+            entry = index.entries.add(offset=group.offset, header=header_message(header), lengths=lengths, checksums=checksums)
+            entry.statistics.CopyFrom(group.statistics)
         index.run.CopyFrom(run_message(run))
         tables = {table.name: table for table in (self._run_table, *(origin.tables if origin is not None else ()))}
         for _, table in sorted(tables.items()):
@@ -232,16 +240,6 @@ class RunBuilder:
         return data, reference
 
 
-def _parts(facts: Facts) -> Iterator[Facts]:
-    """The facts in halves, and these again, until none is too large for a row group."""
-    if len(facts) > 1 and facts.rows.nbytes > ROW_GROUP_BYTES:
-        middle = len(facts) // 2
-        yield from _parts(facts.slice(0, middle))
-        yield from _parts(facts.slice(middle, len(facts)))
-    else:
-        yield facts
-
-
 class Index(NamedTuple):
     """What a segment's index says: the places of its blocks, which are its row groups, and the digest of its filters if it has any."""
 
@@ -256,6 +254,7 @@ def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
     """
     sealed, footer = data[: reference.index_length], data[reference.index_length + _LENGTH :]
     held = shown_segment(reference)
+    _check_length(sealed, name)
     body = unseal(sealed, name, f"the index of {held}")
     if digest(sealed) != reference.index_digest:
         raise CorruptionError(f"{name} is not the file that was referred to. It should hold {held}.")
@@ -268,16 +267,28 @@ def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
         raise CorruptionError(f"{name} has no readable index: {error}.") from None
 
 
+def _check_length(sealed: bytes, name: str) -> None:
+    if len(sealed) > limits.INDEX_BYTES:
+        raise CorruptionError(
+            f"{name} has an index of {len(sealed)} bytes: no segment has one of more than {limits.INDEX_BYTES}."
+        )
+
+
 def _places(index: Any, footer: bytes, start: int, name: str) -> tuple[BlockPlace, ...]:
     """Where an index says that its row groups lie; ``footer`` begins at ``start``. ``ValueError`` where it contradicts itself."""
     check_footer(footer, index.footer_digest, name)
     of = Footer(name, start, len(footer), index.footer_digest, footer)
+    if len(index.entries) > limits.ROW_GROUPS or sum(len(entry.lengths) for entry in index.entries) > limits.CHUNKS:
+        raise ValueError(f"its {len(index.entries)} row groups have more chunks than a segment has")
     places = []
     for number, entry in enumerate(index.entries):
         chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
         if len(entry.lengths) != len(entry.checksums):
             raise ValueError(f"{len(entry.lengths)} chunks have {len(entry.checksums)} checksums")
-        group = RowGroup(number, entry.offset, chunks, of)
+        stop = entry.offset + sum(entry.lengths)
+        if entry.offset < len(MAGIC) or stop > start or stop - entry.offset > limits.GROUP_BYTES:
+            raise ValueError(f"row group {number} is said to lie from {entry.offset} to {stop}")
+        group = RowGroup(number, entry.offset, chunks, of, entry.statistics.SerializeToString())
         places.append(BlockPlace(name, entry.offset, sum(entry.lengths), 0, header_of(entry.header), row_group=group))
     return tuple(places)
 
@@ -299,6 +310,12 @@ def _origin_of(index: Any, tables: tuple[Table, ...], body: bytes, start: int, n
     ((at, length),) = field_spans(body, _ORIGIN_FIELD)
     runs = inline_runs(of.runs, body[at : at + length], _RUNS_FIELD, name, start + at)
     return Origin(of.checkpoint, of.tasks, of.task, of.part, of.last, tuple(of.kept), tuple(index.replaces), tuple(runs), tables)
+
+
+def check_end(size: int, name: str) -> None:
+    """``CorruptionError`` where what a segment has from its index on is more than can be."""
+    if not 0 < size <= limits.INDEX_BYTES + _LENGTH + limits.FOOTER_BYTES:
+        raise CorruptionError(f"{name} would have {size} bytes of index and footer: no segment has so many.")
 
 
 def index_span(before: bytes, footer: int, name: str) -> tuple[int, int]:
@@ -341,6 +358,7 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
     try:
         footer = footer_start(data[-8:], size, name) - offset
         sealed = data[: footer - _LENGTH]
+        _check_length(sealed, name)
         body = unseal(sealed, name, "the index of a segment")
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)

@@ -22,6 +22,7 @@ from ..format.segments import (
     RunBuilder,
     RunRows,
     SegmentFile,
+    check_end,
     decode_end,
     decode_filters,
     decode_segment_file,
@@ -49,6 +50,7 @@ def read_index(store: Store, database: str, reference: SegmentReference) -> tupl
     """The places of a segment's blocks: one range read, checked against the reference's digest."""
     name = segment_path(reference.writer, database, reference.uuid)
     start = reference.index_offset
+    check_end(reference.size - start, name)
     data = _range(store, name, start, reference.size - start, lambda: shown_segment(reference))
     return decode_end(data, name, reference).places
 
@@ -61,6 +63,7 @@ def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
     footer = footer_start(_range(store, name, -8, 8, lambda: "a segment"), size, name)
     try:
         start, _ = index_span(_range(store, name, footer - 4, 4, lambda: "a segment"), footer, name)
+        check_end(size - start, name)
         return decode_segment_file(_range(store, name, start, size - start, lambda: "a segment"), start, size, name)
     except CorruptionError:
         data = _range(store, name, 0, size, lambda: "a segment")
@@ -76,6 +79,7 @@ def read_index_and_filters(store: Store, database: str, reference: SegmentRefere
         return read_index(store, database, reference), {}
     name = segment_path(reference.writer, database, reference.uuid)
     start = reference.filters_offset
+    check_end(reference.size - reference.index_offset, name)
     data = _range(store, name, start, reference.size - start, lambda: shown_segment(reference))
     index = decode_end(data[reference.index_offset - start :], name, reference)
     return index.places, decode_filters(data[: reference.filters_length], name, index.filters_digest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -137,3 +137,18 @@ def _same_entries(left: Any, right: Any, both: Mask, *below: tuple[pa.Array, pa.
         differ = ~same_values(mine.take(places[0]), theirs.take(places[1]))
         alike[owner[differ]] = False
     return alike
+
+
+def leaves(values: pa.Array) -> Iterator[pa.Array]:
+    """The arrays of values that lie in lists, maps and structs, or the array itself."""
+    kind = values.type
+    if pa.types.is_map(kind):
+        yield from leaves(values.keys)
+        yield from leaves(values.items)
+    elif pa.types.is_list(kind):
+        yield from leaves(values.values)
+    elif pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from leaves(values.field(at))
+    else:
+        yield values

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from ..format.columns import stored_names
 from ..format.headers import BlockPlace
-from ..format.parquet import Bounds, RowGroup, bounds
+from ..format.parquet import RowGroup, bounds
+from ..format.statistics import Bounds
 from ..model.keys import KeyRange, after_prefix
 from ..model.tables import Column, Table
 from .conditions import OF_STAMPS, Between, Prefix, StoredConditions, Where, listed

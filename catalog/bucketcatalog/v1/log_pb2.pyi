@@ -484,16 +484,34 @@ class SegmentOrigin(_message.Message):
     def __init__(self, checkpoint: _Optional[bytes] = ..., tasks: _Optional[int] = ..., task: _Optional[int] = ..., part: _Optional[int] = ..., last: bool = ..., kept: _Optional[_Iterable[bytes]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ...) -> None: ...
 
 class BlockEntry(_message.Message):
-    __slots__ = ("offset", "header", "lengths", "checksums")
+    __slots__ = ("offset", "header", "lengths", "checksums", "statistics")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     LENGTHS_FIELD_NUMBER: _ClassVar[int]
     CHECKSUMS_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
     offset: int
     header: BlockHeader
     lengths: _containers.RepeatedScalarFieldContainer[int]
     checksums: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, offset: _Optional[int] = ..., header: _Optional[_Union[BlockHeader, _Mapping]] = ..., lengths: _Optional[_Iterable[int]] = ..., checksums: _Optional[_Iterable[int]] = ...) -> None: ...
+    statistics: RowGroupStatistics
+    def __init__(self, offset: _Optional[int] = ..., header: _Optional[_Union[BlockHeader, _Mapping]] = ..., lengths: _Optional[_Iterable[int]] = ..., checksums: _Optional[_Iterable[int]] = ..., statistics: _Optional[_Union[RowGroupStatistics, _Mapping]] = ...) -> None: ...
+
+class RowGroupStatistics(_message.Message):
+    __slots__ = ("chunks",)
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    chunks: _containers.RepeatedCompositeFieldContainer[ChunkStatistics]
+    def __init__(self, chunks: _Optional[_Iterable[_Union[ChunkStatistics, _Mapping]]] = ...) -> None: ...
+
+class ChunkStatistics(_message.Message):
+    __slots__ = ("nulls", "low", "high")
+    NULLS_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    nulls: int
+    low: bytes
+    high: bytes
+    def __init__(self, nulls: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ...) -> None: ...
 
 class BlockHeader(_message.Message):
     __slots__ = ("table", "rows", "first_key", "last_key", "oldest", "newest", "expectations", "late_updates")

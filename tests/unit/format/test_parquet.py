@@ -5,13 +5,16 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bucketcatalog import CorruptionError, TruncatedObject
+from bucketcatalog import CorruptionError, TruncatedObject, limits
+from bucketcatalog.errors import InvalidRows
+from bucketcatalog.format.blocks import encode_blocks
 from bucketcatalog.format.definitions import core_tables, tables_of
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.parquet import (
@@ -24,8 +27,9 @@ from bucketcatalog.format.parquet import (
     ranges_to_read,
     read_row_group,
 )
+from bucketcatalog.format.rows import encode_row
 from bucketcatalog.format.segments import ROW_GROUP_BYTES, ROW_GROUP_ROWS, RunBuilder, RunRows
-from bucketcatalog.log.segments import read_block
+from bucketcatalog.log.segments import RunWriter, read_block, read_index
 from bucketcatalog.model.facts import Facts, concat
 from bucketcatalog.model.tables import DataType, Shape
 from bucketcatalog.store.faults import Counting
@@ -208,17 +212,24 @@ class TestStatistics:
         assert bits(found["number"].to_pylist()) == bits(values)
         assert bits(found["numbers"].to_pylist()) == bits([[value] for value in values])
 
-    def test_whoever_asks_for_the_whole_is_told_what_the_chunks_hold_and_not_what_statistics_say(self) -> None:
+    def test_whoever_asks_for_the_whole_is_told_that_statistics_lie(self) -> None:
         one, two = (
             written(RunRows(facts_with(NOISE, [{"5": n, "2": value} for n in range(3)]), NOISE, BlockClass.LIVE))
             for value in (b"abc", b"xyz")
         )
         assert chunks(one)["small"] == chunks(two)["small"]
-        lying = Footer("file", one.groups[0].footer.offset, one.groups[0].footer.length, *parsed(two))
-        group = RowGroup(0, one.groups[0].offset, one.groups[0].chunks, lying)
-        for whole, expected in ((False, b"xyz"), (True, b"abc")):
-            found = read_row_group(group, ["small"], one.fetch, lambda: "rows", whole=whole)
-            assert found["small"].to_pylist() == [expected] * 3
+        lying = replace(one.groups[0], statistics=two.groups[0].statistics)
+        assert read_row_group(lying, ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"xyz"] * 3
+        with pytest.raises(CorruptionError, match="statistics of the column 'small' that are not of rows"):
+            read_row_group(lying, ["small"], one.fetch, lambda: "rows", whole=True)
+        unsaid = replace(one.groups[0], statistics=b"")
+        assert read_row_group(unsaid, ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"abc"] * 3
+
+    @pytest.mark.parametrize("size", [1_024, 1_025])
+    def test_the_index_has_no_long_bounds(self, size: int) -> None:
+        segment = written(RunRows(facts_with(NOISE, [{"5": 1, "2": b"x" * size}]), NOISE, BlockClass.LIVE))
+        assert segment.read(0, ["small"])["small"].to_pylist() == [b"x" * size]
+        assert segment.was_read() == ([] if size <= 1_024 else [chunks(segment)["small"]])
 
     def test_a_long_text_of_which_there_are_no_statistics_is_read(self) -> None:
         rows = [{"5": n, "3": b"x" * 100_000} for n in range(3)]
@@ -276,6 +287,37 @@ class TestRowGroups:
         data, reference = builder.segment(writer="w", database="db", uuid=UUID)
         paths = pq.read_table(pa.BufferReader(data))["path"].to_pylist()
         assert paths == [f"{n:06}" for n in (*range(10, 20), *range(19, 30))] and reference.run.rows == len(paths)
+
+    def test_no_row_is_written_that_nobody_would_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "ROW_BYTES", 1 << 16)
+        rows = [{"1": "s", "2": f"{n:06}", "4": "x" * (1 << 15)} for n in range(300)]
+        assert sum(place.header.rows for place in built([facts_with(WORDS, rows)]).places) == len(rows)
+        rows[150]["4"] = "x" * (1 << 16)
+        given = facts_with(WORDS, rows)
+        with pytest.raises(
+            InvalidRows, match=r"A row of table 'harvest_errors' has \d+ bytes, and none may have more than 65536"
+        ):
+            built([given])
+        with pytest.raises(InvalidRows, match="none may have more than 65536"):
+            list(encode_blocks(given, WORDS, BlockClass.LIVE))
+        with pytest.raises(InvalidRows, match="none may have more than 65536"):
+            encode_row(WORDS, {"source": "s", "path": "p", "message": "x" * (1 << 16)} | rows[150])
+
+    def test_a_segment_is_full_before_it_has_more_chunks_than_anybody_would_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        given = words(4 * ROW_GROUP_ROWS)
+        chunks = len(built([given]).groups[0].chunks)
+        monkeypatch.setattr("bucketcatalog.format.segments._FULL", 2 * chunks)
+        builder = RunBuilder(RunRows(given.slice(0, ROW_GROUP_ROWS), WORDS, BlockClass.LIVE))
+        parts = [given.slice(n * ROW_GROUP_ROWS, (n + 1) * ROW_GROUP_ROWS) for n in (1, 2, 3)]
+        assert [builder.add(part) for part in parts] == [True, False, False]
+        store = MemoryStore()
+        writer = RunWriter(store, "w", "db", cut=None, began=0)
+        writer.add(RunRows(given, WORDS, BlockClass.LIVE))
+        writer.finish()
+        assert [reference.run.blocks for reference in writer.segments] == [2, 2]
+        places = [place for reference in writer.segments for place in read_index(store, "db", reference)]
+        found = concat([read_block(store, place, WORDS) for place in places])
+        assert contents(found, WORDS) == contents(given, WORDS)
 
     def test_the_footer_says_what_the_rows_are_sorted_by(self) -> None:
         segment = written(RunRows(facts_with(ALL, rows_of(ALL, 12)), ALL, BlockClass.LIVE))

@@ -18,6 +18,7 @@ from bucketcatalog.format import segments as format_segments
 from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
 from bucketcatalog.format.parquet import Footer, RowGroup, footer_digest, footer_start
+from bucketcatalog.format.statistics import statistics_of
 from bucketcatalog.log import segments
 from bucketcatalog.model.keys import EVERYTHING
 from bucketcatalog.model.render import REQUESTED, output_schema
@@ -56,8 +57,8 @@ from ...kit.world import World, counted, messages, obj, proto, time_at, version
 ONE, TWO = (str(UUID(int=n)) for n in (1, 2))
 
 
-def place_of(columns: Mapping[str, pa.Array], *, statistics: bool = True, footer: tuple[bytes, bytes] = (b"", b"")) -> BlockPlace:
-    """A block of a LIVE run that has these columns, and of which only the footer is there; ``footer``: what to replace in that by what."""
+def place_of(columns: Mapping[str, pa.Array], *, statistics: bool = True, bound: tuple[bytes, bytes] = (b"", b"")) -> BlockPlace:
+    """A block of a LIVE run that has these columns, and of which only the footer is there; ``bound``: what statistics say for what."""
     numbers = {column.name: str(column.number) for column in TABLE.columns}
     fields = [
         pa.field(name, values.type, metadata={"PARQUET:field_id": numbers[name]} if name in numbers else None)
@@ -68,9 +69,11 @@ def place_of(columns: Mapping[str, pa.Array], *, statistics: bool = True, footer
     pq.write_table(given, written, store_schema=False, write_statistics=statistics)
     start = footer_start(written.getvalue()[-8:], len(written.getvalue()), "file")
     end = written.getvalue()[start:]
-    assert footer[0] in end
-    end = end.replace(*footer) if footer[0] else end
-    group = RowGroup(0, 4, (), Footer("file", start, len(end), footer_digest(end), end))
+    written_group = pq.read_metadata(written).row_group(0)
+    said = statistics_of(written_group.column(at) for at in range(len(fields)) if statistics).SerializeToString()
+    assert bound[0] in said
+    said = said.replace(*bound) if bound[0] else said
+    group = RowGroup(0, 4, (), Footer("file", start, len(end), footer_digest(end), end), said)
     return BlockPlace("file", 4, 0, 0, BlockHeader("my.rows", BlockClass.LIVE, len(given), b"", b"", 0, 0), row_group=group)
 
 
@@ -191,8 +194,8 @@ class TestStatistics:
         """As those of writers do that keep the beginnings of long texts."""
         text = "m" * 40
         exact = place_of({"text": pa.array(["b", text])})
-        inexact = place_of({"text": pa.array(["b", text])}, footer=(text.encode(), b"n" + b"m" * 39))
-        half_a_letter = place_of({"text": pa.array(["b", text])}, footer=(text.encode(), b"\xc3" + b"m" * 39))
+        inexact = place_of({"text": pa.array(["b", text])}, bound=(text.encode(), b"n" + b"m" * 39))
+        half_a_letter = place_of({"text": pa.array(["b", text])}, bound=(text.encode(), b"\xc3" + b"m" * 39))
         assert is_left_out(exact, {"text": "n"})
         for place in (inexact, half_a_letter):
             assert not any(is_left_out(place, {"text": asked}) for asked in ("n", text, prefix("m"), between("b", "c")))

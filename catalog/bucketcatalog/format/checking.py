@@ -1,0 +1,68 @@
+"""What rows must be before they count as facts, where a right checksum does not say it; and how large they may be to be written.
+
+Looked at is what is read, a few microseconds a column. Whether rows are in order, and what their header says, ``verify`` looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+import pyarrow.compute as pc
+
+from .. import limits
+from ..errors import InvalidRows
+from ..model.facts import POSITIONS, Facts, Kind
+from ..model.tables import Table, split_side
+from ..model.times import FIRST_TIME, LAST_TIME
+from .headers import BlockClass
+
+_NUMBERS = ("_seq", "_row_seq", "_end_seq", "_name_seq", "_expects_seq", "_end_expects_seq")
+
+
+def problems_of_rows(facts: Facts, block_class: BlockClass, table: Table, columns: Collection[str] | None) -> Iterator[str]:
+    """What rows of a class are that they cannot be, each as the end of a sentence; they have ``columns``, without these all there are."""
+    rows = facts.rows
+    for column in table.key_columns:
+        if column.field_name in rows.column_names and rows.column(column.field_name).null_count:
+            yield f"has rows without {column.name!r}, which is of the key"
+    for name in _NUMBERS:
+        if name in rows.column_names and (pc.min(rows.column(name)).as_py() or 0) < 0:
+            yield f"has numbers below 0 in the column {name!r}"
+    if any(column.null_count for column in facts.transactions.columns):
+        yield "has stamps that are not whole"
+    times = np.asarray(facts.transactions.column("commit_time"))
+    if len(times) and not (times.min() >= FIRST_TIME and times.max() <= LAST_TIME):
+        yield "has stamps with times that no calendar has"
+    if block_class is BlockClass.EVENTS:
+        if any(name in rows.column_names for name in POSITIONS):
+            yield "has stamps, which are its transaction's to give"
+    elif split_side(table.name)[1] is None and (columns is None or {"_kind", "_txn", "_seq"} <= {*columns}):
+        stamped = np.asarray(facts.column("_txn").is_valid()) & np.asarray(facts.column("_seq").is_valid())
+        if not (stamped | (facts.numbers("_kind") == Kind.NAMED)).all():
+            yield "has versions without a stamp"
+
+
+def parts_of(facts: Facts, most: int) -> Iterator[Facts]:
+    """The facts in halves, and these again, until none has more bytes than that, or it is one row."""
+    if len(facts) > 1 and facts.rows.nbytes > most:
+        middle = len(facts) // 2
+        yield from parts_of(facts.slice(0, middle), most)
+        yield from parts_of(facts.slice(middle, len(facts)), most)
+    else:
+        yield facts
+
+
+def refuse_large_rows(facts: Facts, table: Table) -> None:
+    """``InvalidRows`` where a row has more bytes than anybody would read."""
+    for part in parts_of(facts, limits.ROW_BYTES):
+        if part.rows.nbytes > limits.ROW_BYTES:
+            raise too_large(part.rows.nbytes, table)
+
+
+def too_large(size: int, table: Table) -> InvalidRows:
+    """The error of a row that is larger than what is read."""
+    return InvalidRows(
+        f"A row of table {table.name!r} has {size} bytes, and none may have more than {limits.ROW_BYTES}.",
+        next_step="Store what is so large as data, and let the row name it.",
+    )

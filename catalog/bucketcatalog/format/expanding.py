@@ -1,0 +1,53 @@
+"""Text as it was decoded: dictionaries become values, where these are not too large, and what should be text is text.
+
+A decoder makes of a dictionary as many copies of its values as there are rows, and does not look whether bytes are UTF-8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import limits
+from ..model.arrays import leaves, one_chunk
+
+
+def expanded(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the types of the schema, dictionaries expanded. ``ValueError`` where they would be too large, or text is no UTF-8."""
+    size, arrays = 0, []
+    for wanted, chunks in zip(schema, rows.columns, strict=True):
+        values = one_chunk(chunks)
+        for leaf in leaves(values):
+            if pa.types.is_dictionary(leaf.type):
+                size += _expanded_size(leaf)
+                if size > limits.GROUP_BYTES:
+                    raise ValueError(f"{wanted.name} has more than {limits.GROUP_BYTES} bytes of text")
+                leaf = leaf.dictionary
+            _check_text(leaf, wanted.name)
+        arrays.append(values if values.type == wanted.type else values.cast(wanted.type))
+    return pa.table(arrays, schema=schema)
+
+
+def _expanded_size(values: pa.DictionaryArray) -> int:
+    """How many bytes the values are without the dictionary, or a bound that is small enough."""
+    lengths = pc.binary_length(values.dictionary)
+    longest = pc.max(lengths).as_py() or 0
+    return (
+        int(longest * len(values))
+        if longest * len(values) <= limits.GROUP_BYTES >> 4
+        else pc.sum(lengths.take(values.indices)).as_py() or 0
+    )
+
+
+def _check_text(values: pa.Array, name: str) -> None:
+    """``ValueError`` where this is text that is no UTF-8. What has no byte above 127 is."""
+    if not pa.types.is_string(values.type) or not len(values):
+        return
+    data = values.buffers()[2]
+    if data is None or not data.size or np.frombuffer(data, np.uint8).max() < 128:
+        return
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise ValueError(f"{name} has text that is no UTF-8") from None
