@@ -262,7 +262,7 @@ def key_columns(rows: pa.Table, table: Table) -> dict[str, pa.Array]:
 
 
 def facts_of(rows: pa.Table, table: Table) -> Facts:
-    """The facts that stored rows are, with their key and the columns that say anything. ``ValueError`` or Arrow's error where they are none.
+    """The facts that stored rows are, with their key and the columns that say anything. ``ValueError`` or Arrow's where they are none.
 
     Where none of them says anything the facts have one all the same: without any, who could count them?
     """

@@ -16,6 +16,7 @@ from .. import limits
 from ..v1 import log_pb2
 
 _WIDTHS = {"INT32": 4, "INT64": 8}
+_FRACTIONS = ("FLOAT", "DOUBLE")
 
 
 class Bounds(NamedTuple):
@@ -58,7 +59,7 @@ def statistics_of(chunks: Iterable[Any]) -> Any:
         said, one = chunk.statistics, message.chunks.add()
         if said is not None and said.has_null_count:
             one.nulls = said.null_count
-        if said is not None and said.has_min_max:
+        if said is not None and said.has_min_max and chunk.physical_type not in _FRACTIONS:
             low, high = (_plain(bound, chunk.physical_type) for bound in (said.min_raw, said.max_raw))
             if max(len(low), len(high)) <= limits.STATISTICS_BYTES:
                 one.low, one.high = low, high

@@ -13,7 +13,7 @@ import pytest
 
 from bucketcatalog import CorruptionError, UnsupportedFormat
 from bucketcatalog.format.blocks import decode_block, encode_blocks
-from bucketcatalog.format.columns import columns_to_read, facts_of, stored_rows, stream_of, stream_schema
+from bucketcatalog.format.columns import columns_to_read, facts_of, stream_of, stream_schema
 from bucketcatalog.format.definitions import core_tables, tables_of
 from bucketcatalog.format.headers import BlockClass, Purpose, Side
 from bucketcatalog.format.sealing import seal_block
@@ -323,7 +323,7 @@ class TestColumnsAsked:
     @STORED
     def test_a_stamp_is_read_whole(self, through: Through) -> None:
         given = facts_with(ALL, ROWS, BlockClass.STUBS)
-        rows = stored_rows(given, ALL, BlockClass.STUBS)
+        rows = plain(written(RunRows(given, ALL, BlockClass.STUBS)).data)
         assert columns_to_read(rows.schema, ALL, {"_end_txn"}, "file") == [
             "_end_commit_time",
             "_end_writer",

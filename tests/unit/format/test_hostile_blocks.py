@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog.errors import CorruptionError
 from bucketcatalog.format.blocks import block_header, decode_block
-from bucketcatalog.format.columns import stored_rows, without_nulls
+from bucketcatalog.format.columns import rows_of_message, stored_rows
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.format.headers import BlockClass, header_message
 from bucketcatalog.format.sealing import seal_block
@@ -33,7 +33,7 @@ def forged(change: Callable[[np.ndarray], None] = lambda offsets: None, text: st
     rows = [{"1": "s", "2": f"{n:06}", "4": text} for n in range(ROWS)]
     facts = facts_with(WORDS, rows)
     sink = pa.BufferOutputStream()
-    stored = without_nulls(stored_rows(facts, WORDS, BlockClass.LIVE))
+    stored = rows_of_message(stored_rows(facts, WORDS, BlockClass.LIVE))
     with pa.ipc.new_stream(sink, stored.schema) as writer:
         writer.write_batch(stored.combine_chunks().to_batches()[0])
     stream = sink.getvalue().to_pybytes()
