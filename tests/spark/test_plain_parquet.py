@@ -62,9 +62,12 @@ def test_the_files_are_the_table_and_its_tombstones_but_for_what_the_guide_says(
         found |= lake.shown_otherwise(view, read, lambda kind: from_arrow_type(kind).simpleString())
     modes = {mode: rebased(own, lake, mode) for mode in ("CORRECTED", "LEGACY", "EXCEPTION")}
     found |= {(f"a time before 1582, read as `{mode}`", shown) for mode, shown in modes.items() if shown != "the same"}
+    found |= lake.named_otherwise(lambda files: own.read.parquet(*files).columns, (PySparkException,))
     assert found == differences("Spark")
 
     own.conf.set("spark.sql.datetime.java8API.enabled", "true")
+    own.conf.set("spark.sql.caseSensitive", "true")
+    assert lake.named_otherwise(lambda files: own.read.parquet(*files).columns) == set()
     names |= chosen(own, lake.files(FEW), [condition for condition in CONDITIONS if condition.what == LEFT_OUT])
     assert lake.chosen_otherwise(lambda condition: names[str(condition)]) == set()
 

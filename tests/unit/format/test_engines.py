@@ -57,6 +57,7 @@ def test_the_files_are_the_table_and_its_tombstones_but_for_what_the_guide_says(
     found = lake.chosen_otherwise(lambda condition: read(lake.files(FEW), condition)["name"].to_pylist(), REFUSED)
     for view in VIEWS:
         found |= lake.shown_otherwise(view, read(lake.files(view)))
+    found |= lake.named_otherwise(lambda files: read(files).column_names)
     assert found == differences(engine)
 
 
