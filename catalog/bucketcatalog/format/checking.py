@@ -38,7 +38,10 @@ def problems_of_rows(facts: Facts, block_class: BlockClass, table: Table, column
         if any(name in rows.column_names for name in POSITIONS):
             yield "has stamps, which are its transaction's to give"
     elif split_side(table.name)[1] is None and (columns is None or {"_kind", "_txn", "_seq"} <= {*columns}):
-        stamped = np.asarray(facts.column("_txn").is_valid()) & np.asarray(facts.column("_seq").is_valid())
+        positions, sequences = facts.column("_txn"), facts.column("_seq")
+        if not positions.null_count and not sequences.null_count:
+            return
+        stamped = np.asarray(positions.is_valid()) & np.asarray(sequences.is_valid())
         if not (stamped | (facts.numbers("_kind") == Kind.NAMED)).all():
             yield "has versions without a stamp"
 

@@ -176,7 +176,7 @@ def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | 
             continue
         seen.add(means)
         if columns is None or means.column in columns:
-            if not _is_readable_as(field.type, _stored_types(table).get(means)):
+            if not _is_of_type(field.type, means, table):
                 raise CorruptionError(f"{name} holds rows of table {table.name!r} whose column {field.name!r} is {field.type}.")
             wanted.append(field.name)
     if missing := [column.name for column in table.key_columns if _Meaning(column.field_name) not in seen]:
@@ -202,16 +202,21 @@ def stored_names(stored: pa.Schema, table: Table, shown: str) -> list[str] | Non
     return None if means is None else [field.name for field in stored if _meaning(field, table) == means]
 
 
-@lru_cache(maxsize=256)
-def _stored_types(table: Table) -> dict[_Meaning, pa.DataType]:
-    """The type that each column has, of whatever class the rows are."""
-    return {column.means: column.field.type for column in _stored_columns(table, BlockClass.STUBS)}
+def _is_of_type(kind: pa.DataType, means: _Meaning, table: Table) -> bool:
+    """Whether a column that means that can be of a type."""
+    if means.part:
+        return bool(kind == _OF_A_TRANSACTION[means.part])
+    column = table.by_number.get(means.column)
+    if column is None:
+        own = FACT_COLUMNS.get(means.column)
+        return bool(kind == (pa.string() if own == UUID_BYTES else own))
+    return kind == column.storage_type or _is_readable_as(kind, _stored_type(column))
 
 
-def _is_readable_as(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
+def _is_readable_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a column of one type can hold what should have another: integers may be wider or less so, messages have other fields."""
-    if wanted is None:
-        return False
+    if kind == wanted:
+        return True
     if pa.types.is_map(wanted):
         return pa.types.is_map(kind) and all(
             _is_readable_as(*both) for both in ((kind.key_type, wanted.key_type), (kind.item_type, wanted.item_type))
@@ -225,11 +230,8 @@ def _is_readable_as(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
             for field in kind
             if (number := _number(field)) in known and number is not None
         )
-    return bool(kind == wanted) or (
-        pa.types.is_integer(wanted)
-        and pa.types.is_integer(kind)
-        and pa.types.is_signed_integer(kind) == pa.types.is_signed_integer(wanted)
-    )
+    are_integers = pa.types.is_integer(wanted) and pa.types.is_integer(kind)
+    return are_integers and bool(pa.types.is_signed_integer(kind) == pa.types.is_signed_integer(wanted))
 
 
 def _meaning(field: pa.Field, table: Table) -> _Meaning | None:
@@ -237,7 +239,7 @@ def _meaning(field: pa.Field, table: Table) -> _Meaning | None:
     if field.name.startswith("_"):
         return _of_engine(field.name)
     number = _number(field)
-    if number is not None and number in table.storage_schema.names:
+    if number is not None and number in table.by_number:
         return _Meaning(number)
     return _ENDED_AT if number == END_TIME.field_name else None
 

@@ -1,9 +1,12 @@
 """Text as it was decoded: dictionaries become values, where these are not too large, and what should be text is text.
 
-A decoder makes of a dictionary as many copies of its values as there are rows, and does not look whether bytes are UTF-8.
+A decoder makes as many copies of a dictionary's values as there are rows, and does not look whether bytes are UTF-8. So it is given no
+dictionaries that may come to much.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +16,14 @@ from .. import limits
 from ..model.arrays import leaves, one_chunk
 
 
-def expanded(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with the types of the schema, dictionaries expanded. ``ValueError`` where they would be too large, or text is no UTF-8."""
-    size, arrays = 0, []
-    for wanted, chunks in zip(schema, rows.columns, strict=True):
-        values = one_chunk(chunks)
+def expanded(rows: pa.Table, schema: pa.Schema, texts: Collection[str]) -> dict[str, pa.ChunkedArray | pa.Array]:
+    """The columns with the types of the schema, dictionaries expanded; ``texts`` are those in which there are texts or bytes.
+
+    ``ValueError`` where they would be too large, or text is no UTF-8.
+    """
+    size, found = 0, dict(zip(rows.column_names, rows.columns, strict=True))
+    for name in texts:
+        values, wanted = one_chunk(found[name]), schema.field(name)
         for leaf in leaves(values):
             if pa.types.is_dictionary(leaf.type):
                 size += _expanded_size(leaf)
@@ -25,19 +31,16 @@ def expanded(rows: pa.Table, schema: pa.Schema) -> pa.Table:
                     raise ValueError(f"{wanted.name} has more than {limits.GROUP_BYTES} bytes of text")
                 leaf = leaf.dictionary
             _check_text(leaf, wanted.name)
-        arrays.append(values if values.type == wanted.type else values.cast(wanted.type))
-    return pa.table(arrays, schema=schema)
+        found[name] = values if values.type == wanted.type else values.cast(wanted.type)
+    return found
 
 
 def _expanded_size(values: pa.DictionaryArray) -> int:
     """How many bytes the values are without the dictionary, or a bound that is small enough."""
     lengths = pc.binary_length(values.dictionary)
     longest = pc.max(lengths).as_py() or 0
-    return (
-        int(longest * len(values))
-        if longest * len(values) <= limits.GROUP_BYTES >> 4
-        else pc.sum(lengths.take(values.indices)).as_py() or 0
-    )
+    most = longest * len(values)
+    return int(most if most <= limits.GROUP_BYTES // 16 else pc.sum(lengths.take(values.indices)).as_py() or 0)
 
 
 def _check_text(values: pa.Array, name: str) -> None:

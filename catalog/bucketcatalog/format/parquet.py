@@ -25,7 +25,7 @@ from ..errors import CorruptionError, TruncatedObject
 from .expanding import expanded
 from .footers import check_chunks
 from .pages import read_pages
-from .statistics import Bounds, one_value, read_bounds
+from .statistics import Bounds, one_value, read_statistics
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -72,13 +72,17 @@ class RowGroup:
 
 
 class Leaf(NamedTuple):
-    """A column of values, which is a column of the file or a part of one: which, its path, and how much a value of it takes, at least."""
+    """A column of values, which is a column of the file or a part of one: which, its path, and how much a value of it takes, at least.
+
+    ``kind`` is the column's type where that has no parts.
+    """
 
     column: str
     path: str
     width: int
     is_repeated: bool
     is_text: bool
+    kind: pa.DataType | None
 
 
 @dataclass(frozen=True)
@@ -140,16 +144,20 @@ class Footer:
             )
             if _ARROW_SCHEMA in (file.metadata.metadata or {}):
                 raise ValueError(f"it says {_ARROW_SCHEMA.decode()}, by which columns have other types")
-            return Layout(self.name, file.metadata, file.schema_arrow, tuple(_leaves(file.metadata)))
+            if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):
+                raise ValueError("several of its columns have one name")
+            return Layout(self.name, file.metadata, file.schema_arrow, tuple(_leaves(file.metadata, file.schema_arrow)))
         except (*_NONE, pa.ArrowException, OSError) as error:
             raise _unreadable(self.name, error) from None
 
 
-def _leaves(metadata: Any) -> Iterator[Leaf]:
+def _leaves(metadata: Any, schema: pa.Schema) -> Iterator[Leaf]:
     for column in map(metadata.schema.column, range(metadata.num_columns)):
         width = _WIDTHS.get(column.physical_type) or column.length
         is_text = column.physical_type == "BYTE_ARRAY"
-        yield Leaf(column.path.partition(".")[0], column.path, width, column.max_repetition_level > 0, is_text)
+        name = column.path.partition(".")[0]
+        kind = schema.field(name).type if name == column.path else None
+        yield Leaf(name, column.path, width, column.max_repetition_level > 0, is_text, kind)
 
 
 def _unreadable(name: str, error: Exception) -> CorruptionError:
@@ -191,34 +199,34 @@ def read_row_group(
     ``whole``: every chunk is fetched and checked, and nothing is taken from statistics, which must be true.
     """
     layout, name = group.footer.layout, group.footer.name
-    same = {} if whole else _same(group, columns)
+    same = {} if whole else _same(group, frozenset(columns))
     needed = [column for column in columns if column not in same]
-    chunks = _fetched(_chunks_to_read(group, None if whole else needed), fetch, name, held)
+    chunks = _fetched(_chunks_to_read(group, None if whole else frozenset(needed)), fetch, name, held)
     rows = _rows_of(group, layout)
     arrays: dict[str, Any] = {column: pa.repeat(same[column], rows) for column in columns if column in same}
     if needed:
-        read = _decoded(group, chunks, needed, rows, held)
-        arrays |= dict(zip(read.column_names, read.columns, strict=True))
-    if whole and (lies := [column for column, said in _bounds(group, needed) if not said.allow(arrays[column])]):
-        raise CorruptionError(f"{name} has statistics of the column {lies[0]!r} that are not of {held()}.")
+        arrays |= _decoded(group, chunks, needed, rows, held)
+    for column, said, kind in _said(group, needed if whole else ()):
+        if not Bounds.of(said, kind, rows).allow(arrays[column]):
+            raise CorruptionError(f"{name} has statistics of the column {column!r} that are not of {held()}.")
     return pa.table([arrays[column] for column in columns], schema=pa.schema([layout.schema.field(column) for column in columns]))
 
 
-def _bounds(group: RowGroup, columns: Collection[str]) -> Iterator[tuple[str, Bounds]]:
-    """What statistics say of each of these columns of a row group; nothing of those that have parts."""
-    layout, rows = group.footer.layout, _rows_of(group, group.footer.layout)
+def _said(group: RowGroup, columns: Collection[str]) -> Iterator[tuple[str, Any, pa.DataType]]:
+    """What statistics say of each of these columns of a row group that has no parts, and its type."""
     try:
-        said = read_bounds(group.statistics)
+        said = read_statistics(group.statistics)
     except ValueError as error:
-        raise CorruptionError(f"{layout.name} has no readable statistics: {error}.") from None
-    for name, one in zip(layout.columns, said, strict=False):
-        if name in columns and not pa.types.is_nested(kind := layout.schema.field(name).type):
-            yield name, Bounds.of(one, kind, rows)
+        raise CorruptionError(f"{group.footer.name} has no readable statistics: {error}.") from None
+    for leaf, one in zip(group.footer.layout.leaves, said, strict=False):
+        if leaf.kind is not None and leaf.column in columns:
+            yield leaf.column, one, leaf.kind
 
 
 def _same(group: RowGroup, columns: Collection[str]) -> dict[str, pa.Scalar]:
     """Those of the columns that hold one value throughout a row group, or nothing but nulls, with what they hold: they need not be read."""
-    found = ((name, one_value(said)) for name, said in _bounds(group, columns))
+    rows = _rows_of(group, group.footer.layout)
+    found = ((name, one_value(said, kind, rows)) for name, said, kind in _said(group, columns))
     return {name: value for name, value in found if value is not None}
 
 
@@ -242,7 +250,8 @@ def ranges_to_read(group: RowGroup, columns: Collection[str]) -> list[tuple[int,
 
 def bounds(group: RowGroup, column: str) -> Bounds | None:
     """What statistics say of a column of a row group; None where they are of its parts, or there are none."""
-    return next((said for _, said in _bounds(group, [column])), None)
+    rows = _rows_of(group, group.footer.layout)
+    return next((Bounds.of(said, kind, rows) for _, said, kind in _said(group, [column])), None)
 
 
 def _chunks_to_read(group: RowGroup, columns: Collection[str] | None) -> dict[int, Chunk]:
@@ -292,22 +301,27 @@ def _ranges(chunks: Mapping[int, Chunk]) -> list[tuple[int, int]]:
 
 def _decoded(
     group: RowGroup, chunks: Mapping[int, memoryview], columns: Sequence[str], rows: int, held: Callable[[], str]
-) -> pa.Table:
+) -> dict[str, Any]:
     """These columns of a row group from the checked bytes of its chunks, once it is known that they are not more than a row group has."""
     pq, layout, footer = parquet_library(), group.footer.layout, group.footer
     try:
-        dictionaries = _measured(group, chunks, columns, rows)
+        texts, dictionaries = _measured(group, chunks, frozenset(columns), rows)
         source = pa.PythonFile(_Chunks(chunks, footer.offset + footer.length), mode="r")
         with pq.ParquetFile(source, metadata=layout.metadata, pre_buffer=False, read_dictionary=dictionaries) as file:
             read = file.read_row_group(group.number, columns=columns, use_threads=False)
-        return expanded(read, pa.schema([layout.schema.field(column) for column in read.column_names]))
+        return expanded(read, layout.schema, texts)
     except (*_NONE, pa.ArrowException, OSError) as error:
         raise CorruptionError(f"{footer.name} holds {held()}, which cannot be read: {_said_by(error)}.") from None
 
 
-def _measured(group: RowGroup, chunks: Mapping[int, memoryview], columns: Collection[str], rows: int) -> list[str]:
-    """The paths of the values of these columns that have dictionaries; ``ValueError`` where all comes to more than a row group does."""
-    dictionaries, total = [], 0
+def _measured(
+    group: RowGroup, chunks: Mapping[int, memoryview], columns: frozenset[str], rows: int
+) -> tuple[set[str], list[str]]:
+    """Which of these columns have texts or bytes in them, and the paths of those whose dictionaries may come to much.
+
+    ``ValueError`` where all else comes to more than a row group does.
+    """
+    texts, dictionaries, total, expanded_size = set(), [], 0, 0
     for leaf, at in zip(group.footer.layout.leaves, _starts(group), strict=False):
         if leaf.column not in columns:
             continue
@@ -317,9 +331,14 @@ def _measured(group: RowGroup, chunks: Mapping[int, memoryview], columns: Collec
         total += pages.uncompressed + pages.values * (leaf.width + _LEVELS)
         if total > limits.GROUP_BYTES:
             raise ValueError(f"it comes to {total} bytes, and no row group to more than {limits.GROUP_BYTES}")
-        if pages.has_dictionary and leaf.is_text:
-            dictionaries.append(leaf.path)
-    return dictionaries
+        if leaf.is_text:
+            texts.add(leaf.column)
+            largest = pages.dictionary * pages.values  # as if one text were all of the dictionary
+            if expanded_size + largest > limits.GROUP_BYTES // 4:
+                dictionaries.append(leaf.path)
+            else:
+                expanded_size += largest
+    return texts, dictionaries
 
 
 class _Chunks:

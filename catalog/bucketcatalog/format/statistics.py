@@ -66,7 +66,7 @@ def statistics_of(chunks: Iterable[Any]) -> Any:
     return message
 
 
-def read_bounds(statistics: bytes) -> Sequence[Any]:
+def read_statistics(statistics: bytes) -> Sequence[Any]:
     """What a message says of each chunk; ``ValueError`` where it is none."""
     try:
         return log_pb2.RowGroupStatistics.FromString(statistics).chunks
@@ -74,16 +74,15 @@ def read_bounds(statistics: bytes) -> Sequence[Any]:
         raise ValueError(str(error)) from None
 
 
-def one_value(said: Bounds) -> pa.Scalar | None:
-    """The value that a column has throughout, which may be null; None where nobody knows of one."""
-    if said.nulls == said.rows:
-        return pa.scalar(None, said.kind)
-    if said.nulls != 0 or said.low is None or said.low != said.high:
+def one_value(said: Any, kind: pa.DataType, rows: int) -> pa.Scalar | None:
+    """The value that a column of so many rows has throughout by a message, which may be null; None where nobody knows of one."""
+    if said.nulls == rows:
+        return pa.scalar(None, kind)
+    if said.nulls or said.low != said.high or not said.HasField("nulls") or not said.HasField("low"):
         return None
-    if isinstance(said.low, bytes) and len(said.low) > limits.STATISTICS_BYTES:
-        return None  # each row would have a copy
+    low = _bound(said.low, kind) if len(said.low) <= limits.STATISTICS_BYTES else None  # each row would have a copy
     try:
-        return pa.scalar(said.low, said.kind)
+        return None if low is None else pa.scalar(low, kind)
     except (ValueError, OverflowError):
         return None  # it says what cannot be of the type: what the chunk says counts
 

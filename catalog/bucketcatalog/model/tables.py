@@ -229,6 +229,11 @@ class Table:
         return {column.name: column for column in self.columns}
 
     @cached_property
+    def by_number(self) -> dict[str, Column]:
+        """The columns by their names in storage."""
+        return {column.field_name: column for column in self.columns}
+
+    @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         """The columns of the key, in the key's order."""
         return tuple(self.by_name[name] for name in self.key)

@@ -375,7 +375,7 @@ def without_stamps(one: Forgery) -> None:
 COLUMNS: dict[str, tuple[Callable[[Forgery], object], str]] = {
     "numbers in place of text": (as_number, r"whose column 'text' is timestamp"),
     "two columns of one number": (lambda one: one.element("ratio").put(f.FIELD_ID, I32, 3), "two columns are 'ratio'"),
-    "a name twice": (partial(renamed, "word", "text"), "two columns are|cannot be read"),
+    "a name twice": (partial(renamed, "word", "text"), "several of its columns have one name"),
     "a number twice": (lambda one: one.element("word").put(f.FIELD_ID, I32, 2), "two columns are 'word'"),
     "no column of the key": (lambda one: one.element("k").put(f.FIELD_ID, I32, 77), "without the column 'k'"),
     "no commit times": (partial(renamed, "_commit_time", "nobody"), "stamps without commit_time"),
