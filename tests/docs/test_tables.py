@@ -19,6 +19,7 @@ from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
 
 from ..kit.blocks import ROOT
+from ..kit.engines import DIFFERENCES
 from ..kit.hostile import HOSTILE
 from ..kit.importing import Package
 from .guide import GUIDE, table_rows
@@ -40,6 +41,10 @@ def kinds(base: type[BucketCatalogError] = BucketCatalogError) -> list[type[Buck
 
 def test_names_are_those_that_the_tests_use() -> None:
     assert table_rows(GUIDE / "names.md", "## Names of objects and buckets") == name_rows()
+
+
+def test_what_other_engines_show_otherwise_is_what_the_tests_find() -> None:
+    assert table_rows(GUIDE / "engines.md", "## What differs") == [list(difference) for difference in DIFFERENCES]
 
 
 def test_every_error_has_its_next_step() -> None:

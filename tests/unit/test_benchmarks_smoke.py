@@ -168,7 +168,7 @@ def test_both_sides_return_the_same_rows(world: World) -> None:
     mine = Catalog(world.catalog).snapshot().scan("objects", columns=list(dataset.COLUMNS)).to_arrow().to_pylist()
     table_path = str(inventories.as_text(world))
     for read in peer.READS.values():
-        theirs = read(peer.deltalake.DeltaTable(table_path)).to_pylist()
+        theirs = read(peer.deltalake.DeltaTable(table_path), None).to_pylist()
         assert sorted(theirs, key=lambda row: row["name"]) == mine
 
 

@@ -245,13 +245,10 @@ def _by_class(state: Facts, table: Table) -> Iterator[tuple[BlockClass, Facts]]:
 
 
 def _of_live_keys(state: Facts, table: Table, live: Mask, asked: Mask) -> Mask:
-    """Which of the rows asked for have a key that has a live version too: in the order of keys, that is the next live row of all."""
+    """Which of the rows asked for have a key that has a live version too."""
     found = np.zeros(len(state), dtype=bool)
-    rows, alive = np.flatnonzero(asked), np.flatnonzero(live)
-    at = np.searchsorted(alive, rows)
-    rows, at = rows[at < len(alive)], at[at < len(alive)]
-    if len(rows):
-        keys = state.rows.select([column.field_name for column in table.key_columns])
-        own, next_live = (one_chunk(encode_keys(table, keys.take(pa.array(places)))) for places in (rows, alive[at]))
-        found[rows] = np.asarray(pc.equal(own, next_live))
+    if live.any() and asked.any():
+        rows = state.rows.select([column.field_name for column in table.key_columns])
+        keys, alive = (one_chunk(encode_keys(table, rows.filter(pa.array(mask)))) for mask in (asked, live))
+        found[asked] = np.asarray(pc.is_in(keys, value_set=alive))
     return found

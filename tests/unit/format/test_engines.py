@@ -15,8 +15,7 @@ import pytest
 
 from bucketcatalog.model.tables import DataType
 
-from ...docs.guide import GUIDE, table_rows
-from ...kit.engines import DIFFERENCES, FEW, NAN, TIMES, UNSIGNED, VIEWS, Condition, Lake, differences
+from ...kit.engines import FEW, NAN, TIMES, UNSIGNED, VIEWS, Condition, Lake, differences
 from ...kit.storing import VALUES, bits
 from ...kit.world import time_at
 
@@ -82,7 +81,3 @@ def test_what_helps_pyarrow_helps(lake: Lake) -> None:
         return pq.read_table(file, filters=filters | column.is_nan() if condition.what == NAN else filters)["name"].to_pylist()
 
     assert lake.chosen_otherwise(chosen) == set()
-
-
-def test_the_guide_says_what_differs() -> None:
-    assert table_rows(GUIDE / "engines.md", "## What differs") == [list(difference) for difference in DIFFERENCES]

@@ -128,9 +128,9 @@ def requests(world: World, call: Any) -> tuple[int, Any]:
 @pytest.mark.parametrize(
     ("number", "expected", "cold", "warm"),
     [
-        (10_005, 10_005, 4, 1),  # the filters of three levels, and a block of the lowest
-        (10_100, COUNT + 10_100, 4, 0),  # a block of the level that has put it, which is kept: it lies over many slices
-        (10_200, None, 5, 1),  # a block of the level that has ended it, and one of the lowest
+        (10_005, 10_005, 4, 0),  # the filters of three levels, and a block of the lowest, which is kept
+        (10_100, COUNT + 10_100, 4, 0),  # a block of the level that has put it
+        (10_200, None, 5, 0),  # a block of the level that has ended it, and one of the lowest
     ],
 )
 def test_a_look_up_asks_for_the_blocks_that_hold_the_key(
