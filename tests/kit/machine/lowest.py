@@ -29,7 +29,7 @@ class LowestLevels:
         self.files = 0
 
     def look(self) -> None:
-        """Read the live rows of the lowest level of every new checkpoint."""
+        """Read the rows of the lowest level of every new checkpoint: the live ones are those of its cut, and all are in order."""
         for writer in self._store.list_prefixes(""):
             for found in self._store.list(f"{writer}{DATABASE}/transactions/"):
                 if found.name.endswith(".ckpt") and found.name not in self._seen:
@@ -37,21 +37,22 @@ class LowestLevels:
                     self._look_at(log_pb2.Checkpoint.FromString(self._store.get(found.name)))
 
     def _look_at(self, checkpoint: Any) -> None:
-        runs = [reference for reference in checkpoint.segments if _is_lowest_live(reference.run)]
-        inline = {run.run.table for run in checkpoint.runs if _is_lowest_live(run.run)}
+        runs = [reference for reference in checkpoint.segments if _is_lowest(reference.run)]
+        inline = {run.run.table for run in checkpoint.runs if _is_lowest(run.run) and _is_live(run.run)}
+        tables = [reference.run.table for reference in runs if _is_live(reference.run)]
         for reference in runs:
-            table = reference.run.table
-            is_whole = table not in inline and [other.run.table for other in runs].count(table) == 1
-            if table in COLUMNS and not reference.run.purpose > log_pb2.RUN_PURPOSE_ROWS:
-                self._compare(reference, table, is_whole=is_whole)
+            table, name = reference.run.table, f"{reference.writer}/{DATABASE}/segments/{UUID(bytes=reference.uuid)}.parquet"
+            try:
+                data = self._store.get(name)
+            except ObjectNotFound:
+                continue  # it has been pruned since
+            keys = [_key(row, table) for row in plain_rows(pq.read_table(io.BytesIO(data), columns=list(KEYS[table])))]
+            check(f"the order of {name}", sorted(keys, key=lambda key: [part.encode() for part in key]), keys)
+            if _is_live(reference.run):
+                self._compare(reference, data, name, is_whole=table not in inline and tables.count(table) == 1)
 
-    def _compare(self, reference: Any, table: str, *, is_whole: bool) -> None:
-        uuid = str(UUID(bytes=reference.uuid))
-        name = f"{reference.writer}/{DATABASE}/segments/{uuid}.parquet"
-        try:
-            data = self._store.get(name)
-        except ObjectNotFound:
-            return  # it has been pruned since
+    def _compare(self, reference: Any, data: bytes, name: str, *, is_whole: bool) -> None:
+        table = reference.run.table
         index = log_pb2.SegmentIndex.FromString(data[reference.index_offset :][: reference.index_length])
         heads = [str(UUID(bytes=head.uuid)) for writer in index.cut.writers for head in writer.heads]
         live = self._world.state(self._world.timelines.ancestors(heads)).live(table)
@@ -63,17 +64,21 @@ class LowestLevels:
         self.files += 1
 
 
-def _is_lowest_live(run: Any) -> bool:
-    return run.level == 0 and getattr(run, "class") == log_pb2.BLOCK_CLASS_LIVE
+def _is_lowest(run: Any) -> bool:
+    return run.level == 0 and run.table in COLUMNS and run.purpose <= log_pb2.RUN_PURPOSE_ROWS
+
+
+def _is_live(run: Any) -> bool:
+    return bool(getattr(run, "class") == log_pb2.BLOCK_CLASS_LIVE)
+
+
+def _key(row: dict[str, Any], table: str) -> Key:
+    return tuple(row[column] for column in KEYS[table])
 
 
 def _rows(data: bytes, table: str) -> dict[Key, tuple[str, dict[str, Any]]]:
     """The rows of a Parquet file by key, each with the name of its version."""
     rows = plain_rows(pq.read_table(io.BytesIO(data)))
     return {
-        tuple(row[column] for column in KEYS[table]): (
-            f"{row['_uuid']}:{row['_seq']}",
-            {column: row[column] for column in COLUMNS[table]},
-        )
-        for row in rows
+        _key(row, table): (f"{row['_uuid']}:{row['_seq']}", {column: row[column] for column in COLUMNS[table]}) for row in rows
     }
