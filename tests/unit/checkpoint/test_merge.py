@@ -492,7 +492,8 @@ def test_a_merge_of_what_is_merged_tells_tombstones_of_live_keys_from_the_others
     with world.writer() as writer:
         world.commit(writer, ("put", "objects", [obj(name) for name in "abcd"]))
         world.commit(writer, ("put", "objects", [obj("a"), obj("c")]), ("delete", "objects", [obj("b"), obj("d")]))
-        for _ in range(2):  # the second reads a slice without an overlay
+        for name in ("one", "two"):  # the second merge reads a slice of objects without an overlay
+            world.commit(writer, ("put", "buckets", bucket(name)))
             writer.checkpoint(full=True)
             (levels,) = world.snapshot().state("objects").levels()
             assert {run.block_class: sum(place.header.rows for place in run.places) for run in levels.lowest} == {
