@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, clock
+from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.write.writer import Writer
 
@@ -189,3 +190,20 @@ def test_purge_of_a_version_that_has_not_arrived_survives_two_checkpoints() -> N
     world.commit(writer, ("put", "objects", obj("a")))
     writer.checkpoint()
     assert names(world.snapshot()) == ["a"]
+
+
+def test_a_merge_of_what_is_merged_tells_tombstones_of_live_keys_from_the_others_again() -> None:
+    world = World()
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(name) for name in "abcd"]))
+        world.commit(writer, ("put", "objects", [obj("a"), obj("c")]), ("delete", "objects", [obj("b"), obj("d")]))
+        for name in ("one", "two"):  # the second merge reads a slice of objects without an overlay
+            world.commit(writer, ("put", "buckets", bucket(name)))
+            writer.checkpoint(full=True)
+            (levels,) = world.snapshot().state("objects").levels()
+            assert {run.block_class: sum(place.header.rows for place in run.places) for run in levels.lowest} == {
+                BlockClass.LIVE: 2,
+                BlockClass.ENDED: 2,
+                BlockClass.SUPERSEDED: 2,
+            }
+            assert names(world.snapshot(), "deleted_objects") == ["a", "b", "c", "d"]

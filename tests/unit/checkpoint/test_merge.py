@@ -485,20 +485,3 @@ def test_levels_that_are_merged_keep_what_ends_a_version_below_them_or_one_that_
     if is_late:
         world.store.put(name, data)
     assert names(world.snapshot()) == ["kept", "more0", "more1", "more2"]
-
-
-def test_a_merge_of_what_is_merged_tells_tombstones_of_live_keys_from_the_others_again() -> None:
-    world = World()
-    with world.writer() as writer:
-        world.commit(writer, ("put", "objects", [obj(name) for name in "abcd"]))
-        world.commit(writer, ("put", "objects", [obj("a"), obj("c")]), ("delete", "objects", [obj("b"), obj("d")]))
-        for name in ("one", "two"):  # the second merge reads a slice of objects without an overlay
-            world.commit(writer, ("put", "buckets", bucket(name)))
-            writer.checkpoint(full=True)
-            (levels,) = world.snapshot().state("objects").levels()
-            assert {run.block_class: sum(place.header.rows for place in run.places) for run in levels.lowest} == {
-                BlockClass.LIVE: 2,
-                BlockClass.ENDED: 2,
-                BlockClass.SUPERSEDED: 2,
-            }
-            assert names(world.snapshot(), "deleted_objects") == ["a", "b", "c", "d"]
