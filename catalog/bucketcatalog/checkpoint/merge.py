@@ -26,6 +26,7 @@ from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut
 from ..model.facts import Facts, Kind
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
+from ..model.render import with_defaults
 from ..model.tables import Table
 from ..state.contents import TableState
 from ..state.plan import SLICE_ROWS, Part
@@ -217,7 +218,8 @@ def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Ite
             raise ClosedWriter(
                 "The writer was closed while it wrote a checkpoint.", next_step="Open it again, and write another."
             )
-        state = read_slice(blocks, part.table, slice_, Part.EVERYTHING)
+        # Rows that pass as they are may be older than a column that has zeros.
+        state = with_defaults(read_slice(blocks, part.table, slice_, Part.EVERYTHING), part.table)
         for kind, rows in _by_class(state, part.table):
             yield RunRows(rows, part.table, kind)
             for classes, keeping in beside:

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from .. import limits
-from ..errors import CorruptionError
+from ..errors import CorruptionError, InvalidRows
 from ..model.arrays import one_chunk
 from ..model.bloom import Hashes, KeyFilter, hash_keys
 from ..model.cuts import Cut
-from ..model.facts import NO_TRANSACTIONS, Facts, concat
+from ..model.facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, concat
 from ..model.keys import encode_keys
 from ..model.tables import Table
 from ..v1 import log_pb2
@@ -44,6 +44,10 @@ ROW_GROUP_BYTES = 8 << 20
 """Of the rows of a row group in memory, about; one row may have more."""
 _FULL = limits.CHUNKS // 2
 """Chunks with which a segment is full: what is added next may make as many again."""
+_MOST_RAW = 1 << 30
+"""Of the rows of a segment in memory: however well they compress, its index and footer stay small."""
+_CHUNK_BYTES = 32 << 10
+"""Of a row group in memory for each of its chunks: rows with many columns do not become many row groups."""
 _LENGTH = 4
 """The bytes behind the index that say how long it is."""
 _FIRST = b"\x08" + bytes([FORMAT_VERSION])
@@ -141,6 +145,7 @@ class RunBuilder:
         self._side = first.side
         self._waiting: list[Facts] = []
         self._bytes = 0
+        self._raw = 0
         self._rows = 0
         self._last_key = b""
         self._writer: RowGroupWriter | None = None
@@ -149,13 +154,19 @@ class RunBuilder:
         self.add(first.facts)
 
     @property
+    def _group_bytes(self) -> int:
+        """The most that a row group has in memory, about."""
+        columns = len(self._table.columns) + len(FACT_COLUMNS)
+        return max(ROW_GROUP_BYTES, min(_CHUNK_BYTES * columns, limits.GROUP_BYTES // 2))
+
+    @property
     def size(self) -> int:
         """The bytes that it comes to so far, those of rows that wait as they are in memory."""
         return self._bytes if self._writer is None else self._writer.size + self._bytes
 
     def add(self, facts: Facts) -> bool:
         """Append facts; or else, where they begin before the last ones end, or nothing more should be added, leave them and say False."""
-        if self._writer is not None and len(self._headers) * self._writer.chunks >= _FULL:
+        if self._writer is not None and (len(self._headers) * self._writer.chunks >= _FULL or self._raw >= _MOST_RAW):
             return False
         ends = facts.take(pa.array([0, len(facts) - 1]))
         first, last = encode_keys(self._table, ends.rows).to_pylist()
@@ -164,6 +175,7 @@ class RunBuilder:
         self._last_key = last
         self._waiting.append(facts)
         self._bytes += int(facts.rows.nbytes)
+        self._raw += int(facts.rows.nbytes)
         self._rows += len(facts)
         if self._rows >= ROW_GROUP_ROWS:
             self._write(self._rows - self._rows % ROW_GROUP_ROWS)
@@ -173,7 +185,7 @@ class RunBuilder:
         """Encode the first ``count`` rows that wait as row groups."""
         waiting = concat(self._waiting)
         for start in range(0, count, ROW_GROUP_ROWS):
-            for part in parts_of(waiting.slice(start, min(start + ROW_GROUP_ROWS, count)), ROW_GROUP_BYTES):
+            for part in parts_of(waiting.slice(start, min(start + ROW_GROUP_ROWS, count)), self._table, self._group_bytes):
                 refuse_large_rows(part, self._table)
                 self._encode(part)
         self._rows -= count
@@ -224,6 +236,12 @@ class RunBuilder:
         index.filters_digest = digest(filters) if filters else b""
         index.footer_digest = footer_digest(encoded.footer)
         sealed = seal(index.SerializeToString(deterministic=True))
+        if len(sealed) > limits.INDEX_BYTES or len(encoded.footer) > limits.FOOTER_BYTES:
+            raise InvalidRows(
+                f"Rows of table {self._run_table.name!r} would make a segment with an index of {len(sealed)} bytes and a footer of "
+                f"{len(encoded.footer)}, and nobody reads more than {limits.INDEX_BYTES} and {limits.FOOTER_BYTES}.",
+                next_step="Store long texts as data, or declare fewer columns.",
+            )
         start = len(encoded.body)
         data = b"".join([encoded.body, filters, sealed, len(sealed).to_bytes(_LENGTH, "little"), encoded.footer])
         reference = SegmentReference(

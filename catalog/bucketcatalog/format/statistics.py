@@ -78,7 +78,7 @@ def one_value(said: Any, kind: pa.DataType, rows: int) -> pa.Scalar | None:
     """The value that a column of so many rows has throughout by a message, which may be null; None where nobody knows of one."""
     if said.nulls == rows:
         return pa.scalar(None, kind)
-    if said.nulls or said.low != said.high or not said.HasField("nulls") or not said.HasField("low"):
+    if said.nulls or said.low != said.high or not all(map(said.HasField, ("nulls", "low", "high"))):
         return None
     low = _bound(said.low, kind) if len(said.low) <= limits.STATISTICS_BYTES else None  # each row would have a copy
     try:

@@ -107,6 +107,19 @@ def from_text(values: pa.Array) -> pa.Array:
     return parsed if values.null_count == 0 else pc.if_else(values.is_valid(), parsed, pa.scalar(None, pa.binary(_BYTES)))
 
 
+def are_shown(values: pa.Array) -> bool:
+    """Whether strings, none of them null, are uuids as ``to_text`` spells them."""
+    try:
+        return bool(to_text(from_text(values)).equals(values))
+    except ValueError:
+        return False
+
+
+def may_be_text(values: pa.Array) -> bool:
+    """The same, as far as lengths tell, which costs next to nothing."""
+    return not len(values) or pc.min_max(pc.binary_length(values)).as_py() == {"min": _TEXT, "max": _TEXT}
+
+
 @cache
 def _pairs() -> npt.NDArray[np.int16]:
     """What two digits are together, by the two characters as one number; -1 where they are none."""

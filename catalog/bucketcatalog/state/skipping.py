@@ -4,8 +4,7 @@ Rows of the base pass as they are unless the overlay names their keys. So such a
 marked, for what an overlay names is known when it is read: then the block is read if a key of it has to be folded, and only then. What lies
 in the overlay may hide what lies below, and is always read.
 
-Statistics stand in the footers of segments, which whoever plans has read along with the indexes. Blocks within messages have none, and are
-at hand.
+Statistics stand in the indexes of segments, which whoever plans has read. Blocks within messages have none, and are at hand.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class _Allowed:
     nothing: bool
 
     def meets(self, low: Any, high: Any) -> bool:
-        """Whether it can allow one of some values, of which none is below ``low`` or above ``high``; None where nobody knows."""
+        """Whether it can allow one of some values, of which none is below ``low`` or above ``high``; these are None where nobody knows."""
         if not isinstance(self.values, Between):
             at = 0 if low is None else bisect_left(self.values, low)
             return at < len(self.values) and (low is None or self.values[at] <= high)

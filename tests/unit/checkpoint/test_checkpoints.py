@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, clock
@@ -11,7 +14,7 @@ from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import ID_1, MINUTE, OWNER, World, bucket, names, obj, rows, version
+from ...kit.world import ID_1, MINUTE, OWNER, World, bucket, messages, names, obj, proto, rows, version
 from .conftest import answers, without_checkpoints
 
 
@@ -207,3 +210,20 @@ def test_a_merge_of_what_is_merged_tells_tombstones_of_live_keys_from_the_others
                 BlockClass.SUPERSEDED: 2,
             }
             assert names(world.snapshot(), "deleted_objects") == ["a", "b", "c", "d"]
+
+
+def test_a_full_merge_writes_the_zeros_of_columns_that_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of rows over which nothing lies."""
+    monkeypatch.setattr("bucketcatalog.checkpoint.merge.MERGE_SLICE_ROWS", 1_000)
+    world = World()
+    for fields, first, count in (("", 0, 20_000), ("int64 n = 3; string t = 4;", 20_000, 10)):
+        body = f'message R {{ option (table) = {{ name: "lab.r" key: "k" }}; int64 k = 1; optional string s = 2; {fields} }}'
+        catalog = world.catalog()
+        catalog.register(messages(proto(body))["R"])
+        with world.writer(catalog=catalog) as writer:
+            world.commit(writer, ("put", "lab.r", [{"k": n, "s": f"{n * 7919:08}"} for n in range(first, first + count)]))
+            writer.checkpoint(full=True)
+    (levels,) = world.snapshot().state("lab.r").levels()
+    files = {place.name for run in levels.lowest for place in run.places}
+    found = pa.concat_tables(pq.read_table(io.BytesIO(world.store.get(name)), columns=["n", "t"]) for name in sorted(files))
+    assert (len(found), found["n"].null_count, found["t"].null_count) == (20_010, 0, 0)

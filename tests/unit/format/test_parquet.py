@@ -14,7 +14,7 @@ import pytest
 
 from bucketcatalog import CorruptionError, TruncatedObject, limits
 from bucketcatalog.errors import InvalidRows
-from bucketcatalog.format.blocks import encode_blocks
+from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import core_tables, tables_of
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.parquet import (
@@ -29,11 +29,13 @@ from bucketcatalog.format.parquet import (
 )
 from bucketcatalog.format.rows import encode_row
 from bucketcatalog.format.segments import ROW_GROUP_BYTES, ROW_GROUP_ROWS, RunBuilder, RunRows
+from bucketcatalog.format.statistics import one_value
 from bucketcatalog.log.segments import RunWriter, read_block, read_index
 from bucketcatalog.model.facts import Facts, concat
 from bucketcatalog.model.tables import DataType, Shape
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
+from bucketcatalog.v1 import log_pb2
 
 from ...kit.storing import (
     NAN,
@@ -336,6 +338,48 @@ class TestRowGroups:
         assert written(RunRows(other, ALL, BlockClass.STUBS)).data == first.data
         parted = [given.slice(start, start + 8) for start in (0, 8, 16)]
         assert written(*(RunRows(part, ALL, BlockClass.STUBS) for part in parted)).data == first.data
+
+
+FLAGS = tables_of(
+    messages(
+        proto(
+            """message Row { option (table) = { name: "lab.flags" key: "k" }; int64 k = 1; repeated bool flags = 2;
+            optional bytes of = 3 [(column) = {type: LOGICAL_TYPE_UUID}]; }"""
+        )
+    ).values()
+)[0]
+
+
+class TestWhatAnybodyReads:
+    def test_rows_that_are_small_in_memory_and_large_to_read_are_several_groups(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A truth is a bit in memory, and takes a reader five bytes."""
+        monkeypatch.setattr("bucketcatalog.format.checking._MOST_TO_READ", 200_000)
+        given = facts_with(FLAGS, [{"1": n, "2": [True, False] * 500} for n in range(400)])
+        assert given.rows.nbytes < 200_000
+        segment = written(RunRows(given, FLAGS, BlockClass.LIVE))
+        monkeypatch.setattr(limits, "GROUP_BYTES", 400_000)
+        assert len(segment.groups) > 5
+        assert contents(concat(segment.facts(FLAGS)), FLAGS) == contents(given, FLAGS)
+        monkeypatch.setattr("bucketcatalog.format.checking._MOST_TO_READ", 4_000)
+        with pytest.raises(InvalidRows, match=r"lab\.flags"):
+            written(RunRows(given, FLAGS, BlockClass.LIVE))
+
+    def test_an_index_that_nobody_would_read_is_not_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "INDEX_BYTES", 100)
+        with pytest.raises(InvalidRows, match=r"lab\.flags.* an index of"):
+            written(RunRows(facts_with(FLAGS, [{"1": 1}]), FLAGS, BlockClass.LIVE))
+
+    def test_a_bound_alone_is_no_value(self) -> None:
+        said = log_pb2.ChunkStatistics(nulls=0, low=b"")
+        assert one_value(said, pa.string(), 3) is None
+        said.high = b""
+        assert one_value(said, pa.string(), 3) == pa.scalar("")
+
+    @pytest.mark.parametrize("text", ["no uuid", "7F3F1D6E6A534B0C9D3C0D9A8D2B7C11"])
+    def test_what_is_no_uuid_is_damage(self, text: str) -> None:
+        (block,) = encode_blocks(facts_with(FLAGS, [{"1": 1, "3": text}]), FLAGS, BlockClass.LIVE)
+        with pytest.raises(CorruptionError, match=r"file holds a block of table 'lab\.flags' that has no uuids"):
+            decode_block(block.data, FLAGS, "file")
 
 
 class TestNothingElse:

@@ -56,3 +56,11 @@ def test_dashes_and_case_do_not_matter_when_reading() -> None:
 def test_what_is_no_uuid_is_named_with_its_row(bad: str) -> None:
     with pytest.raises(ValueError, match="row 1"):
         uuids.from_text(pa.array([str(VALUES[0]), bad]))
+
+
+@pytest.mark.parametrize("bad", [str(VALUES[0]).upper(), VALUES[0].hex, "no uuid", "x" * 36, ""])
+def test_only_what_is_spelled_as_it_is_shown_is_so(bad: str) -> None:
+    assert uuids.are_shown(SHOWN) and uuids.are_shown(SHOWN[:0]) and uuids.are_shown(pa.array([str(VALUES[0])] * 3))
+    assert not uuids.are_shown(pa.array([str(VALUES[1]), bad])) and not uuids.are_shown(pa.array([bad] * 2))
+    assert uuids.may_be_text(SHOWN) and uuids.may_be_text(SHOWN[:0])
+    assert uuids.may_be_text(pa.array([str(VALUES[1]), bad])) == (len(bad) == 36)
