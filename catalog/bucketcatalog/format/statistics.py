@@ -103,6 +103,4 @@ def _bound(raw: bytes, kind: pa.DataType) -> bool | int | bytes | None:
         return number if len(raw) == max(kind.bit_width // 8, 4) else None
     if pa.types.is_boolean(kind):
         return raw == b"\1"
-    if pa.types.is_fixed_size_binary(kind):
-        return raw if len(raw) == kind.byte_width else None
     return raw if pa.types.is_string(kind) or pa.types.is_binary(kind) else None
