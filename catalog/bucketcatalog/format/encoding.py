@@ -41,7 +41,8 @@ class RowGroupWriter:
         leaves = [leaf for field in first.schema for leaf in _leaves(field.name, field.type)]
         self.chunks = len(leaves)
         places = {path: at for at, (path, _) in enumerate(leaves)}
-        dictionaries = [path for path, kind in leaves if _repeats(first, path, kind)]
+        whole = {*first.column_names}
+        dictionaries = [path for path, kind in leaves if _repeats(first.column(path) if path in whole else None, kind)]
         self._sink = pa.BufferOutputStream()
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -106,13 +107,12 @@ def _leaves(path: str, kind: pa.DataType) -> Iterable[tuple[str, pa.DataType]]:
         yield path, kind
 
 
-def _repeats(rows: pa.Table, path: str, kind: pa.DataType) -> bool:
-    """Whether a column of values is to be a dictionary, judged by the first rows."""
+def _repeats(values: pa.ChunkedArray | None, kind: pa.DataType) -> bool:
+    """Whether a leaf is to be a dictionary, judged by its first values where it is a column, and not a part of one."""
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return False
-    if "." in path and path.partition(".")[0] in rows.column_names:
+    if values is None:
         return not pa.types.is_integer(kind)  # what maps and lists hold are words, as a rule
-    values = rows.column(path)
     if values.null_count == len(values):
         return False  # nothing to gain, and a dictionary has to be made all the same
     return len(pc.unique(one_chunk(values))) * _ROWS_PER_VALUE <= len(values)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -347,6 +348,7 @@ class _Chunks:
     closed = False
 
     def __init__(self, chunks: Mapping[int, memoryview], size: int) -> None:
+        self._starts = sorted(chunks)
         self._chunks = chunks
         self._size = size
         self._at = 0
@@ -362,8 +364,10 @@ class _Chunks:
 
     def read(self, length: int = -1) -> memoryview:
         """The next bytes, of one chunk."""
-        for start, data in self._chunks.items():
-            if start <= self._at and self._at + length <= start + len(data) and length >= 0:
+        place = bisect_right(self._starts, self._at) - 1
+        if place >= 0:
+            start, data = self._starts[place], self._chunks[self._starts[place]]
+            if length >= 0 and self._at + length <= start + len(data):
                 part = data[self._at - start : self._at - start + length]
                 self._at += length
                 return part
