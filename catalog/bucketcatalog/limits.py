@@ -58,6 +58,10 @@ INDEX_BYTES, FOOTER_BYTES = 16 << 20, 32 << 20
 """Of a segment: what is larger is not parsed, for in memory it is up to forty times as large."""
 ROW_GROUPS = COLUMNS = 16_384
 """How many row groups a segment has at most, and how many columns, groups of columns included."""
+TABLE_COLUMNS = 16_000
+"""The same of a table: those that the engine adds are left for it."""
+LEVELS = 64
+"""How deep a column of a table may be, a message and a list being a level each, and a map two: Arrow's streams have no more."""
 CHUNKS = 65_536
 """How many column chunks all row groups of a segment have at most."""
 GROUP_ROWS, GROUP_BYTES = 131_072, 256 << 20
