@@ -134,8 +134,8 @@ def facts_of_block(
     of_key = [column.field_name for column in table.key_columns]
     needed = None if columns is None else {*columns, *(() if whole else of_key)}
     try:
-        names = columns_to_read(schema, table, needed, name) or columns_to_read(schema, table, of_key[:1], name)
-        rows = read(names)
+        wanted = partial(columns_to_read, schema, table, header.block_class, name=name)
+        rows = read(wanted(needed) or wanted(of_key[:1]))
         if header.rows != len(rows):
             raise CorruptionError(f"{name} holds a block of {len(rows)} rows that claims {header.rows}.")
         if not whole:

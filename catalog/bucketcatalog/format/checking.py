@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from .. import limits
 from ..errors import InvalidRows
 from ..model.arrays import one_chunk
-from ..model.facts import FACT_COLUMNS, POSITIONS, Facts, Kind
+from ..model.facts import FACT_COLUMNS, Facts, Kind
 from ..model.tables import DataType, Shape, Table, split_side
 from ..model.times import FIRST_TIME, LAST_TIME
 from ..model.uuids import are_shown, may_be_text
@@ -32,10 +32,8 @@ def problems_of_rows(facts: Facts, block_class: BlockClass, table: Table, column
     times = np.asarray(facts.transactions.column("commit_time"))
     if len(times) and not (times.min() >= FIRST_TIME and times.max() <= LAST_TIME):
         yield "has stamps with times that no calendar has"
-    if block_class is BlockClass.EVENTS:
-        if any(name in rows.column_names for name in POSITIONS):
-            yield "has stamps, which are its transaction's to give"
-    elif split_side(table.name)[1] is None and (columns is None or {"_kind", "_txn", "_seq"} <= {*columns}):
+    is_folded = block_class is not BlockClass.EVENTS and split_side(table.name)[1] is None
+    if is_folded and (columns is None or {"_kind", "_txn", "_seq"} <= {*columns}):
         positions, sequences = facts.column("_txn"), facts.column("_seq")
         if not positions.null_count and not sequences.null_count:
             return

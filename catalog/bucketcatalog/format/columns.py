@@ -156,11 +156,13 @@ def rows_of_message(rows: pa.Table) -> pa.Table:
     return pa.table(values, schema=pa.schema([field.with_type(of.type) for field, of in zip(kept, values, strict=True)]))
 
 
-def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | None, name: str) -> list[str]:
+def columns_to_read(
+    stored: pa.Schema, table: Table, block_class: BlockClass, columns: Collection[str] | None, name: str
+) -> list[str]:
     """Which of the columns of file ``name`` hold what is asked for by storage names, or hold anything that this release knows.
 
     ``UnsupportedFormat`` where the file has a column of the engine's that it does not know; ``CorruptionError`` where two columns say the
-    same, one has a type that the table does not give it, or one of the key is missing.
+    same, one has a type that the table does not give it, one of the key is missing, or one is of stamps and a transaction gives these.
     """
     wanted, seen = [], set()
     for field in stored:
@@ -179,6 +181,8 @@ def columns_to_read(stored: pa.Schema, table: Table, columns: Collection[str] | 
             if not _is_of_type(field.type, means, table):
                 raise CorruptionError(f"{name} holds rows of table {table.name!r} whose column {field.name!r} is {field.type}.")
             wanted.append(field.name)
+    if block_class is BlockClass.EVENTS and any(means.part for means in seen):
+        raise CorruptionError(f"{name} holds events of table {table.name!r} with stamps, which are their transaction's to give.")
     if missing := [column.name for column in table.key_columns if _Meaning(column.field_name) not in seen]:
         raise CorruptionError(
             f"{name} holds rows of table {table.name!r} without the column {missing[0]!r}, which is of the key."

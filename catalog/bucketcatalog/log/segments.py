@@ -110,7 +110,7 @@ def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | No
         return []
     if place.row_group is None:
         return [place.length]
-    names = columns_to_read(place.row_group.footer.layout.schema, table, columns, place.name)
+    names = columns_to_read(place.row_group.footer.layout.schema, table, place.header.block_class, columns, place.name)
     return [stop - start for start, stop in ranges_to_read(place.row_group, names)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from bucketcatalog.format.headers import BlockClass, Purpose, Side
 from bucketcatalog.format.sealing import seal_block
 from bucketcatalog.format.segments import RunRows, side_rows
 from bucketcatalog.model.facts import TRANSACTIONS, Facts
+from bucketcatalog.model.keys import EVERYTHING, KeyRange, encode_keys
 from bucketcatalog.model.tables import END_TIME, Column, DataType, Shape, Table, side_table
 from bucketcatalog.v1 import log_pb2
 
@@ -324,7 +325,7 @@ class TestColumnsAsked:
     def test_a_stamp_is_read_whole(self, through: Through) -> None:
         given = facts_with(ALL, ROWS, BlockClass.STUBS)
         rows = plain(written(RunRows(given, ALL, BlockClass.STUBS)).data)
-        assert columns_to_read(rows.schema, ALL, {"_end_txn"}, "file") == [
+        assert columns_to_read(rows.schema, ALL, BlockClass.STUBS, {"_end_txn"}, "file") == [
             "_end_commit_time",
             "_end_writer",
             "_end_revision",
@@ -360,12 +361,25 @@ class TestColumnsAsked:
         with pytest.raises(CorruptionError, match="file"):
             decode_block(with_column(field), ALL, "file")
 
+    @pytest.mark.parametrize("values", [[None] * 3, [None, 7, None], [7] * 3], ids=str)
+    @pytest.mark.parametrize("name", ["_commit_time", "_row_revision", "_end_revision"])
+    def test_stamps_of_events_are_refused_whichever_rows_are_asked_for(self, name: str, values: list[int | None]) -> None:
+        kind = pa.timestamp("us", tz="UTC") if name == "_commit_time" else pa.int64()
+        block = with_column(pa.field(name, kind), values, BlockClass.EVENTS)
+        keys = encode_keys(ALL, pa.table({"2001": [1, 2, 3], "2000": [""] * 3})).to_pylist()
+        ranges = [EVERYTHING, *(KeyRange.closed(key, key) for key in keys), KeyRange.closed(keys[0] + b"x", keys[0] + b"y")]
+        for wanted in ranges:
+            for columns in (None, {"2001"}, {"_seq"}):
+                with pytest.raises(CorruptionError, match=r"file holds events of table 'all\.types' with stamps"):
+                    decode_block(block, ALL, "file", columns, wanted)
 
-def with_column(field: pa.Field) -> bytes:
-    """A sealed block of one row that has a column more, with a 7."""
-    (block,) = encode_blocks(facts_with(ALL, [{"2001": 1, "2000": ""}]), ALL, BlockClass.LIVE)
+
+def with_column(field: pa.Field, values: Sequence[int | None] = (7,), block_class: BlockClass = BlockClass.LIVE) -> bytes:
+    """A sealed block that has a column more, and a row for each of its values."""
+    rows = [{"2001": n + 1, "2000": ""} for n in range(len(values))]
+    (block,) = encode_blocks(facts_with(ALL, rows, block_class), ALL, block_class)
     message = log_pb2.Block.FromString(block.data)
     with pa.ipc.open_stream(message.rows) as stream:
-        message.rows = stream_of(stream.read_all().append_column(field, pa.array([7], field.type)))
+        message.rows = stream_of(stream.read_all().append_column(field, pa.array(values, field.type)))
     message.ClearField("checksum")
     return seal_block(message.SerializeToString(deterministic=True))[0]

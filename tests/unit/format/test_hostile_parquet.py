@@ -390,7 +390,7 @@ COLUMNS: dict[str, tuple[Callable[[Forgery], object], str]] = {
     ),
     "stamps in a block of events": (
         lambda one: setattr(one.index.entries[0].header, "class", BlockClass.EVENTS),
-        "has stamps, which are its transaction's to give",
+        "holds events of table 'my.thing' with stamps, which are their transaction's to give",
     ),
     "versions without a number": (
         lambda one: one.chunk("_seq").data_page.hold_values(run_of(ROWS, 0), b"\0", nulls=ROWS),
