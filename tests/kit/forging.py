@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog.format.parquet import MAGIC, footer_digest, footer_start
+from bucketcatalog.format.footers import MAGIC, footer_digest, footer_start
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.sealing import digest, seal, unseal
 from bucketcatalog.format.segments import index_span

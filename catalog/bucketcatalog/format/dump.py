@@ -24,8 +24,9 @@ from ..model.uuids import to_text, uuid_text
 from ..v1 import log_pb2
 from .blocks import decode_block, facts_of_block
 from .definitions import core_tables, parse_definition
+from .footers import MAGIC, Footer, footer_start
 from .headers import header_of
-from .parquet import MAGIC, Chunk, Footer, RowGroup, check_row_group, footer_start, read_row_group
+from .parquet import RowGroup, check_row_group, read_row_group
 from .rows import decode_row
 from .sealing import unseal, varint_at
 from .segments import decode_filters, find_index, index_span
@@ -144,8 +145,7 @@ class _Looking:
             ]
 
     def _row_group(self, data: bytes, number: int, of: Footer, entry: Any) -> dict[str, Any]:
-        chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
-        group = RowGroup(number, entry.offset, chunks, of, entry.statistics.SerializeToString())
+        group = RowGroup.of(number, entry, of)
         shown = {**self.readable(entry.header), "bytes": sum(entry.lengths)}
 
         def fetch(at: int, length: int) -> bytes:

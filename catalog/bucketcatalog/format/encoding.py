@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.arrays import one_chunk
-from .parquet import TRAILER, Chunk, parquet_library
+from .footers import TRAILER, parquet_library
+from .parquet import Chunk
 from .statistics import statistics_of
 
 _ROWS_PER_VALUE = 8

@@ -7,48 +7,27 @@ these and no other byte of the file.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import import_module
 from itertools import accumulate
-from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from .. import limits
 from ..errors import CorruptionError, TruncatedObject
 from .expanding import expanded
-from .footers import check_chunks
+from .footers import MISREAD, Fetch, Footer, Layout, parquet_library, said_by
 from .pages import read_pages
-from .statistics import Bounds, one_value, read_statistics
+from .statistics import ColumnStatistics, Statistics, one_value
 
-if TYPE_CHECKING:
-    from pyarrow.parquet import FileMetaData
-
-MAGIC = b"PAR1"
-TRAILER = 8
-"""The length of the footer, and the magic number: a Parquet file ends with these."""
-_NONE = (ValueError, IndexError, KeyError, TypeError, OverflowError)
-"""What reading a struct raises that is none, or is not what it should be."""
-_ARROW_SCHEMA = b"ARROW:schema"
-_SMALL_FOOTER = 1 << 20
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 _LEVELS = 4
 """What the levels of a value take."""
 _NEIGHBOURS = 128 << 10
 """A gap between two chunks that is read along, rather than to ask twice."""
-
-
-@cache
-def parquet_library() -> Any:
-    """Arrow's Parquet library, imported once somebody needs it: that takes as long as a small command that reads no segment."""
-    return import_module("pyarrow.parquet")
 
 
 class Chunk(NamedTuple):
@@ -60,136 +39,19 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One of the row groups of a file: its number, where its first chunk begins, all of its chunks, and the file's footer.
-
-    ``statistics`` is a message about the values of the chunks, empty where nothing is known of them.
-    """
+    """One of the row groups of a file: its number, where its first chunk begins, all of its chunks, and the file's footer."""
 
     number: int
     offset: int
     chunks: tuple[Chunk, ...]
     footer: Footer
-    statistics: bytes = b""
+    statistics: Statistics
 
-
-class Leaf(NamedTuple):
-    """A column of values, which is a column of the file or a part of one: which, its path, and how much a value of it takes, at least.
-
-    ``kind`` is the column's type where that has no parts.
-    """
-
-    column: str
-    path: str
-    width: int
-    is_repeated: bool
-    is_text: bool
-    kind: pa.DataType | None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a footer says: the file's columns, and for each chunk of a row group the column that it is of, or is a part of."""
-
-    name: str
-    metadata: FileMetaData
-    schema: pa.Schema
-    leaves: tuple[Leaf, ...]
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The column that each chunk of a row group is of, or is a part of."""
-        return tuple(leaf.column for leaf in self.leaves)
-
-
-class Footer:
-    """The footer of a file: where it lies and its digest. It is fetched and parsed once it is needed, and a pickle has neither."""
-
-    def __init__(self, name: str, offset: int, length: int, digest: bytes, data: bytes | None = None) -> None:
-        self.name = name
-        self.offset = offset
-        self.length = length
-        self._digest = digest
-        self._data = data
-        self._lock = Lock()
-
-    def __reduce__(self) -> tuple[type[Footer], tuple[str, int, int, bytes]]:
-        return Footer, (self.name, self.offset, self.length, self._digest)
-
-    def needs(self) -> bool:
-        """Whether it has to be given its bytes before anything is read."""
-        return self._data is None
-
-    def obtain(self, fetch: Fetch) -> None:
-        """Have its bytes fetched where it has none, once, however many threads need it; see ``give``."""
-        with self._lock:
-            if self.needs():
-                self.give(fetch(self.offset, self.length))
-
-    def give(self, data: bytes) -> None:
-        """Its bytes; ``CorruptionError`` where they are not those that the digest is of."""
-        check_footer(data, self._digest, self.name)
-        self._data = data
-
-    @cached_property
-    def layout(self) -> Layout:
-        """What it says; ``CorruptionError`` where it cannot be parsed, or has more in it than a segment's footer has."""
-        pq = parquet_library()
-        assert self._data is not None
-        try:
-            if len(self._data) > limits.FOOTER_BYTES:
-                raise ValueError(f"it has {len(self._data)} bytes")
-            if len(self._data) > _SMALL_FOOTER:
-                check_chunks(self._data)
-            file = pq.ParquetFile(
-                pa.BufferReader(MAGIC + self._data), pre_buffer=False, thrift_container_size_limit=limits.ROW_GROUPS
-            )
-            if _ARROW_SCHEMA in (file.metadata.metadata or {}):
-                raise ValueError(f"it says {_ARROW_SCHEMA.decode()}, by which columns have other types")
-            if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):
-                raise ValueError("several of its columns have one name")
-            return Layout(self.name, file.metadata, file.schema_arrow, tuple(_leaves(file.metadata, file.schema_arrow)))
-        except (*_NONE, pa.ArrowException, OSError) as error:
-            raise _unreadable(self.name, error) from None
-
-
-def _leaves(metadata: Any, schema: pa.Schema) -> Iterator[Leaf]:
-    for column in map(metadata.schema.column, range(metadata.num_columns)):
-        width = _WIDTHS.get(column.physical_type) or column.length
-        is_text = column.physical_type == "BYTE_ARRAY"
-        name = column.path.partition(".")[0]
-        kind = schema.field(name).type if name == column.path else None
-        yield Leaf(name, column.path, width, column.max_repetition_level > 0, is_text, kind)
-
-
-def _unreadable(name: str, error: Exception) -> CorruptionError:
-    return CorruptionError(f"{name} has no readable footer: {_said_by(error)}.")
-
-
-def _said_by(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error).strip().rstrip(".")
-
-
-def footer_digest(footer: bytes) -> bytes:
-    """What fixes a footer and all that is behind it."""
-    return hashlib.sha256(footer).digest()
-
-
-def check_footer(footer: bytes, digest: bytes, name: str) -> None:
-    """``CorruptionError`` where these bytes are not the footer that the digest is of."""
-    if footer_digest(footer) != digest:
-        raise CorruptionError(f"{name} is damaged: its footer is not the one that its index names.")
-
-
-def footer_start(end: bytes, size: int, name: str) -> int:
-    """Where the footer of a file of that size begins, by its last eight bytes; ``CorruptionError`` where it is no Parquet file."""
-    start = size - TRAILER - int.from_bytes(end[:4], "little")
-    if len(end) != TRAILER or end[4:] != MAGIC or start < len(MAGIC):
-        raise CorruptionError(f"{name} does not end as a Parquet file does.")
-    return start
-
-
-Fetch = Callable[[int, int], bytes]
-"""Gives the bytes of the file from an offset on, so many."""
+    @classmethod
+    def of(cls, number: int, entry: Any, footer: Footer) -> RowGroup:
+        """The one that an entry of an index is about."""
+        chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
+        return cls(number, entry.offset, chunks, footer, Statistics(entry.statistics.SerializeToString()))
 
 
 def read_row_group(
@@ -208,20 +70,30 @@ def read_row_group(
     if needed:
         arrays |= _decoded(group, chunks, needed, rows, held)
     for column, said, kind in _said(group, needed if whole else ()):
-        if not Bounds.of(said, kind, rows).allow(arrays[column]):
+        if not ColumnStatistics.of(said, kind, rows).allow(arrays[column]):
             raise CorruptionError(f"{name} has statistics of the column {column!r} that are not of {held()}.")
     return pa.table([arrays[column] for column in columns], schema=pa.schema([layout.schema.field(column) for column in columns]))
 
 
 def _said(group: RowGroup, columns: Collection[str]) -> Iterator[tuple[str, Any, pa.DataType]]:
     """What statistics say of each of these columns of a row group that has no parts, and its type."""
+    layout, name = group.footer.layout, group.footer.name
     try:
-        said = read_statistics(group.statistics)
+        said = group.statistics.chunks
     except ValueError as error:
-        raise CorruptionError(f"{group.footer.name} has no readable statistics: {error}.") from None
-    for leaf, one in zip(group.footer.layout.leaves, said, strict=False):
-        if leaf.kind is not None and leaf.column in columns:
-            yield leaf.column, one, leaf.kind
+        raise CorruptionError(f"{name} has no readable statistics: {error}.") from None
+    if not said:
+        return
+    if len(said) != len(layout.leaves):
+        raise CorruptionError(
+            f"{name} has {len(layout.leaves)} columns in its footer, and statistics of {len(said)} in its index."
+        )
+    for column in columns:
+        at = layout.places.get(column)
+        if at is not None:
+            kind = layout.leaves[at].kind
+            assert kind is not None
+            yield column, said[at], kind
 
 
 def _same(group: RowGroup, columns: Collection[str]) -> dict[str, pa.Scalar]:
@@ -249,10 +121,10 @@ def ranges_to_read(group: RowGroup, columns: Collection[str]) -> list[tuple[int,
     return _ranges(_chunks_to_read(group, [column for column in columns if column not in same]))
 
 
-def bounds(group: RowGroup, column: str) -> Bounds | None:
+def column_statistics(group: RowGroup, column: str) -> ColumnStatistics | None:
     """What statistics say of a column of a row group; None where they are of its parts, or there are none."""
     rows = _rows_of(group, group.footer.layout)
-    return next((Bounds.of(said, kind, rows) for _, said, kind in _said(group, [column])), None)
+    return next((ColumnStatistics.of(said, kind, rows) for _, said, kind in _said(group, [column])), None)
 
 
 def _chunks_to_read(group: RowGroup, columns: Collection[str] | None) -> dict[int, Chunk]:
@@ -311,8 +183,8 @@ def _decoded(
         with pq.ParquetFile(source, metadata=layout.metadata, pre_buffer=False, read_dictionary=dictionaries) as file:
             read = file.read_row_group(group.number, columns=columns, use_threads=False)
         return expanded(read, layout.schema, texts)
-    except (*_NONE, pa.ArrowException, OSError) as error:
-        raise CorruptionError(f"{footer.name} holds {held()}, which cannot be read: {_said_by(error)}.") from None
+    except (*MISREAD, pa.ArrowException, OSError) as error:
+        raise CorruptionError(f"{footer.name} holds {held()}, which cannot be read: {said_by(error)}.") from None
 
 
 def _measured(

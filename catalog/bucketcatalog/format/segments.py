@@ -32,9 +32,10 @@ from .checking import parts_of, refuse_large_rows
 from .columns import stored_rows
 from .definitions import parse_definition
 from .encoding import RowGroupWriter
+from .footers import MAGIC, Footer, check_footer, footer_digest, footer_start
 from .headers import BlockClass, BlockHeader, BlockPlace, Side, header_message, header_of
 from .held import shown_segment
-from .parquet import MAGIC, Chunk, Footer, RowGroup, check_footer, footer_digest, footer_start
+from .parquet import RowGroup
 from .records import cut_of, uuid_of
 from .runs import InlineRun, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
 from .sealing import FORMAT_VERSION, SEAL, SEALED_BYTES, check_format, digest, field_spans, is_sealed, seal, unseal
@@ -300,14 +301,13 @@ def _places(index: Any, footer: bytes, start: int, name: str) -> tuple[BlockPlac
         raise ValueError(f"its {len(index.entries)} row groups have more chunks than a segment has")
     places = []
     for number, entry in enumerate(index.entries):
-        chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
         if len(entry.lengths) != len(entry.checksums):
             raise ValueError(f"{len(entry.lengths)} chunks have {len(entry.checksums)} checksums")
         stop = entry.offset + sum(entry.lengths)
         if entry.offset < len(MAGIC) or stop > start or stop - entry.offset > limits.GROUP_BYTES:
             raise ValueError(f"row group {number} is said to lie from {entry.offset} to {stop}")
-        group = RowGroup(number, entry.offset, chunks, of, entry.statistics.SerializeToString())
-        places.append(BlockPlace(name, entry.offset, sum(entry.lengths), 0, header_of(entry.header), row_group=group))
+        group = RowGroup.of(number, entry, of)
+        places.append(BlockPlace(name, entry.offset, stop - entry.offset, 0, header_of(entry.header), row_group=group))
     return tuple(places)
 
 

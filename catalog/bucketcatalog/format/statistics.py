@@ -6,6 +6,7 @@ They are those of the footer, which a reader leaves to others: what Arrow's libr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -19,8 +20,26 @@ _WIDTHS = {"INT32": 4, "INT64": 8}
 _FRACTIONS = ("FLOAT", "DOUBLE")
 
 
-class Bounds(NamedTuple):
-    """What statistics say of a column of a row group: how many of its ``rows`` are null, and that no value is below or above others.
+class Statistics:
+    """What an index says of the chunks of a row group. The message is parsed once, when it is asked for; a pickle is of its bytes."""
+
+    def __init__(self, message: bytes = b"") -> None:
+        self._message = message
+
+    def __reduce__(self) -> tuple[type[Statistics], tuple[bytes]]:
+        return Statistics, (self._message,)
+
+    @cached_property
+    def chunks(self) -> Sequence[Any]:
+        """What is said of each chunk, as messages; none where nothing is known, ``ValueError`` where these are none."""
+        try:
+            return log_pb2.RowGroupStatistics.FromString(self._message).chunks
+        except DecodeError as error:
+            raise ValueError(str(error)) from None
+
+
+class ColumnStatistics(NamedTuple):
+    """What statistics say of a column of a row group: how many of its ``rows`` are null, and that no value is below or above its bounds.
 
     What is not said, or not believed, is None. Text and bytes have bytes as bounds, times numbers in the unit of their ``kind``.
     """
@@ -32,7 +51,7 @@ class Bounds(NamedTuple):
     high: bool | int | bytes | None = None
 
     @classmethod
-    def of(cls, said: Any, kind: pa.DataType, rows: int) -> Bounds:
+    def of(cls, said: Any, kind: pa.DataType, rows: int) -> ColumnStatistics:
         """What a message says of a column of that type."""
         nulls = said.nulls if said.HasField("nulls") else None
         if not said.HasField("low") or not said.HasField("high"):
@@ -64,14 +83,6 @@ def statistics_of(chunks: Iterable[Any]) -> Any:
             if max(len(low), len(high)) <= limits.STATISTICS_BYTES:
                 one.low, one.high = low, high
     return message
-
-
-def read_statistics(statistics: bytes) -> Sequence[Any]:
-    """What a message says of each chunk; ``ValueError`` where it is none."""
-    try:
-        return log_pb2.RowGroupStatistics.FromString(statistics).chunks
-    except DecodeError as error:
-        raise ValueError(str(error)) from None
 
 
 def one_value(said: Any, kind: pa.DataType, rows: int) -> pa.Scalar | None:

@@ -11,10 +11,11 @@ from ..cache import LruCache
 from ..errors import CorruptionError, MissingObject, ObjectNotFound
 from ..format.blocks import decode_block, facts_of_block
 from ..format.columns import columns_to_read
+from ..format.footers import Fetch, footer_start
 from ..format.headers import BlockClass, BlockPlace
 from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
-from ..format.parquet import Fetch, footer_start, ranges_to_read, read_row_group
+from ..format.parquet import ranges_to_read, read_row_group
 from ..format.runs import InlineRun, SegmentReference
 from ..format.segments import (
     ROW_GROUP_ROWS,

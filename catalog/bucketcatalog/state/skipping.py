@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from ..format.columns import stored_names
 from ..format.headers import BlockPlace
-from ..format.parquet import RowGroup, bounds
-from ..format.statistics import Bounds
+from ..format.parquet import RowGroup, column_statistics
+from ..format.statistics import ColumnStatistics
 from ..model.keys import KeyRange, after_prefix
 from ..model.tables import Column, Table
 from .conditions import OF_STAMPS, Between, Prefix, StoredConditions, Where, listed
@@ -82,7 +82,7 @@ class Unmatched:
         names = self._columns[file, name]
         if names is None or len(names) > 1:
             return True
-        said = bounds(group, names[0]) if names else Bounds(pa.null(), rows, rows)
+        said = column_statistics(group, names[0]) if names else ColumnStatistics(pa.null(), rows, rows)
         if said is None:
             return True
         kind = OF_STAMPS[name] if column is None else column.storage_type

@@ -21,8 +21,8 @@ from bucketcatalog.format.checkpoints import (
     encode_checkpoint,
 )
 from bucketcatalog.format.definitions import core_tables
+from bucketcatalog.format.footers import footer_start
 from bucketcatalog.format.headers import BlockClass
-from bucketcatalog.format.parquet import footer_start
 from bucketcatalog.format.records import Link
 from bucketcatalog.format.sealing import digest, seal, seal_block, unseal
 from bucketcatalog.format.segments import RunBuilder, RunRows, index_span

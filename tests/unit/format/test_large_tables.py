@@ -9,8 +9,8 @@ import pytest
 from bucketcatalog import IncompatibleTable, limits
 from bucketcatalog.format.definitions import parse_definition, tables_of
 from bucketcatalog.format.evolution import merge
+from bucketcatalog.format.footers import Layout
 from bucketcatalog.format.headers import BlockClass
-from bucketcatalog.format.parquet import Layout
 from bucketcatalog.format.segments import RunRows
 from bucketcatalog.model.tables import Table
 from bucketcatalog.v1 import log_pb2

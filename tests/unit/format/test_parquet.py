@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,20 +17,12 @@ from bucketcatalog import CorruptionError, TruncatedObject, limits
 from bucketcatalog.errors import InvalidRows
 from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import core_tables, tables_of
+from bucketcatalog.format.footers import Footer, footer_digest, footer_start
 from bucketcatalog.format.headers import BlockClass
-from bucketcatalog.format.parquet import (
-    Chunk,
-    Footer,
-    RowGroup,
-    check_row_group,
-    footer_digest,
-    footer_start,
-    ranges_to_read,
-    read_row_group,
-)
+from bucketcatalog.format.parquet import Chunk, RowGroup, check_row_group, column_statistics, ranges_to_read, read_row_group
 from bucketcatalog.format.rows import encode_row
 from bucketcatalog.format.segments import ROW_GROUP_BYTES, ROW_GROUP_ROWS, RunBuilder, RunRows
-from bucketcatalog.format.statistics import one_value
+from bucketcatalog.format.statistics import Statistics, one_value
 from bucketcatalog.log.segments import RunWriter, read_block, read_index
 from bucketcatalog.model.facts import Facts, concat
 from bucketcatalog.model.tables import DataType, Shape
@@ -224,8 +217,40 @@ class TestStatistics:
         assert read_row_group(lying, ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"xyz"] * 3
         with pytest.raises(CorruptionError, match="statistics of the column 'small' that are not of rows"):
             read_row_group(lying, ["small"], one.fetch, lambda: "rows", whole=True)
-        unsaid = replace(one.groups[0], statistics=b"")
+        unsaid = replace(one.groups[0], statistics=Statistics())
         assert read_row_group(unsaid, ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"abc"] * 3
+
+    def test_they_are_parsed_once_for_each_row_group_and_travel_as_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        parsed: list[bytes] = []
+
+        def parse(message: bytes) -> log_pb2.RowGroupStatistics:
+            parsed.append(message)
+            return log_pb2.RowGroupStatistics.FromString(message)
+
+        counted = SimpleNamespace(FromString=parse)
+        segment = written(RunRows(words(2 * ROW_GROUP_ROWS), WORDS, BlockClass.LIVE))
+        monkeypatch.setattr("bucketcatalog.format.statistics.log_pb2", SimpleNamespace(RowGroupStatistics=counted))
+        for _ in range(3):
+            segment.facts(WORDS)
+            for number, group in enumerate(segment.groups):
+                segment.read(number, ["path"], whole=True)
+                ranges_to_read(group, ["source"])
+                assert column_statistics(group, "source") is not None and column_statistics(group, "path") is not None
+        assert len(parsed) == len(segment.groups) == 2
+        for group in segment.groups:
+            sent = pickle.loads(pickle.dumps(group.statistics))
+            assert sent.chunks == group.statistics.chunks and len(pickle.dumps(sent)) < len(parsed[0]) + 200
+
+    def test_those_of_more_or_fewer_chunks_than_there_are_are_refused(self) -> None:
+        segment = noise()
+        (group,) = segment.groups
+        message = log_pb2.RowGroupStatistics(chunks=group.statistics.chunks)
+        for change in (message.chunks.add, message.chunks.pop, message.chunks.pop):
+            change()
+            other = replace(group, statistics=Statistics(message.SerializeToString()))
+            if len(message.chunks) != len(group.chunks):
+                with pytest.raises(CorruptionError, match=r"columns in its footer, and statistics of \d+ in its index"):
+                    read_row_group(other, ["k"], segment.fetch, lambda: "rows")
 
     @pytest.mark.parametrize("size", [1_024, 1_025])
     def test_the_index_has_no_long_bounds(self, size: int) -> None:
@@ -391,7 +416,7 @@ class TestNothingElse:
         one, two = noise(), noise(rows=5, seed=2)
         footer = Footer("file", one.groups[0].footer.offset, one.groups[0].footer.length, *parsed(two))
         assert footer.layout.columns == one.groups[0].footer.layout.columns
-        group = RowGroup(0, one.groups[0].offset, one.groups[0].chunks, footer)
+        group = RowGroup(0, one.groups[0].offset, one.groups[0].chunks, footer, Statistics())
         at = chunks(one)
         for name in ("small", "large", "last"):
             assert chunks(two)[name] != at[name]
@@ -403,7 +428,7 @@ class TestNothingElse:
         segment = noise()
         (group,) = segment.groups
         for wrong in (group.chunks[:-1], (*group.chunks, Chunk(1, 0)), ()):
-            other = RowGroup(0, group.offset, wrong, group.footer)
+            other = replace(group, chunks=wrong)
             with pytest.raises(CorruptionError, match="in its footer, and"):
                 read_row_group(other, ["k"], segment.fetch, self.held)
             with pytest.raises(CorruptionError, match="in its footer, and"):

@@ -16,9 +16,10 @@ import pytest
 from bucketcatalog import CatalogWarning, CorruptionError, between, prefix
 from bucketcatalog.format import segments as format_segments
 from bucketcatalog.format.definitions import tables_of
+from bucketcatalog.format.footers import Footer, footer_digest, footer_start
 from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
-from bucketcatalog.format.parquet import Footer, RowGroup, footer_digest, footer_start
-from bucketcatalog.format.statistics import statistics_of
+from bucketcatalog.format.parquet import RowGroup
+from bucketcatalog.format.statistics import Statistics, statistics_of
 from bucketcatalog.log import segments
 from bucketcatalog.model.keys import EVERYTHING
 from bucketcatalog.model.render import REQUESTED, output_schema
@@ -73,7 +74,7 @@ def place_of(columns: Mapping[str, pa.Array], *, statistics: bool = True, bound:
     said = statistics_of(written_group.column(at) for at in range(len(fields)) if statistics).SerializeToString()
     assert bound[0] in said
     said = said.replace(*bound) if bound[0] else said
-    group = RowGroup(0, 4, (), Footer("file", start, len(end), footer_digest(end), end), said)
+    group = RowGroup(0, 4, (), Footer("file", start, len(end), footer_digest(end), end), Statistics(said))
     return BlockPlace("file", 4, 0, 0, BlockHeader("my.rows", BlockClass.LIVE, len(given), b"", b"", 0, 0), row_group=group)
 
 
@@ -244,7 +245,7 @@ class TestStatistics:
         )
         data = written.getvalue()
         end = data[footer_start(data[-8:], len(data), "file") :]
-        group = RowGroup(0, 4, (), Footer("file", len(data) - len(end), len(end), footer_digest(end), end))
+        group = RowGroup(0, 4, (), Footer("file", len(data) - len(end), len(end), footer_digest(end), end), Statistics())
         place = BlockPlace("file", 4, 0, 0, BlockHeader("my.rows", BlockClass.LIVE, 1, b"", b"", 0, 0), row_group=group)
         assert not is_left_out(place, {"number": 9}) and not is_left_out(place, {"number": 5})
 
