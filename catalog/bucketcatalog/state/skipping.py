@@ -16,13 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..format.columns import stored_names
+from ..errors import CorruptionError, UnsupportedFormat
+from ..format.columns import columns_to_read, stored_names
 from ..format.headers import BlockPlace
 from ..format.parquet import RowGroup, column_statistics
 from ..format.statistics import ColumnStatistics
 from ..model.keys import KeyRange, after_prefix
 from ..model.tables import Column, Table
-from .conditions import OF_STAMPS, Between, Prefix, StoredConditions, Where, listed
+from .conditions import Between, Prefix, StoredConditions, Where, listed
 from .indexes import holds_one
 from .plan import Part, Slice
 from .read import holds_rows_of
@@ -55,6 +56,7 @@ class Unmatched:
         self._allowed = {name: _allowed(condition, stored.get(name, ())) for name, condition in where.items()}
         self._known: dict[BlockPlace, bool] = {}
         self._columns: dict[tuple[str, str], list[str] | None] = {}
+        self._refused: dict[str, bool] = {}
 
     def left_out_of(self, slices: Iterable[Slice], part: Part) -> Iterator[Slice]:
         """The slices without such blocks, or with these marked; slices of which nothing is left are left out too."""
@@ -69,11 +71,21 @@ class Unmatched:
     def _is_certain(self, place: BlockPlace) -> bool:
         """Whether a block is one of them, by statistics that are at hand."""
         group, rows = place.row_group, place.header.rows
-        if group is None or group.footer.needs():
+        if group is None or group.footer.needs() or self._is_refused(place, group):
             return False
         if place not in self._known:
             self._known[place] = not all(self._can_meet(group, rows, name, each) for name, each in self._allowed.items())
         return self._known[place]
+
+    def _is_refused(self, place: BlockPlace, group: RowGroup) -> bool:
+        """Whether reading a block can fail by what its file's columns are: then it is read, so that nobody's conditions hide that."""
+        if place.name not in self._refused:
+            self._refused[place.name] = False
+            try:
+                columns_to_read(group.footer.layout.schema, self._table, place.header.block_class, None, place.name)
+            except (CorruptionError, UnsupportedFormat):
+                self._refused[place.name] = True
+        return self._refused[place.name]
 
     def _can_meet(self, group: RowGroup, rows: int, name: str, allowed: _Allowed) -> bool:
         layout, column, file = group.footer.layout, self._table.by_name.get(name), group.footer.name
@@ -85,9 +97,6 @@ class Unmatched:
         said = column_statistics(group, names[0]) if names else ColumnStatistics(pa.null(), rows, rows)
         if said is None:
             return True
-        kind = OF_STAMPS[name] if column is None else column.storage_type
-        if kind != said.kind and not (pa.types.is_integer(kind) and pa.types.is_integer(said.kind)):
-            said = said._replace(low=None, high=None)  # what is read as another type may have another order
         return (said.nulls != said.rows and allowed.meets(said.low, said.high)) or (
             said.nulls != 0 and _null_can_meet(column, allowed)
         )

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bucketcatalog import CatalogWarning, CorruptionError, between, prefix
+from bucketcatalog import CatalogWarning, CorruptionError, UnsupportedFormat, between, prefix
 from bucketcatalog.format import segments as format_segments
+from bucketcatalog.format.columns import columns_to_read
 from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.footers import Footer, footer_digest, footer_start
 from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
@@ -61,6 +62,7 @@ ONE, TWO = (str(UUID(int=n)) for n in (1, 2))
 def place_of(columns: Mapping[str, pa.Array], *, statistics: bool = True, bound: tuple[bytes, bytes] = (b"", b"")) -> BlockPlace:
     """A block of a LIVE run that has these columns, and of which only the footer is there; ``bound``: what statistics say for what."""
     numbers = {column.name: str(column.number) for column in TABLE.columns}
+    columns = {"k": pa.array(range(len(next(iter(columns.values())))), pa.int64()), **columns}
     fields = [
         pa.field(name, values.type, metadata={"PARQUET:field_id": numbers[name]} if name in numbers else None)
         for name, values in columns.items()
@@ -202,13 +204,30 @@ class TestStatistics:
             assert not any(is_left_out(place, {"text": asked}) for asked in ("n", text, prefix("m"), between("b", "c")))
             assert is_left_out(place, {"text": "a"}) and is_left_out(place, {"text": "é"})
 
-    def test_a_narrower_number_is_compared_as_a_number_and_another_type_not_at_all(self) -> None:
+    def test_a_narrower_number_is_compared_as_a_number(self) -> None:
         narrow = place_of({"plain_number": numbers(5, 6), "large": pa.array([1, 2**32 - 1], pa.uint32())})
         assert is_left_out(narrow, {"plain_number": 7}) and not is_left_out(narrow, {"plain_number": 6})
         assert is_left_out(narrow, {"large": 2**32}) and not is_left_out(narrow, {"large": 2**32 - 1})
-        seconds = place_of({"at": pa.array([1, 2], pa.timestamp("ms", tz="UTC")), "text": pa.array([b"a", b"b"])})
-        assert not is_left_out(seconds, {"at": time_at(1_500)}) and not is_left_out(seconds, {"at": time_at(3_000)})
-        assert not is_left_out(seconds, {"text": "z"}) and is_left_out(seconds, {"text": None})
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"at": pa.array([1, 2], pa.timestamp("ms", tz="UTC"))},
+            {"text": pa.array([b"a", b"b"])},
+            {"_writer": pa.array([1, 2])},
+            {"_new": pa.array([1, 2])},
+        ],
+        ids=lambda wrong: "".join(wrong),
+    )
+    def test_a_file_with_columns_that_a_reader_refuses_is_read_so_that_it_is_refused(self, wrong: dict[str, pa.Array]) -> None:
+        """Whatever the conditions are: which of its columns a scan shows is not for statistics to know."""
+        right = place_of({"number": numbers(5, 6)})
+        place = place_of({"number": numbers(5, 6), **wrong})
+        for where in ({"number": 7}, {"number": None}, {"k": 99}, {"text": None, "number": 7}):
+            assert is_left_out(right, where) and not is_left_out(place, where)
+        assert place.row_group is not None
+        with pytest.raises((CorruptionError, UnsupportedFormat), match="file holds rows"):
+            columns_to_read(place.row_group.footer.layout.schema, TABLE, BlockClass.LIVE, None, "file")
 
     def test_stamps_are_columns_like_others(self) -> None:
         place = place_of(
