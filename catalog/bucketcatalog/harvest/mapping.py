@@ -36,7 +36,6 @@ from .source import Source
 OBJECTS = core_tables()["objects"]
 OBJECT_VERSIONS = core_tables()["object_versions"]
 BUCKETS = core_tables()["buckets"]
-_UUID_BYTES = 16
 _BUCKETS_KEY = ("owner", "bucket_id")
 
 
@@ -128,7 +127,7 @@ def object_ids(bucket: Bucket, entries: pa.RecordBatch) -> pa.Array:
     identities = pc.binary_join_element_wise(uuid_bytes(bucket.id), names, b"\x00", entries.column("identity"), b"")
     sha1 = hashlib.sha1
     digests = b"".join([sha1(entry, usedforsecurity=False).digest() for entry in identities.to_pylist()])
-    ids = np.frombuffer(digests, np.uint8).reshape(len(entries), 20)[:, :_UUID_BYTES].copy()
+    ids = np.frombuffer(digests, np.uint8).reshape(len(entries), 20)[:, : UUID_BYTES.byte_width].copy()
     ids[:, 6] = ids[:, 6] & 0x0F | 0x50
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80
     return to_text(pa.FixedSizeBinaryArray.from_buffers(UUID_BYTES, len(entries), [None, pa.py_buffer(ids)]))

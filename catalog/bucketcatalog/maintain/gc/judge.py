@@ -24,6 +24,7 @@ from ...log.view import LogView
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Cut
 from ...model.facts import NO_STAMP, Facts, Kind
+from ...model.tables import UUID_BYTES
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _may_have(transactions: pa.Table, cut: Cut) -> Mask:
 
 def _are_heads(transactions: pa.Table, cut: Cut) -> Mask:
     """Which of the transactions are heads of the cut."""
-    heads = pa.array([head.uuid for _, head in cut.refs()], pa.binary(16))
+    heads = pa.array([head.uuid for _, head in cut.refs()], UUID_BYTES)
     return np.asarray(pc.is_in(one_chunk(transactions["uuid"]), value_set=heads))
 
 

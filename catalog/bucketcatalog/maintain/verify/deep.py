@@ -27,7 +27,7 @@ from ...model.arrays import one_chunk, same_values
 from ...model.cuts import Ref
 from ...model.facts import FACT_COLUMNS, NO_STAMP, NO_TRANSACTIONS, POSITIONS, End, Facts, Kind, concat
 from ...model.keys import KeyRange, encode_keys
-from ...model.tables import Table
+from ...model.tables import UUID_BYTES, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableState
 from ...state.plan import Part
@@ -107,7 +107,7 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
     for name, kind in FACT_COLUMNS.items():
         values = facts.column(name)
         if name in POSITIONS:
-            values = facts.uuids.take(values) if len(facts.uuids) else pa.nulls(len(facts), pa.binary(16))
+            values = facts.uuids.take(values) if len(facts.uuids) else pa.nulls(len(facts), UUID_BYTES)
         columns[name] = pc.fill_null(values, pa.scalar(_DEFAULTS[name], kind)) if name in _DEFAULTS else values
     about = facts.numbers("_kind") == Kind.NAMED
     parts = [
