@@ -190,7 +190,7 @@ def columns_to_read(
     return wanted
 
 
-_SHOWN = {
+_SHOWN_OF_STAMPS = {
     END_TIME.name: _ENDED_AT,
     "_commit_timestamp": _Meaning("_txn", "commit_time"),
     "_writer": _Meaning("_txn", "writer"),
@@ -202,7 +202,7 @@ _SHOWN = {
 def stored_names(stored: pa.Schema, table: Table, shown: str) -> list[str] | None:
     """Which of the columns of a file hold what people see as ``shown``; None where that is made of several columns."""
     column = table.by_name.get(shown)
-    means = _SHOWN.get(shown) if column is None else _Meaning(column.field_name)
+    means = _SHOWN_OF_STAMPS.get(shown) if column is None else _Meaning(column.field_name)
     return None if means is None else [field.name for field in stored if _meaning(field, table) == means]
 
 

@@ -39,7 +39,7 @@ class RowGroupWriter:
 
     def __init__(self, first: pa.Table, sorted_by: Sequence[str]) -> None:
         pq = parquet_library()
-        leaves = [leaf for field in first.schema for leaf in _leaves(field.name, field.type)]
+        leaves = [leaf for field in first.schema for leaf in _leaf_types(field.name, field.type)]
         self.chunks = len(leaves)
         places = {path: at for at, (path, _) in enumerate(leaves)}
         whole = {*first.column_names}
@@ -94,16 +94,16 @@ def _group_of(group: Any, file: pa.Buffer) -> EncodedGroup:
     return EncodedGroup(first or 0, tuple(found), statistics_of(columns))
 
 
-def _leaves(path: str, kind: pa.DataType) -> Iterable[tuple[str, pa.DataType]]:
-    """The columns of values that a column is, by their paths in the file, with their types."""
+def _leaf_types(path: str, kind: pa.DataType) -> Iterable[tuple[str, pa.DataType]]:
+    """The leaves that a column is, by their paths in the file, with their types."""
     if pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+        yield from _leaf_types(f"{path}.key_value.key", kind.key_type)
+        yield from _leaf_types(f"{path}.key_value.value", kind.item_type)
     elif pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
+        yield from _leaf_types(f"{path}.list.element", kind.value_type)
     elif pa.types.is_struct(kind):
         for at in range(kind.num_fields):
-            yield from _leaves(f"{path}.{kind.field(at).name}", kind.field(at).type)
+            yield from _leaf_types(f"{path}.{kind.field(at).name}", kind.field(at).type)
     else:
         yield path, kind
 

@@ -44,7 +44,7 @@ def parquet_library() -> Any:
 
 
 class Leaf(NamedTuple):
-    """A column of values, which is a column of the file or a part of one: which, its path, and how much a value of it takes, at least.
+    """A column of values, which is a column of the file or a part of one: of which, its path, and how much a value takes, at least.
 
     ``kind`` is the column's type where that has no parts.
     """

@@ -72,7 +72,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     found = [without_events(t) if ref in voided else t for ref, t in gathering.found.items()]
     tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
-    bounds = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
+    lateness = [t.lateness_bound for t in tail] + [c.lateness_bound for c in checkpoints]
     cut = gathering.cut() if cut is None else cut
     return LogView(
         database=files.database,
@@ -81,7 +81,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         tail=tuple(tail),
         forks=_forks(gathering, cut),
         observed=observed,
-        lateness_bound=max(bounds, default=limits.LATENESS_BOUND),
+        lateness_bound=max(lateness, default=limits.LATENESS_BOUND),
         horizon=gathering.covered.horizon,
         voids=voided,
     )

@@ -15,7 +15,7 @@ Positions = npt.NDArray[np.int64]
 Convert = Callable[[pa.Array], pa.Array]
 EXACT = pa.decimal128(38, 0)
 """What sums of integers are: no number of rows that there can be makes it overflow."""
-_SHOWN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _BITS = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
 
 
@@ -35,7 +35,7 @@ def plain(values: pa.Array) -> pa.Array:
     """The values as what Arrow joins and takes rows of: what dictionaries and views of text or bytes show, the rest as it is."""
     if pa.types.is_dictionary(values.type):
         return plain(values.dictionary).take(values.indices)
-    return values.cast(_SHOWN[values.type]) if values.type in _SHOWN else values
+    return values.cast(_PLAIN[values.type]) if values.type in _PLAIN else values
 
 
 def is_constant(values: pa.Array) -> bool:
@@ -140,7 +140,7 @@ def _same_entries(left: Any, right: Any, both: Mask, *below: tuple[pa.Array, pa.
 
 
 def leaves(values: pa.Array) -> Iterator[pa.Array]:
-    """The arrays of values that lie in lists, maps and structs, or the array itself."""
+    """The leaves of an array: those of the values that lie in lists, maps and structs, or the array itself."""
     kind = values.type
     if pa.types.is_map(kind):
         yield from leaves(values.keys)

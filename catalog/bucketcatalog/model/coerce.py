@@ -249,8 +249,8 @@ def _scalars(column: Column, values: pa.Array) -> pa.Array:
         for text in converted.drop_null().to_pylist():
             storage_value(column, text)
     if column.type is DataType.TIMESTAMP and len(converted):
-        bounds = pc.min_max(converted.cast(pa.int64())).as_py()
-        if bounds["min"] is not None and not FIRST_TIME <= bounds["min"] <= bounds["max"] <= LAST_TIME:
+        found = pc.min_max(converted.cast(pa.int64())).as_py()
+        if found["min"] is not None and not FIRST_TIME <= found["min"] <= found["max"] <= LAST_TIME:
             raise ValueError("a time lies outside of the years 1 to 9999")
     if column.max_bytes and len(converted) and pa.types.is_string(converted.type) | pa.types.is_binary(converted.type):
         longest = pc.max(pc.binary_length(converted)).as_py() or 0

@@ -210,7 +210,7 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
             compared = _requested_values(name, condition, kind)
             if OF_STAMPS.get(name) == kind and not isinstance(condition, Prefix):  # a view may call anything so
                 values = (compared.cast(pa.int64()) if kind == TIMESTAMP else compared).to_pylist()
-                stored[name] = _bounds(condition, values) if isinstance(condition, Between) else _without_none(values)
+                stored[name] = _stored_ends(condition, values) if isinstance(condition, Between) else _without_none(values)
             continue
         if column.shape is not Shape.ONE or column.type is DataType.MESSAGE:
             raise InvalidOption(
@@ -223,7 +223,7 @@ def check(table: Table, where: Where, schema: pa.Schema) -> StoredConditions:
         elif isinstance(condition, Between):
             if column.type not in _ORDERED:
                 raise InvalidOption(f"The values of column {name!r} have no order.", next_step="Compare it with values.")
-            stored[name] = _bounds(condition, _stored_values(table, column, condition))
+            stored[name] = _stored_ends(condition, _stored_values(table, column, condition))
         else:
             stored[name] = _without_none(_stored_values(table, column, condition))
     return stored
@@ -238,7 +238,7 @@ def _stored_values(table: Table, column: Column, condition: Any) -> list[Any]:
     return [None if value is None else stored_condition(table, column, value) for value in _compared(condition)]
 
 
-def _bounds(condition: Between, ends: Sequence[Any]) -> Between:
+def _stored_ends(condition: Between, ends: Sequence[Any]) -> Between:
     """The same range with its ends in storage form."""
     return replace(condition, low=ends[0], high=ends[1])
 

@@ -21,7 +21,7 @@ from bucketcatalog.query.views import View, ViewScan
 from ..options import ReadOptions
 
 OWNER = "owner"
-_SHOWN = 5
+_MOST_NAMED = 5
 
 
 def conditions(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _of_bucket(snapshot: Snapshot, table: Table, asked: ReadOptions, *, tombston
     rows = _buckets(snapshot, parent, asked, deleted=tombstones)
     owners = rows.column(OWNER).unique().to_pylist() if OWNER in parent.by_name else []
     if len(owners) > 1:
-        listed = ", ".join(sorted(owners)[:_SHOWN]) + (", ..." if len(owners) > _SHOWN else "")
+        listed = ", ".join(sorted(owners)[:_MOST_NAMED]) + (", ..." if len(owners) > _MOST_NAMED else "")
         raise InvalidOption(
             f"{len(owners)} owners have a bucket {asked.bucket!r}: {listed}.", next_step="Name one of them with the option owner."
         )
@@ -114,5 +114,5 @@ def _buckets(snapshot: Snapshot, parent: Table, asked: ReadOptions, *, deleted: 
 def _some(snapshot: Snapshot, parent: Table) -> str:
     """A few names of buckets."""
     first = next(snapshot.scan(parent.name, columns=[parent.key[-1]]).to_batches(), None)
-    names = [repr(name) for name in first.column(0).slice(0, _SHOWN).to_pylist()] if first is not None else []
-    return ", ".join([*names, "..."] if len(names) == _SHOWN else names) or "at this version there are none"
+    names = [repr(name) for name in first.column(0).slice(0, _MOST_NAMED).to_pylist()] if first is not None else []
+    return ", ".join([*names, "..."] if len(names) == _MOST_NAMED else names) or "at this version there are none"
