@@ -13,7 +13,7 @@ import pyarrow as pa
 from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.headers import BlockClass, BlockPlace
-from bucketcatalog.format.parquet import RowGroup, read_row_group
+from bucketcatalog.format.parquet import RowGroup, read_row_groups
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.segments import RunBuilder, RunRows, decode_end
 from bucketcatalog.log.segments import read_block
@@ -233,7 +233,7 @@ class Written:
 
     def read(self, number: int, columns: Sequence[str], *, whole: bool = False) -> pa.Table:
         """Columns of a row group by their names in the file."""
-        return read_row_group(self.groups[number], columns, self.fetch, lambda: "rows", whole=whole)
+        return read_row_groups([self.groups[number]], columns, self.fetch, lambda: "rows", whole=whole)
 
     def was_read(self) -> list[tuple[int, int]]:
         """What was read, from where to where, since this was last asked."""

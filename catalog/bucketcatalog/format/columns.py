@@ -305,9 +305,9 @@ def _numbered(kind: pa.DataType, values: pa.Array) -> pa.Array:
 
 
 def _has_messages(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) or (
-        pa.types.is_nested(kind) and any(_has_messages(kind.field(at).type) for at in range(kind.num_fields))
-    )
+    if pa.types.is_map(kind):  # its entries are structs and no messages
+        return _has_messages(kind.key_type) or _has_messages(kind.item_type)
+    return pa.types.is_struct(kind) or (pa.types.is_list(kind) and _has_messages(kind.value_type))
 
 
 def _positions(stamps: Mapping[str, Mapping[str, pa.Array]]) -> tuple[pa.Table, dict[str, pa.Array]]:

@@ -26,7 +26,7 @@ from .blocks import decode_block, facts_of_block
 from .definitions import core_tables, parse_definition
 from .footers import MAGIC, Footer, footer_start
 from .headers import header_of
-from .parquet import RowGroup, check_row_group, read_row_group
+from .parquet import RowGroup, check_row_group, read_row_groups
 from .rows import decode_row
 from .sealing import unseal, varint_at
 from .segments import decode_filters, find_index, index_span
@@ -155,7 +155,7 @@ class _Looking:
             return f"row group {number}"
 
         def facts(table: Table) -> Facts:
-            read = partial(read_row_group, group, fetch=fetch, held=held)
+            read = partial(read_row_groups, [group], fetch=fetch, held=held)
             return facts_of_block(read, of.layout.schema, header_of(entry.header), table, self._name)
 
         if of.needs():

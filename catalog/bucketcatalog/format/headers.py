@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -33,6 +34,19 @@ class BlockHeader:
     newest: int
     expectations: int = 0
     late_updates: int = 0
+
+
+def joined(headers: Sequence[BlockHeader]) -> BlockHeader:
+    """What a block would say that has the rows of these, which are of one class and follow each other."""
+    return replace(
+        headers[0],
+        rows=sum(header.rows for header in headers),
+        last_key=headers[-1].last_key,
+        oldest=min(header.oldest for header in headers),
+        newest=max(header.newest for header in headers),
+        expectations=sum(header.expectations for header in headers),
+        late_updates=sum(header.late_updates for header in headers),
+    )
 
 
 @dataclass(frozen=True, slots=True)

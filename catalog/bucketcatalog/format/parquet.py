@@ -12,13 +12,14 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from .. import limits
 from ..errors import CorruptionError, TruncatedObject
+from ..model.arrays import repeated
 from .expanding import expanded
 from .footers import MISREAD, Fetch, Footer, Layout, parquet_library, said_by
 from .pages import read_pages
@@ -39,40 +40,73 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One of the row groups of a file: its number, where its first chunk begins, all of its chunks, and the file's footer."""
+    """One of the row groups of a file: its number, where its first chunk begins, and what the index says of all of its chunks."""
 
     number: int
     offset: int
-    chunks: tuple[Chunk, ...]
+    lengths: tuple[int, ...]
+    checksums: tuple[int, ...]
     footer: Footer
     statistics: Statistics
 
     @classmethod
     def of(cls, number: int, entry: Any, footer: Footer) -> RowGroup:
         """The one that an entry of an index is about."""
-        chunks = tuple(map(Chunk, entry.lengths, entry.checksums))
-        return cls(number, entry.offset, chunks, footer, Statistics(entry.statistics.SerializeToString()))
+        statistics = Statistics(entry.statistics.SerializeToString())
+        return cls(number, entry.offset, tuple(entry.lengths), tuple(entry.checksums), footer, statistics)
 
 
-def read_row_group(
-    group: RowGroup, columns: Collection[str], fetch: Fetch, held: Callable[[], str], *, whole: bool = False
+def read_row_groups(
+    groups: Sequence[RowGroup], columns: Collection[str], fetch: Fetch, held: Callable[[], str], *, whole: bool = False
 ) -> pa.Table:
-    """These columns of a row group, fetched, checked and decoded; ``held`` is what errors say that it is.
+    """These columns of row groups of one file, fetched, checked and decoded; ``held`` is what errors say that they are.
 
-    ``whole``: every chunk is fetched and checked, and nothing is taken from statistics, which must be true.
+    Those side by side of which the same columns have to be read are decoded together, and count as one where it is bounded what they
+    come to. ``whole``: every chunk is fetched and checked, and nothing is taken from statistics, which must be true.
     """
-    layout, name = group.footer.layout, group.footer.name
-    same = {} if whole else _same(group, frozenset(columns))
-    needed = [column for column in columns if column not in same]
-    chunks = _fetched(_chunks_to_read(group, None if whole else frozenset(needed)), fetch, name, held)
-    rows = _rows_of(group, layout)
-    arrays: dict[str, Any] = {column: pa.repeat(same[column], rows) for column in columns if column in same}
+    layout = groups[0].footer.layout
+    schema = pa.schema([layout.schema.field(column) for column in columns])
+    known = [{} if whole else _same(group, frozenset(columns)) for group in groups]
+    tables = []
+    for _, alike in groupby(zip(groups, known, strict=True), key=lambda each: each[1].keys()):
+        some, same = zip(*alike, strict=True)
+        arrays = _read_alike(some, columns, same, fetch, held, whole=whole)
+        tables.append(pa.table([arrays[column] for column in columns], schema=schema))
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+
+def _read_alike(
+    groups: Sequence[RowGroup],
+    columns: Collection[str],
+    same: Sequence[Mapping[str, pa.Scalar]],
+    fetch: Fetch,
+    held: Callable[[], str],
+    *,
+    whole: bool,
+) -> dict[str, Any]:
+    """The columns of row groups, which of some hold the ``same`` value throughout, whatever that is in each."""
+    layout, name = groups[0].footer.layout, groups[0].footer.name
+    rows = [_rows_of(group, layout) for group in groups]
+    needed = [column for column in columns if column not in same[0]]
+    chunks: dict[int, memoryview] = {}
+    for group in groups:
+        chunks |= _fetched(_chunks_to_read(group, None if whole else frozenset(needed)), fetch, name, held)
+    arrays: dict[str, Any] = {column: _throughout([each[column] for each in same], rows) for column in same[0]}
     if needed:
-        arrays |= _decoded(group, chunks, needed, rows, held)
-    for column, said, kind in _said(group, needed if whole else ()):
-        if not ColumnStatistics.of(said, kind, rows).allow(arrays[column]):
-            raise CorruptionError(f"{name} has statistics of the column {column!r} that are not of {held()}.")
-    return pa.table([arrays[column] for column in columns], schema=pa.schema([layout.schema.field(column) for column in columns]))
+        arrays |= _decoded(groups, chunks, needed, rows, held)
+    if whole:
+        for group, start, count in zip(groups, accumulate(rows, initial=0), rows, strict=False):
+            for column, said, kind in _said(group, needed):
+                if not ColumnStatistics.of(said, kind, count).allow(arrays[column].slice(start, count)):
+                    raise CorruptionError(f"{name} has statistics of the column {column!r} that are not of {held()}.")
+    return arrays
+
+
+def _throughout(values: Sequence[pa.Scalar], rows: Sequence[int]) -> pa.Array:
+    """Each of the values for so many rows."""
+    if all(value == values[0] for value in values):
+        return repeated(values[0], sum(rows))
+    return pa.concat_arrays(list(map(repeated, values, rows)))
 
 
 def _said(group: RowGroup, columns: Collection[str]) -> Iterator[tuple[str, Any, pa.DataType]]:
@@ -130,15 +164,15 @@ def column_statistics(group: RowGroup, column: str) -> ColumnStatistics | None:
 def _chunks_to_read(group: RowGroup, columns: Collection[str] | None) -> dict[int, Chunk]:
     """The chunks of these columns, or of all, by where they begin; ``CorruptionError`` where the index knows of others than the footer."""
     layout, name = group.footer.layout, group.footer.name
-    if len(group.chunks) != len(layout.leaves):
-        raise CorruptionError(f"{name} has {len(layout.leaves)} columns in its footer, and {len(group.chunks)} in its index.")
-    placed = zip(layout.leaves, _starts(group), group.chunks, strict=False)
-    return {at: chunk for leaf, at, chunk in placed if columns is None or leaf.column in columns}
+    if not len(group.lengths) == len(group.checksums) == len(layout.leaves):
+        raise CorruptionError(f"{name} has {len(layout.leaves)} columns in its footer, and {len(group.lengths)} in its index.")
+    placed = zip(layout.leaves, _starts(group), group.lengths, group.checksums, strict=False)
+    return {at: Chunk(*said) for leaf, at, *said in placed if columns is None or leaf.column in columns}
 
 
 def _starts(group: RowGroup) -> Iterator[int]:
     """Where each chunk begins, and where the last one ends."""
-    return accumulate((chunk.length for chunk in group.chunks), initial=group.offset)
+    return accumulate(group.lengths, initial=group.offset)
 
 
 def check_row_group(group: RowGroup, fetch: Fetch, held: Callable[[], str]) -> None:
@@ -173,45 +207,53 @@ def _ranges(chunks: Mapping[int, Chunk]) -> list[tuple[int, int]]:
 
 
 def _decoded(
-    group: RowGroup, chunks: Mapping[int, memoryview], columns: Sequence[str], rows: int, held: Callable[[], str]
+    groups: Sequence[RowGroup],
+    chunks: Mapping[int, memoryview],
+    columns: Sequence[str],
+    rows: Sequence[int],
+    held: Callable[[], str],
 ) -> dict[str, Any]:
-    """These columns of a row group from the checked bytes of its chunks, once it is known that they are not more than a row group has."""
-    pq, layout, footer = parquet_library(), group.footer.layout, group.footer
+    """These columns of row groups from the checked bytes of their chunks, once it is known that they are not more than a row group has."""
+    pq, footer = parquet_library(), groups[0].footer
+    layout = footer.layout
     try:
-        texts, dictionaries = _measured(group, chunks, frozenset(columns), rows)
+        texts, dictionaries = _measured(groups, chunks, frozenset(columns), rows)
         source = pa.PythonFile(_Chunks(chunks, footer.offset + footer.length), mode="r")
         with pq.ParquetFile(source, metadata=layout.metadata, pre_buffer=False, read_dictionary=dictionaries) as file:
-            read = file.read_row_group(group.number, columns=columns, use_threads=False)
+            read = file.read_row_groups([group.number for group in groups], columns=columns, use_threads=False)
         return expanded(read, layout.schema, texts)
     except (*MISREAD, pa.ArrowException, OSError) as error:
         raise CorruptionError(f"{footer.name} holds {held()}, which cannot be read: {said_by(error)}.") from None
 
 
 def _measured(
-    group: RowGroup, chunks: Mapping[int, memoryview], columns: frozenset[str], rows: int
+    groups: Sequence[RowGroup], chunks: Mapping[int, memoryview], columns: frozenset[str], rows: Sequence[int]
 ) -> tuple[set[str], list[str]]:
     """Which of these columns have texts or bytes in them, and the paths of those whose dictionaries may come to much.
 
     ``ValueError`` where all else comes to more than a row group does.
     """
-    texts, dictionaries, total, expanded_size = set(), [], 0, 0
-    for leaf, at in zip(group.footer.layout.leaves, _starts(group), strict=False):
-        if leaf.column not in columns:
-            continue
-        pages = read_pages(chunks[at])
-        if not leaf.is_repeated and pages.values != rows:
-            raise ValueError(f"{leaf.path} has {pages.values} values in {rows} rows")
-        total += pages.uncompressed + pages.values * (leaf.width + _LEVELS)
-        if total > limits.GROUP_BYTES:
-            raise ValueError(f"it comes to {total} bytes, and no row group to more than {limits.GROUP_BYTES}")
-        if leaf.is_text:
-            texts.add(leaf.column)
-            largest = pages.dictionary * pages.values  # as if one text were all of the dictionary
-            if expanded_size + largest > limits.GROUP_BYTES // 4:
-                dictionaries.append(leaf.path)
-            else:
-                expanded_size += largest
-    return texts, dictionaries
+    texts: set[str] = set()
+    dictionaries: set[str] = set()
+    total = expanded_size = 0
+    for group, count in zip(groups, rows, strict=True):
+        for leaf, at in zip(group.footer.layout.leaves, _starts(group), strict=False):
+            if leaf.column not in columns:
+                continue
+            pages = read_pages(chunks[at])
+            if not leaf.is_repeated and pages.values != count:
+                raise ValueError(f"{leaf.path} has {pages.values} values in {count} rows")
+            total += pages.uncompressed + pages.values * (leaf.width + _LEVELS)
+            if total > limits.GROUP_BYTES:
+                raise ValueError(f"it comes to {total} bytes, and no row group to more than {limits.GROUP_BYTES}")
+            if leaf.is_text:
+                texts.add(leaf.column)
+                largest = pages.dictionary * pages.values  # as if one text were all of the dictionary
+                if expanded_size + largest > limits.GROUP_BYTES // 4:
+                    dictionaries.add(leaf.path)
+                else:
+                    expanded_size += largest
+    return texts, sorted(dictionaries)
 
 
 class _Chunks:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -12,10 +13,10 @@ from ..errors import CorruptionError, MissingObject, ObjectNotFound
 from ..format.blocks import decode_block, facts_of_block
 from ..format.columns import columns_to_read
 from ..format.footers import Fetch, footer_start
-from ..format.headers import BlockClass, BlockPlace
+from ..format.headers import BlockClass, BlockPlace, joined
 from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
-from ..format.parquet import ranges_to_read, read_row_group
+from ..format.parquet import ranges_to_read, read_row_groups
 from ..format.runs import InlineRun, SegmentReference
 from ..format.segments import (
     ROW_GROUP_ROWS,
@@ -34,7 +35,7 @@ from ..model import paths
 from ..model.arrays import one_chunk
 from ..model.bloom import KeyFilter
 from ..model.cuts import Cut
-from ..model.facts import Facts, SortedFacts
+from ..model.facts import Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange, rows_within
 from ..model.paths import segment as segment_path
 from ..model.tables import Table
@@ -45,6 +46,8 @@ Filters = dict[tuple[str, BlockClass], KeyFilter]
 _KEPT_BYTES = 64 << 20
 _KEPT_SEALED_BYTES = 8 << 20
 _LOOKED_UP_BYTES = 64 << 20
+_TOGETHER_ROWS, _TOGETHER_BYTES = 65_536, 32 << 20
+"""Of the blocks that are read together, in the file."""
 
 
 def read_index(store: Store, database: str, reference: SegmentReference) -> tuple[BlockPlace, ...]:
@@ -102,7 +105,40 @@ def read_block(
     """
     if place.row_group is None:
         return decode_block(_sealed(store, place, table), table, place.name, columns, keys)
-    return _row_group(partial(store.get_range, place.name), store, place, table, columns, keys, whole=whole)
+    return _row_groups(partial(store.get_range, place.name), store, [place], table, columns, keys, whole=whole)
+
+
+def read_blocks(
+    store: Store, places: Sequence[BlockPlace], table: Table, columns: Collection[str] | None = None, keys: KeyRange = EVERYTHING
+) -> Facts:
+    """The facts of blocks that lie ``side_by_side``, which takes less than to read each by itself, and the same requests."""
+    if len(places) > 1:
+        with suppress(CorruptionError):  # each tells by itself if that is so, and which it is
+            return _row_groups(partial(store.get_range, places[0].name), store, places, table, columns, keys)
+    return concat([read_block(store, place, table, columns, keys) for place in places])
+
+
+def side_by_side(places: Iterable[BlockPlace], keys: KeyRange = EVERYTHING) -> Iterator[list[BlockPlace]]:
+    """The blocks in their order, those together that are one row group of a file after the other, up to a bound, all of ``keys``."""
+    together: list[BlockPlace] = []
+    for place in places:
+        if together and not _goes_on(together, place, keys):
+            yield together
+            together = []
+        together.append(place)
+    if together:
+        yield together
+
+
+def _goes_on(together: Sequence[BlockPlace], place: BlockPlace, keys: KeyRange) -> bool:
+    last, rows = together[-1], sum(each.header.rows for each in (*together, place))
+    if last.row_group is None or place.row_group is None or last.name != place.name:
+        return False
+    if place.row_group.number != last.row_group.number + 1 or last.header.last_key > place.header.first_key:
+        return False
+    # Of a block that is wanted in part the key has to be read as well.
+    are_whole = all(keys.covers(each.header.first_key, each.header.last_key) for each in (last, place))
+    return are_whole and rows <= _TOGETHER_ROWS and sum(each.length for each in (*together, place)) <= _TOGETHER_BYTES
 
 
 def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | None) -> list[int]:
@@ -186,7 +222,7 @@ class Blocks:
         if not again and self._sealed.get((place.name, place.offset)) is None:
             return read_block(self.store, place, table, columns)
         data, start = self._data(place, table, again=again), place.offset
-        return _row_group(lambda at, length: data[at - start : at - start + length], self.store, place, table, columns)
+        return _row_groups(lambda at, length: data[at - start : at - start + length], self.store, [place], table, columns)
 
     def _data(self, place: BlockPlace, table: Table, *, again: bool) -> bytes:
         name = place.name, place.offset
@@ -217,30 +253,29 @@ def _sealed(store: Store, place: BlockPlace, table: Table) -> bytes:
     return data
 
 
-def _row_group(
+def _row_groups(
     fetch: Fetch,
     store: Store,
-    place: BlockPlace,
+    places: Sequence[BlockPlace],
     table: Table,
     columns: Collection[str] | None,
     keys: KeyRange = EVERYTHING,
     *,
     whole: bool = False,
 ) -> Facts:
-    """The facts of a row group, of ``keys`` and ``columns`` alone, whose bytes ``fetch`` gives."""
-    group = place.row_group
-    assert group is not None
-    footer = group.footer
+    """The facts of row groups of a file, of ``keys`` and ``columns`` alone, whose bytes ``fetch`` gives."""
+    name, groups = places[0].name, [place.row_group for place in places if place.row_group is not None]
+    header, footer = joined([place.header for place in places]), groups[0].footer
 
     def held() -> str:
-        return str(held_in_block(place.header, table))
+        return str(held_in_block(header, table))
 
     try:
-        footer.obtain(partial(store.get_range, place.name))
-        read = partial(read_row_group, group, fetch=fetch, held=held, whole=whole)
-        return facts_of_block(read, footer.layout.schema, place.header, table, place.name, columns, keys)
+        footer.obtain(partial(store.get_range, name))
+        read = partial(read_row_groups, groups, fetch=fetch, held=held, whole=whole)
+        return facts_of_block(read, footer.layout.schema, header, table, name, columns, keys)
     except ObjectNotFound:
-        raise _gone(place.name, held()) from None
+        raise _gone(name, held()) from None
 
 
 def _range(store: Store, name: str, offset: int, length: int, held: Callable[[], str]) -> bytes:

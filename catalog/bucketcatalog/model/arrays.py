@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..cache import LruCache
+
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 Convert = Callable[[pa.Array], pa.Array]
@@ -43,6 +45,19 @@ def is_constant(values: pa.Array) -> bool:
     if values.null_count or values[-1] != values[0]:
         return False
     return bool(pc.all(pc.equal(values, values[0])).as_py())
+
+
+_repetitions: LruCache[tuple[pa.Scalar, int], pa.Array] = LruCache(8 << 20, lambda values: int(values.nbytes))
+
+
+def repeated(value: pa.Scalar, count: int) -> pa.Array:
+    """A value so many times. Blocks side by side hold the same owner: who asks again is given the same array, and memory is needed once."""
+    key = value, count
+    found = _repetitions.get(key)
+    if found is None:
+        found = pa.repeat(value, count)
+        _repetitions.put(key, found)
+    return found
 
 
 def hexadecimal(values: pa.Array) -> pa.Array:

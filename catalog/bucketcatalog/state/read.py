@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
 from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.held import Held, held_in_block
 from ..log.pruned import telling_of_prunes
-from ..log.segments import Blocks, read_block
+from ..log.segments import Blocks, read_block, read_blocks, side_by_side
 from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
@@ -146,11 +145,16 @@ def _read(
     read as there are cores.
     """
 
-    def wanted(place: BlockPlace) -> Facts:
-        read = blocks.few if slice_.few else partial(read_block, blocks.store)
-        return _wanted(read(place, table, needed, slice_.keys), table, slice_)
+    def wanted(together: Sequence[BlockPlace]) -> Facts:
+        if slice_.few:
+            facts = blocks.few(together[0], table, needed, slice_.keys)
+        else:
+            facts = read_blocks(blocks.store, together, table, needed, slice_.keys)
+        return _wanted(facts, table, slice_)
 
-    return in_order(wanted, places, threads=min(_AT_ONCE, blocks.store.concurrency // pa.cpu_count()))
+    ahead = min(_AT_ONCE, blocks.store.concurrency // pa.cpu_count())
+    is_each = slice_.few or ahead > 1
+    return in_order(wanted, [[place] for place in places] if is_each else list(side_by_side(places, slice_.keys)), threads=ahead)
 
 
 def _in_order(read: Sequence[Facts], places: Collection[BlockPlace], table: Table) -> Facts:

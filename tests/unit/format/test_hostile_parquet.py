@@ -17,7 +17,7 @@ from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.segments import RunRows
-from bucketcatalog.log.segments import read_block, read_index, read_segment_file
+from bucketcatalog.log.segments import read_block, read_blocks, read_index, read_segment_file, side_by_side
 from bucketcatalog.model import paths
 from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.tables import Table
@@ -79,7 +79,7 @@ def read(data: bytes, reference: SegmentReference, table: Table) -> list[Facts]:
     store.put(FILE, data)
     read_segment_file(store, FILE, len(data))
     places = read_index(store, "db", reference)
-    found = [read_block(store, place, table) for place in places]
+    found = [read_blocks(store, together, table) for together in side_by_side(places)]
     for place in places:
         read_block(store, place, table, {"3"})
         read_block(store, place, table, whole=True)

@@ -19,7 +19,7 @@ from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import core_tables, tables_of
 from bucketcatalog.format.footers import Footer, footer_digest, footer_start
 from bucketcatalog.format.headers import BlockClass
-from bucketcatalog.format.parquet import Chunk, RowGroup, check_row_group, column_statistics, ranges_to_read, read_row_group
+from bucketcatalog.format.parquet import check_row_group, column_statistics, ranges_to_read, read_row_groups
 from bucketcatalog.format.rows import encode_row
 from bucketcatalog.format.segments import ROW_GROUP_BYTES, ROW_GROUP_ROWS, RunBuilder, RunRows
 from bucketcatalog.format.statistics import Statistics, one_value
@@ -214,11 +214,11 @@ class TestStatistics:
         )
         assert chunks(one)["small"] == chunks(two)["small"]
         lying = replace(one.groups[0], statistics=two.groups[0].statistics)
-        assert read_row_group(lying, ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"xyz"] * 3
+        assert read_row_groups([lying], ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"xyz"] * 3
         with pytest.raises(CorruptionError, match="statistics of the column 'small' that are not of rows"):
-            read_row_group(lying, ["small"], one.fetch, lambda: "rows", whole=True)
+            read_row_groups([lying], ["small"], one.fetch, lambda: "rows", whole=True)
         unsaid = replace(one.groups[0], statistics=Statistics())
-        assert read_row_group(unsaid, ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"abc"] * 3
+        assert read_row_groups([unsaid], ["small"], one.fetch, lambda: "rows")["small"].to_pylist() == [b"abc"] * 3
 
     def test_they_are_parsed_once_for_each_row_group_and_travel_as_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         parsed: list[bytes] = []
@@ -248,9 +248,9 @@ class TestStatistics:
         for change in (message.chunks.add, message.chunks.pop, message.chunks.pop):
             change()
             other = replace(group, statistics=Statistics(message.SerializeToString()))
-            if len(message.chunks) != len(group.chunks):
+            if len(message.chunks) != len(group.lengths):
                 with pytest.raises(CorruptionError, match=r"columns in its footer, and statistics of \d+ in its index"):
-                    read_row_group(other, ["k"], segment.fetch, lambda: "rows")
+                    read_row_groups([other], ["k"], segment.fetch, lambda: "rows")
 
     @pytest.mark.parametrize("size", [1_024, 1_025])
     def test_the_index_has_no_long_bounds(self, size: int) -> None:
@@ -332,7 +332,7 @@ class TestRowGroups:
 
     def test_a_segment_is_full_before_it_has_more_chunks_than_anybody_would_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         given = words(4 * ROW_GROUP_ROWS)
-        chunks = len(built([given]).groups[0].chunks)
+        chunks = len(built([given]).groups[0].lengths)
         monkeypatch.setattr("bucketcatalog.format.segments._FULL", 2 * chunks)
         builder = RunBuilder(RunRows(given.slice(0, ROW_GROUP_ROWS), WORDS, BlockClass.LIVE))
         parts = [given.slice(n * ROW_GROUP_ROWS, (n + 1) * ROW_GROUP_ROWS) for n in (1, 2, 3)]
@@ -416,21 +416,21 @@ class TestNothingElse:
         one, two = noise(), noise(rows=5, seed=2)
         footer = Footer("file", one.groups[0].footer.offset, one.groups[0].footer.length, *parsed(two))
         assert footer.layout.columns == one.groups[0].footer.layout.columns
-        group = RowGroup(0, one.groups[0].offset, one.groups[0].chunks, footer, Statistics())
+        group = replace(one.groups[0], footer=footer, statistics=Statistics())
         at = chunks(one)
         for name in ("small", "large", "last"):
             assert chunks(two)[name] != at[name]
             with pytest.raises(CorruptionError, match=r"file holds the rows, which cannot be read"):
-                read_row_group(group, [name], one.fetch, self.held)
+                read_row_groups([group], [name], one.fetch, self.held)
             assert one.was_read() == [at[name]]
 
     def test_an_index_of_other_columns_than_the_footer_has_reads_nothing(self) -> None:
         segment = noise()
         (group,) = segment.groups
-        for wrong in (group.chunks[:-1], (*group.chunks, Chunk(1, 0)), ()):
-            other = replace(group, chunks=wrong)
+        for wrong in (group.lengths[:-1], (*group.lengths, 1), ()):
+            other = replace(group, lengths=wrong, checksums=(group.checksums * 2)[: len(wrong)])
             with pytest.raises(CorruptionError, match="in its footer, and"):
-                read_row_group(other, ["k"], segment.fetch, self.held)
+                read_row_groups([other], ["k"], segment.fetch, self.held)
             with pytest.raises(CorruptionError, match="in its footer, and"):
                 check_row_group(other, segment.fetch, self.held)
         assert segment.was_read() == []

@@ -70,13 +70,13 @@ def snapshot(world: World) -> Snapshot:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the row groups that have been decoded, in turn."""
     numbers: list[int] = []
-    read = segments.read_row_group
+    read = segments.read_row_groups
 
-    def noted(group: Any, *arguments: Any, **options: Any) -> Any:
-        numbers.append(group.number)
-        return read(group, *arguments, **options)
+    def noted(groups: Any, *arguments: Any, **options: Any) -> Any:
+        numbers.extend(group.number for group in groups)
+        return read(groups, *arguments, **options)
 
-    monkeypatch.setattr(segments, "read_row_group", noted)
+    monkeypatch.setattr(segments, "read_row_groups", noted)
     return numbers
 
 

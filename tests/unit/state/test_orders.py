@@ -374,7 +374,7 @@ def test_damage_to_an_order_is_named_and_concerns_nobody_else(world: World, monk
     (place,) = run.places
     data = bytearray(world.store.get(place.name))
     assert place.row_group is not None
-    data[place.offset + place.row_group.chunks[0].length // 2] ^= 1  # within the times
+    data[place.offset + place.row_group.lengths[0] // 2] ^= 1  # within the times
     world.store.put(place.name, bytes(data))
     late = {"deleted_at": between(time_at(times[7]))}
     with pytest.raises(CorruptionError, match=place.name):

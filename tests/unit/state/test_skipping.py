@@ -76,7 +76,7 @@ def place_of(columns: Mapping[str, pa.Array], *, statistics: bool = True, bound:
     said = statistics_of(written_group.column(at) for at in range(len(fields)) if statistics).SerializeToString()
     assert bound[0] in said
     said = said.replace(*bound) if bound[0] else said
-    group = RowGroup(0, 4, (), Footer("file", start, len(end), footer_digest(end), end), Statistics(said))
+    group = RowGroup(0, 4, (), (), Footer("file", start, len(end), footer_digest(end), end), Statistics(said))
     return BlockPlace("file", 4, 0, 0, BlockHeader("my.rows", BlockClass.LIVE, len(given), b"", b"", 0, 0), row_group=group)
 
 
@@ -264,7 +264,7 @@ class TestStatistics:
         )
         data = written.getvalue()
         end = data[footer_start(data[-8:], len(data), "file") :]
-        group = RowGroup(0, 4, (), Footer("file", len(data) - len(end), len(end), footer_digest(end), end), Statistics())
+        group = RowGroup(0, 4, (), (), Footer("file", len(data) - len(end), len(end), footer_digest(end), end), Statistics())
         place = BlockPlace("file", 4, 0, 0, BlockHeader("my.rows", BlockClass.LIVE, 1, b"", b"", 0, 0), row_group=group)
         assert not is_left_out(place, {"number": 9}) and not is_left_out(place, {"number": 5})
 
