@@ -14,7 +14,7 @@ from .reader import SpecReader
 from .sealing import message, seal
 from .segments import LIVE
 from .tables import table_of
-from .writing import Style, new_transaction, put_transaction, uuid_at
+from .writing import Style, new_transaction, put_transaction
 
 __all__ = [
     "LIVE",
@@ -28,5 +28,4 @@ __all__ = [
     "put_transaction",
     "seal",
     "table_of",
-    "uuid_at",
 ]

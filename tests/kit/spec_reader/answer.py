@@ -1,23 +1,33 @@
-"""What the facts of a database say: rows, conflicts, tags (spec/fold.md, spec/tags.md)."""
+"""What the facts of a database say: rows as people see them, conflicts, tags (spec/tables.md, spec/fold.md, spec/tags.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from .cuts import cut_text
+from .cuts import cut_text, refs_of
 from .facts import Fact
-from .fold import State, conflicts, fold
+from .fold import State, Version, conflicts, fold
 from .stamps import name_of, stamp_of, text_of, time_of
-from .surface import shown
-from .tables import Table
+from .tables import Column, Table, encoded_key, zero
+
+Entry = tuple[tuple[Any, ...], Any]
+"""What is said of a tag, behind the stamp of the transaction that says it."""
 
 
-def tag_entries(tail: Iterable[Any], checkpoints: Iterable[Any]) -> list[tuple[tuple[Any, ...], Any]]:
-    """What transactions and checkpoints say of tags, each with the stamp of its transaction (spec/tags.md)."""
-    entries = [(stamp_of(transaction), entry) for transaction in tail for entry in transaction.tags]
+def tag_entries(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> list[Entry]:
+    """What transactions and checkpoints say of tags (spec/tags.md)."""
+    entries = [(stamp_of(transaction), entry) for transaction in transactions for entry in transaction.tags]
     return entries + [(stamp_of(entry.carried_by), entry) for checkpoint in checkpoints for entry in checkpoint.tags]
+
+
+def tags_of(entries: list[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
+    """Of each tag the entry that counts, and the one that it replaced, if there is one (spec/tags.md)."""
+    for name in sorted({entry.name for _, entry in entries}):
+        *before, latest = sorted((one for one in entries if one[1].name == name), key=lambda one: one[0])
+        others = [one for one in before if set(refs_of(one[1].cut)) != set(refs_of(latest[1].cut))]
+        yield latest, others[-1] if others else None
 
 
 @dataclass
@@ -25,33 +35,16 @@ class Answer:
     """What the facts of a database say."""
 
     tables: dict[str, Table]
-    facts: dict[str, dict[bytes, list[Fact]]]
-    tag_entries: list[tuple[tuple[Any, ...], Any]]
+    tag_entries: list[Entry] = field(default_factory=list)
+    facts: dict[str, dict[bytes, list[Fact]]] = field(init=False)
 
-    def tags(self) -> list[dict[str, Any]]:
-        """Every tag, dropped ones too, with what it replaced (spec/tags.md)."""
-        found = []
-        for name in sorted({entry.name for _, entry in self.tag_entries}):
-            entries = sorted(((s, e) for s, e in self.tag_entries if e.name == name), key=lambda one: one[0])
-            (time, writer, revision, _), latest = entries[-1]
-            version = cut_text(latest.cut)
-            others = [(stamp, cut_text(e.cut)) for stamp, e in entries if cut_text(e.cut) != version]
-            replaced = others[-1] if others else None
-            found.append(
-                {
-                    "name": name,
-                    "version": version,
-                    "created": time_of(latest.created),
-                    "dropped": latest.dropped,
-                    "commit_timestamp": time_of(time),
-                    "writer": writer,
-                    "revision": revision,
-                    "replaced_version": replaced[1] if replaced else None,
-                    "replaced_commit_timestamp": time_of(replaced[0][0]) if replaced else None,
-                    "replaced_writer": replaced[0][1] if replaced else None,
-                }
-            )
-        return found
+    def __post_init__(self) -> None:
+        self.facts = {name: {} for name in self.tables}
+
+    def add(self, said: Iterable[tuple[str, Fact]]) -> None:
+        """Facts, each with the name of its table."""
+        for name, fact in said:
+            self.facts[name].setdefault(encoded_key(self.tables[name], fact.row), []).append(fact)
 
     def _states(self, name: str) -> Iterator[tuple[bytes, State]]:
         for key, facts in sorted(self.facts[name].items()):
@@ -59,18 +52,12 @@ class Answer:
 
     def live(self, name: str) -> list[dict[str, Any]]:
         """The live rows."""
-        table = self.tables[name]
-        return [shown(table, v) for _, state in self._states(name) for v in state.versions if v.end is None]
+        return [shown(self.tables[name], v) for _, state in self._states(name) for v in state.versions if v.end is None]
 
     def tombstones(self, name: str) -> list[dict[str, Any]]:
         """The tombstones, with ``deleted_at``."""
-        table = self.tables[name]
-        found = (
-            []
-            if table.drops_tombstones
-            else [v for _, state in self._states(name) for v in state.versions if v.end and not v.purged]
-        )
-        return [shown(table, v) | {"deleted_at": time_of(v.end[0])} for v in found if v.end]
+        versions = (version for _, state in self._states(name) for version in state.versions)
+        return [shown(self.tables[name], v) | {"deleted_at": time_of(v.end[0])} for v in versions if v.end and not v.purged]
 
     def conflicts(self) -> list[dict[str, Any]]:
         """The conflicts of every table."""
@@ -90,3 +77,53 @@ class Answer:
             for key, state in self._states(name)
             for kind, version, event, expected, found in conflicts(state)
         ]
+
+    def tags(self) -> list[dict[str, Any]]:
+        """Every tag, dropped ones too, with what it replaced (spec/tags.md)."""
+        return [
+            {
+                "name": latest.name,
+                "version": cut_text(refs_of(latest.cut)),
+                "created": time_of(latest.created),
+                "dropped": latest.dropped,
+                "commit_timestamp": time_of(time),
+                "writer": writer,
+                "revision": revision,
+                "replaced_version": replaced and cut_text(refs_of(replaced[1].cut)),
+                "replaced_commit_timestamp": replaced and time_of(replaced[0][0]),
+                "replaced_writer": replaced and replaced[0][1],
+            }
+            for ((time, writer, revision, _), latest), replaced in tags_of(self.tag_entries)
+        ]
+
+
+def shown(table: Table, version: Version) -> dict[str, Any]:
+    """A row as people see it (spec/tables.md), with what every table shows on request."""
+    commit_time, writer, revision = version.stamp[:3]
+    times = {1: commit_time, 2: version.row_stamp[0]}
+    row = {
+        column.name: _surface(column, version.row.get(column.number, times.get(column.default)))
+        for column in sorted(table.columns, key=lambda column: column.number)
+    }
+    return row | {
+        "_version": text_of(name_of(version.stamp)),
+        "_commit_timestamp": time_of(commit_time),
+        "_writer": writer,
+        "_revision": revision,
+    }
+
+
+def _surface(column: Column, value: Any) -> Any:
+    if value is None and column.implicit:
+        value = zero(column)
+    if value is None:
+        return None
+    if column.type == "map":
+        return [tuple(map(_surface, column.children, pair)) for pair in value]
+    if column.type == "list":
+        return [_surface(column.children[0], item) for item in value]
+    if column.type == "message":
+        return {child.name: _surface(child, value.get(child.number)) for child in column.children}
+    if column.type == "enum":
+        return column.symbols.get(value, str(value))
+    return time_of(value) if column.type == "timestamp" else value

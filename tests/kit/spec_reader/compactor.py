@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .answer import tag_entries
-from .cuts import Ref, reads_of
+from .answer import tag_entries, tags_of
+from .cuts import Ref, heads_of
 from .facts import BLIND, BY_BLIND, BY_NAMED, BY_PUT, NAMED, VERSION, Fact
 from .fold import Version, comes_after, fold
 from .reader import SpecReader
@@ -22,7 +22,7 @@ def compact(reader: SpecReader, writer: str, style: Style = USUAL) -> Ref:
     """Write a checkpoint of all that the reader has, beside a transaction of ``writer`` that has read it; gives where it lies."""
     note = _noted(reader, writer)
     transactions = sorted(reader.transactions.values(), key=stamp_of)
-    followed = {ref for own, t in reader.transactions.items() for ref in reads_of(own, t) if ref[0] == own[0]}
+    heads = heads_of(reader.transactions)
     cut = message("Cut")()
     checkpoint = message("Checkpoint")(
         format_version=1,
@@ -37,7 +37,7 @@ def compact(reader: SpecReader, writer: str, style: Style = USUAL) -> Ref:
     for name in sorted({t.writer for t in transactions}):
         own = sorted(ref for ref in reader.transactions if ref[0] == name)
         recent = [message("Head")(revision=revision, uuid=uuid) for _, revision, uuid in own]
-        cut.writers.add(writer=name, heads=[h for h, ref in zip(recent, own, strict=True) if ref not in followed])
+        cut.writers.add(writer=name, heads=[h for h, ref in zip(recent, own, strict=True) if ref in heads])
         newest = max(reader.transactions[ref].commit_time for ref in own)
         checkpoint.coverage.add(writer=name, list_from=0, newest_commit_time=newest, transactions=len(own), recent=recent)
     checkpoint.cut.CopyFrom(cut)
@@ -68,13 +68,12 @@ def compact(reader: SpecReader, writer: str, style: Style = USUAL) -> Ref:
 
 def _noted(reader: SpecReader, writer: str) -> Any:
     """A transaction without events that has read everything (spec/writing.md), added to what the reader has."""
-    heads = reader.heads()
+    heads = heads_of(reader.transactions)
     own = [ref for ref in heads if ref[0] == writer]
     time = max(t.commit_time for t in reader.transactions.values()) + 1
     note = new_transaction(writer, max((ref[1] for ref in own), default=-1) + 1, time)
-    for _, revision, uuid in own:
-        digest = (reader.root / reader.name(writer, revision, uuid)).read_bytes()[-32:]
-        note.parents.add(writer=writer, revision=revision, uuid=uuid, digest=digest)
+    for ref in own:
+        note.parents.add(writer=writer, revision=ref[1], uuid=ref[2], digest=reader.transactions[ref].checksum)
     for name in sorted({ref[0] for ref in heads} - {writer}):
         latest = [message("Head")(revision=revision, uuid=uuid) for other, revision, uuid in heads if other == name]
         note.reads.add(writer=name, heads=latest)
@@ -89,8 +88,7 @@ def _definitions(transactions: Iterable[Any]) -> list[Any]:
     for transaction in transactions:
         for definition in transaction.tables:
             known = type(definition).FromString(definition.SerializeToString())
-            stamp = dict(zip(("commit_time", "writer", "revision", "uuid"), stamp_of(transaction), strict=True))
-            known.defined_by.CopyFrom(message("TransactionStamp")(**stamp))
+            known.defined_by.CopyFrom(_stamp(stamp_of(transaction)))
             latest[definition.SerializeToString()] = known
     return list(latest.values())
 
@@ -102,24 +100,22 @@ def _results(reader: SpecReader) -> Iterator[Any]:
         if transaction.HasField("application"):
             latest[transaction.writer, transaction.application.id] = transaction
     for (writer, name), t in sorted(latest.items()):
-        digest = (reader.root / reader.name(writer, t.revision, t.uuid)).read_bytes()[-32:]
-        link = message("TransactionLink")(revision=t.revision, uuid=t.uuid, digest=digest)
+        link = message("TransactionLink")(revision=t.revision, uuid=t.uuid, digest=t.checksum)
         version = t.application.version
         yield message("ApplicationResult")(writer=writer, id=name, version=version, transaction=link, commit_time=t.commit_time)
 
 
 def _tags(transactions: Iterable[Any]) -> Iterator[Any]:
-    """Of each tag the entry that counts and the one that it replaced (spec/tags.md)."""
-    entries = sorted(tag_entries(transactions, []), key=lambda one: one[0])
-    for name in sorted({entry.name for _, entry in entries}):
-        named = [(stamp, entry) for stamp, entry in entries if entry.name == name]
-        others = [one for one in named if one[1].cut != named[-1][1].cut]
-        for stamp, entry in (*others[-1:], named[-1]):
+    """Of each tag the entry that counts and the one that it replaced, in the order of their stamps (spec/tags.md)."""
+    for latest, replaced in tags_of(tag_entries(transactions)):
+        for stamp, entry in (*([replaced] if replaced else []), latest):
             said = type(entry).FromString(entry.SerializeToString())
-            said.carried_by.CopyFrom(
-                message("TransactionStamp")(commit_time=stamp[0], writer=stamp[1], revision=stamp[2], uuid=stamp[3])
-            )
+            said.carried_by.CopyFrom(_stamp(stamp))
             yield said
+
+
+def _stamp(stamp: tuple[Any, ...]) -> Any:
+    return message("TransactionStamp")(**dict(zip(("commit_time", "writer", "revision", "uuid"), stamp, strict=True)))
 
 
 def _classes(table: Table, facts: dict[bytes, list[Fact]], style: Style) -> Iterator[tuple[int, list[Fact]]]:
@@ -183,17 +179,16 @@ def _with_zeros(columns: Iterable[Column], row: dict[int, Any]) -> dict[int, Any
 
 
 def _with_zeros_within(column: Column, value: Any) -> Any:
-    if column.shape == "map":
+    if column.type == "map":
         return [(key, _with_zeros_within(column.children[1], item)) for key, item in value]
-    if column.shape == "list":
-        return [_with_zeros_within(replace(column, shape="one"), item) for item in value]
+    if column.type == "list":
+        return [_with_zeros_within(column.children[0], item) for item in value]
     return _with_zeros(column.children, value) if column.type == "message" else value
 
 
 def _version(version: Version, facts: list[Fact], deletes: dict[Stamp, Any], table: Table) -> Fact:
-    purged = version.purged or (table.drops_tombstones and version.end is not None)
     row = version.row
-    if purged and version.end is not None:
+    if version.purged and version.end is not None:
         row = {number: value for number, value in row.items() if number in table.fixed}
     else:  # spec/tables.md, "Columns": a fold has the times and zeros that stand for what is unset
         times = {
@@ -214,5 +209,5 @@ def _version(version: Version, facts: list[Fact], deletes: dict[Stamp, Any], tab
         end=version.end,
         end_kind=kind,
         end_expects=deletes.get(version.end) if version.end is not None else None,
-        purged=purged,
+        purged=version.purged,
     )

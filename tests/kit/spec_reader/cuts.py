@@ -1,4 +1,7 @@
-"""What a transaction follows, and cuts as text (spec/cuts.md)."""
+"""Which transactions count: what they follow and have read, cuts as text, what checkpoints cover, what is voided.
+
+See spec/cuts.md, spec/checkpoints.md ("Coverage") and spec/voids.md.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +12,62 @@ Ref = tuple[str, int, bytes]
 """Names a transaction or a checkpoint: writer, revision, uuid."""
 
 
-def cut_text(cut: Any) -> str:
-    """A cut as text (spec/cuts.md)."""
-    return text_of_heads((writer.writer, head.revision, head.uuid) for writer in cut.writers for head in writer.heads)
+def refs_of(cut: Any) -> list[Ref]:
+    """The heads that a cut names."""
+    return [(writer.writer, head.revision, head.uuid) for writer in cut.writers for head in writer.heads]
 
 
-def text_of_heads(heads: Iterable[Ref]) -> str:
-    """Heads as text (spec/cuts.md)."""
+def parents_of(transaction: Any) -> list[Ref]:
+    """The transactions of its own timeline that a transaction follows."""
+    return [(transaction.writer, link.revision, link.uuid) for link in transaction.parents]
+
+
+def reads_of(transaction: Any) -> list[Ref]:
+    """The parents of a transaction, and what it had read of others."""
+    read = [(writer.writer, head.revision, head.uuid) for writer in transaction.reads for head in writer.heads]
+    return parents_of(transaction) + read
+
+
+def heads_of(transactions: dict[Ref, Any]) -> list[Ref]:
+    """The transactions that no other follows."""
+    return sorted(transactions.keys() - {ref for transaction in transactions.values() for ref in parents_of(transaction)})
+
+
+def cut_text(heads: Iterable[Ref]) -> str:
+    """Heads as text."""
     ordered = sorted(heads, key=lambda head: (head[0].encode(), *head[1:]))
     return ",".join(f"{writer}@{revision}:{uuid.hex()}" for writer, revision, uuid in ordered) or ":"
 
 
 def heads_named(text: str, known: Iterable[Ref]) -> Iterator[Ref]:
-    """The heads that a cut as text names, or ``writer@N`` (spec/cuts.md)."""
+    """The heads that a cut as text names, or ``writer@N``."""
     for part in () if text == ":" else text.split(","):
         writer, _, place = part.rpartition("@")
         revision, _, uuid = place.partition(":")
-        if uuid:
-            yield writer, int(revision), bytes.fromhex(uuid)
-        else:
-            (one,) = (ref for ref in known if ref[:2] == (writer, int(revision)))
-            yield one
+        (one,) = (
+            [(writer, int(revision), bytes.fromhex(uuid))] if uuid else [r for r in known if r[:2] == (writer, int(revision))]
+        )
+        yield one
 
 
-def reads_of(ref: Ref, transaction: Any) -> Iterator[Ref]:
-    """The parents of a transaction, and what it had read of others."""
-    for link in transaction.parents:
-        yield ref[0], link.revision, link.uuid
-    for writer in transaction.reads:
-        for head in writer.heads:
-            yield writer.writer, head.revision, head.uuid
+def covers(checkpoint: Any, ref: Ref, transactions: dict[Ref, Any]) -> bool:
+    """Whether the checkpoint covers a transaction."""
+    writer, revision, uuid = ref
+    heads = refs_of(checkpoint.cut)
+    coverage = next((entry for entry in checkpoint.coverage if entry.writer == writer), None)
+    if coverage is None or revision > max((head[1] for head in heads if head[0] == writer), default=-1):
+        return False
+    if ref in heads or any((head.revision, head.uuid) == (revision, uuid) for head in (*coverage.recent, *coverage.branches)):
+        return True
+    if revision >= coverage.list_from or any(head.revision == revision for head in coverage.branches):
+        return False
+    if sum(other[:2] == (writer, revision) for other in transactions) == 1:
+        return True
+    children = [other for other, t in transactions.items() if other[:2] == (writer, revision + 1) and ref in parents_of(t)]
+    return any(covers(checkpoint, child, transactions) for child in children)
+
+
+def voided_by(tail: Iterable[Any], checkpoints: Iterable[Any]) -> set[Ref]:
+    """What maintainers have voided."""
+    saying = [*(transaction for transaction in tail if transaction.writer.startswith("maintainer-")), *checkpoints]
+    return {(link.writer, link.revision, link.uuid) for said in saying for link in said.voids}

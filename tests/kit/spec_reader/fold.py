@@ -41,34 +41,31 @@ def fold(facts: Iterable[Fact], table: Table) -> State:
     versions: dict[Name, Version] = {}
     ends: dict[Name, list[Stamp]] = {}
     deletes: dict[Stamp, Any] = {}
-    named = []
-    for fact in facts:
+    for fact in sorted(facts, key=lambda fact: fact.kind):  # those that name versions are the last
+        if fact.kind == NAMED:
+            assert fact.name is not None
+            if fact.name in versions:
+                ends.setdefault(fact.name, []).extend(_named(versions[fact.name], fact, fact.name, table))
+            continue
+        assert fact.stamp is not None
         if fact.kind == BLIND:
-            assert fact.stamp is not None
             deletes[fact.stamp] = fact.expects
-        elif fact.kind == NAMED:
-            named.append(fact)
-        else:
-            assert fact.stamp is not None
-            name = name_of(fact.stamp)
-            new = Version(fact.stamp, fact.row, fact.row_stamp or fact.stamp, fact.expects, purged=fact.purged)
-            known = versions.setdefault(name, new)
-            if new.row_stamp > known.row_stamp:
-                known.row, known.row_stamp = new.row, new.row_stamp
-            known.purged = known.purged or new.purged
-            if fact.end is not None:
-                ends.setdefault(name, []).append(fact.end)
-            if fact.end is not None and fact.end_kind == BY_BLIND:
+            continue
+        name = name_of(fact.stamp)
+        new = Version(fact.stamp, fact.row, fact.row_stamp or fact.stamp, fact.expects)
+        known = versions.setdefault(name, new)
+        if new.row_stamp > known.row_stamp:
+            known.row, known.row_stamp = new.row, new.row_stamp
+        known.purged = known.purged or fact.purged
+        if fact.end is not None:
+            ends.setdefault(name, []).append(fact.end)
+            if fact.end_kind == BY_BLIND:
                 deletes[fact.end] = fact.end_expects
-    for fact in named:
-        assert fact.name is not None
-        if fact.name in versions:
-            ends.setdefault(fact.name, []).extend(_named(versions[fact.name], fact, fact.name, table))
     ordered = sorted(versions.values(), key=lambda version: version.stamp)
-    for at, version in enumerate(ordered):
-        candidates = ends.get(name_of(version.stamp), []) + [d for d in deletes if d > version.stamp]
-        candidates += [ordered[at + 1].stamp] if at + 1 < len(ordered) else []
-        version.end = min(candidates, default=None)
+    for version in ordered:
+        after = [stamp for stamp in (*deletes, *(other.stamp for other in ordered)) if stamp > version.stamp]
+        version.end = min(ends.get(name_of(version.stamp), []) + after, default=None)
+        version.purged = version.purged or (table.drops_tombstones and version.end is not None)
     return State(ordered, deletes)
 
 
@@ -87,16 +84,13 @@ def conflicts(state: State) -> Iterator[tuple[Any, ...]]:
     """Kind, version, event, expected and found of every conflict (spec/fold.md)."""
     replaced = {version.end: name_of(version.stamp) for version in state.versions if version.end is not None}
     for version in state.versions:
-        name = name_of(version.stamp)
         if version.end is not None and version.row_stamp > version.end:
-            yield "late_update", text_of(name), version.row_stamp, None, None
-        found = replaced.get(version.stamp, "absent")
-        if version.expects is not None and version.expects != found:
-            yield "expectation", text_of(name), version.stamp, _said(version.expects), _said(found)
-    for stamp, expects in state.deletes.items():
+            yield "late_update", text_of(name_of(version.stamp)), version.row_stamp, None, None
+    expecting = [(text_of(name_of(version.stamp)), version.stamp, version.expects) for version in state.versions]
+    for name, stamp, expects in (*expecting, *((None, *delete) for delete in state.deletes.items())):
         found = replaced.get(stamp, "absent")
         if expects is not None and expects != found:
-            yield "expectation", None, stamp, _said(expects), _said(found)
+            yield "expectation", name, stamp, _said(expects), _said(found)
 
 
 def _said(what: Any) -> str:

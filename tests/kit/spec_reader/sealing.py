@@ -38,8 +38,11 @@ def message(name: str) -> Any:
     return message_factory.GetMessageClass(pool().FindMessageTypeByName(f"bucketcatalog.v1.{name}"))
 
 
-def extension(name: str) -> Any:
-    return pool().FindExtensionByName(f"bucketcatalog.v1.{name}")
+def option(described: Any, name: str) -> Any:
+    """An option of ours, of a message or a field in any pool."""
+    extension = pool().FindExtensionByName(f"bucketcatalog.v1.{name}")
+    options = message_factory.GetMessageClass(extension.containing_type)
+    return options.FromString(described.GetOptions().SerializeToString()).Extensions[extension]
 
 
 def unsealed(data: bytes, kind: str) -> Any:

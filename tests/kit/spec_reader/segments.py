@@ -39,34 +39,28 @@ def rows_of_message(data: bytes) -> pa.Table:
     block = message("Block").FromString(data)
     assert len(data) <= 1 << 20 or block.header.rows == 1
     with pa.ipc.open_stream(block.rows) as stream:
-        (batch,) = stream
-        return pa.table(batch)
+        return stream.read_all()
 
 
 def blocks_of(root: Path, database: str, reference: Any, *, of_cut: bool) -> Iterator[tuple[Any, pa.Table]]:
     """Header and rows of each block of a segment, checked along the chain of digests (spec/segments.md)."""
-    name = f"{reference.writer}/{database}/segments/{UUID(bytes=reference.uuid)}.parquet"
-    data = (root / name).read_bytes()
-    at, stop = reference.index_offset, reference.index_offset + reference.index_length
-    assert len(data) == reference.size and data[stop - 32 : stop] == reference.index_digest
-    index, footer = unsealed(data[at:stop], "SegmentIndex"), data[stop + 4 :]
-    assert index.HasField("cut") == of_cut
-    assert int.from_bytes(data[stop : stop + 4], "little") == reference.index_length
+    data = (root / reference.writer / database / "segments" / f"{UUID(bytes=reference.uuid)}.parquet").read_bytes()
+    start, stop = reference.index_offset, reference.index_offset + reference.index_length
+    index, length, footer = unsealed(data[start:stop], "SegmentIndex"), data[stop : stop + 4], data[stop + 4 :]
+    assert (len(data), index.checksum, index.HasField("cut")) == (reference.size, reference.index_digest, of_cut)
+    assert int.from_bytes(length, "little") == reference.index_length
     assert hashlib.sha256(footer).digest() == index.footer_digest
     assert int.from_bytes(footer[-8:-4], "little") == len(footer) - 8
-    filters = data[at - reference.filters_length : at]
-    assert filters[-32:] == index.filters_digest
-    if filters:
-        assert reference.filters_offset + reference.filters_length == at
-        unsealed(filters, "KeyFilters")
-    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-    assert file.metadata.num_row_groups == len(index.entries) == index.run.blocks == reference.run.blocks
+    if reference.filters_length:
+        assert reference.filters_offset + reference.filters_length == start
+        assert unsealed(data[reference.filters_offset : start], "KeyFilters").checksum == index.filters_digest
+    file = pq.ParquetFile(pa.BufferReader(data))
+    assert file.num_row_groups == len(index.entries) == index.run.blocks == reference.run.blocks
     for number, entry in enumerate(index.entries):
-        group = file.metadata.row_group(number)
         at = entry.offset
-        for (start, length), *said in zip(chunks_of(group), entry.lengths, entry.checksums, strict=True):
-            assert (start, [length, zlib.crc32(data[start : start + length])]) == (at, said)
-            at += length
+        for chunk, *said in zip(chunks_of(file.metadata.row_group(number)), entry.lengths, entry.checksums, strict=True):
+            assert (chunk, zlib.crc32(data[at : at + said[0]])) == ((at, said[0]), said[1])
+            at += said[0]
         assert (entry.header.table, getattr(entry.header, "class")) == (block_table(index.run), getattr(index.run, "class"))
         yield entry.header, file.read_row_group(number)
 
@@ -79,12 +73,10 @@ def chunks_of(group: Any) -> Iterator[tuple[int, int]]:
 
 def order_table(table: Table, name: str) -> Table:
     """The table that the rows of an order are of (spec/segments.md)."""
-    end = Column(END, "deleted_at", "timestamp", "one", False, 0, (), {})
-    fields = [end if f == "deleted_at" else int(f) for f in name[name.rindex("(") + 1 : -1].split(",")]
-    by_number = {column.number: column for column in table.key}
-    first = [field if isinstance(field, Column) else by_number[field] for field in fields]
+    columns = {str(column.number): column for column in table.key} | {"deleted_at": Column(END, "deleted_at", "timestamp")}
+    first = [columns[field] for field in name[name.rindex("(") + 1 : -1].split(",")]
     key = (*first, *(column for column in table.key if column not in first))
-    return replace(table, name=f"{table.name}#{name}", columns=key, key=key)
+    return replace(table, columns=key, key=key)
 
 
 def block_table(run: Any) -> str:

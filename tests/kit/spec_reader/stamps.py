@@ -24,11 +24,11 @@ def text_of(name: Name) -> str:
 
 
 def uuid_time(uuid: bytes) -> int:
-    """The microseconds that a version 7 uuid holds (spec/stamps.md)."""
+    """The microseconds that a version 7 uuid holds."""
     return int.from_bytes(uuid[:6], "big") * 1000 + (int.from_bytes(uuid[6:8], "big") & 0xFFF)
 
 
-def stamp_of(message: Any) -> tuple[Any, ...]:
+def stamp_of(message: Any) -> tuple[int, str, int, bytes]:
     """What the stamps of a transaction's events begin with."""
     return message.commit_time, message.writer, message.revision, message.uuid
 

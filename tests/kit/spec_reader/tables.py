@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from google.protobuf import descriptor_pool, message_factory
 
-from .sealing import extension
+from .sealing import option
+from .stamps import stamp_of
 
-_WIDTHS = {"int32": (4, True), "uint32": (4, False), "int64": (8, True), "uint64": (8, False)}
-_CARRIED = {1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "uint64", 7: "uint32", 8: "bool", 9: "string"}
-_CARRIED |= {11: "message", 12: "bytes", 13: "uint32", 14: "enum", 15: "int32", 16: "int64", 17: "int32", 18: "int64"}
+_WIDTHS = {"int32": (4, True), "uint32": (4, False), "int64": (8, True), "uint64": (8, False), "timestamp": (8, True)}
+_CARRIED = ("", "int32", "int64", "uint32", "uint64", "double", "float", "bool", "enum", "string", "message")
 _ZERO = {"string": "", "bytes": b"", "uuid": str(UUID(int=0)), "bool": False, "float": 0.0, "double": 0.0}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A field of a row message (spec/tables.md)."""
+    """A field of a row message; of a list the child is what it holds, of a map its key and its value (spec/tables.md)."""
 
     number: int
     name: str
     type: str
-    shape: str
-    implicit: bool
-    default: int
-    children: tuple[Column, ...]
-    symbols: dict[int, str] = field(hash=False)
+    children: tuple[Column, ...] = ()
+    symbols: dict[int, str] = field(default_factory=dict, hash=False)
+    implicit: bool = False
+    default: int = 0
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as its definition says."""
+    """A table as its definition says; ``older`` are the messages of rows by the definitions before it."""
 
     name: str
     columns: tuple[Column, ...]
@@ -40,76 +40,76 @@ class Table:
     fixed: frozenset[int]
     drops_tombstones: bool
     row: Any
+    older: tuple[Any, ...] = ()
 
 
 def table_of(definition: Any) -> Table:
     """The table of a TableDefinition."""
-    types: dict[str, Any] = {}
     pool = descriptor_pool.DescriptorPool()
     for file in definition.files.file:
         pool.AddSerializedFile(file.SerializeToString())
-        for item in (*file.message_type, *file.enum_type):
-            _collect(types, f".{file.package}" if file.package else "", item)
-    found = types[f".{definition.message}"]
-    options = found.options.Extensions[extension("table")]
-    columns = tuple(_column(item, types, set(options.key)) for item in found.field)
-    by_name = {column.name: column for column in columns}
-    fixed = {*options.key, *options.data_reference, *([options.id] if options.id else [])}
-    row = message_factory.GetMessageClass(pool.FindMessageTypeByName(definition.message))
+    found = pool.FindMessageTypeByName(definition.message)
+    options = option(found, "table")
+    columns = {item.name: _column(item, options.key) for item in found.fields}
     return Table(
         name=options.name,
-        columns=columns,
-        key=tuple(by_name[name] for name in options.key),
-        fixed=frozenset(by_name[name].number for name in fixed),
+        columns=tuple(columns.values()),
+        key=tuple(columns[name] for name in options.key),
+        fixed=frozenset(columns[name].number for name in (*options.key, *options.data_reference, options.id) if name),
         drops_tombstones=options.tombstones == 2,
-        row=row,
+        row=message_factory.GetMessageClass(found),
     )
 
 
-def _collect(types: dict[str, Any], prefix: str, item: Any) -> None:
-    types[f"{prefix}.{item.name}"] = item
-    for nested in (*getattr(item, "nested_type", ()), *getattr(item, "enum_type", ())):
-        _collect(types, f"{prefix}.{item.name}", nested)
-
-
-def _column(item: Any, types: dict[str, Any], key: set[str]) -> Column:
-    options = item.options.Extensions[extension("column")]
-    logical = {1: "uuid", 2: "timestamp", 3: "string", 4: "string"}.get(options.type)
-    carried = _CARRIED[item.type]
-    target = types.get(item.type_name)
-    repeated = item.label == 3
-    is_map = item.type == 11 and target.options.map_entry
-    return Column(
+def _column(item: Any, key: Collection[str] = ()) -> Column:
+    options, target = option(item, "column"), item.message_type
+    carried = "bytes" if item.type == item.TYPE_BYTES else _CARRIED[item.cpp_type]
+    one = Column(
         number=item.number,
         name=item.name,
-        type=logical or carried,
-        shape="map" if is_map else "list" if repeated else "one",
-        implicit=not repeated and item.type != 11 and not item.proto3_optional and item.name not in key,
+        type={1: "uuid", 2: "timestamp"}.get(options.type, carried),
+        children=tuple(_column(child) for child in target.fields) if target else (),
+        symbols={value.number: value.name for value in item.enum_type.values} if item.enum_type else {},
+        implicit=not item.has_presence and not item.is_repeated and item.name not in key,
         default=options.default,
-        children=tuple(_column(child, types, set()) for child in target.field) if item.type == 11 else (),
-        symbols={value.number: value.name for value in target.value} if item.type == 14 else {},
     )
+    if target and target.GetOptions().map_entry:
+        return replace(one, type="map")
+    return Column(item.number, item.name, "list", (one,)) if item.is_repeated else one
 
 
-def merged(older: Table, newer: Table) -> Table:
-    """``newer`` with the columns that only ``older`` has."""
-    numbers = {column.number for column in newer.columns}
-    return replace(newer, columns=(*newer.columns, *(column for column in older.columns if column.number not in numbers)))
+def tables_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> dict[str, Table]:
+    """The tables that transactions and checkpoints define; columns that only an earlier one has are kept."""
+    definitions = [(stamp_of(transaction), d) for transaction in transactions for d in transaction.tables]
+    definitions += [(stamp_of(d.defined_by), d) for checkpoint in checkpoints for d in checkpoint.tables]
+    tables: dict[str, Table] = {}
+    for _, definition in sorted(definitions, key=lambda one: one[0]):
+        table = table_of(definition)
+        if older := tables.get(table.name):
+            newer = {column.number: column.name for column in table.columns}
+            kept = [column for column in older.columns if column.number not in newer]
+            kept = [replace(c, name=f"{c.name}_{c.number}") if c.name in newer.values() else c for c in kept]
+            table = replace(table, columns=(*table.columns, *kept), older=(*older.older, older.row))
+        tables[table.name] = table
+    return tables
 
 
 def zero(column: Column) -> Any:
+    """What a column without presence says that is unset."""
     return _ZERO.get(column.type, 0)
 
 
-def encoded_key(table: Table, row: dict[int, Any]) -> bytes:
+def encoded_key(table: Table, row: dict[Any, Any]) -> bytes:
     """The bytes that keys are ordered by (spec/keys.md)."""
     parts = []
     for column in table.key:
         value, last = row[column.number], column is table.key[-1]
-        if column.type == "timestamp" or column.type in _WIDTHS:
-            width, signed = _WIDTHS["int64" if column.type == "timestamp" else column.type]
+        if column.type in _WIDTHS:
+            width, signed = _WIDTHS[column.type]
             parts.append((value + (1 << 8 * width - 1 if signed else 0)).to_bytes(width, "big"))
-            continue
-        raw = UUID(value).bytes if column.type == "uuid" else value.encode() if isinstance(value, str) else value
-        parts.append(raw if last or column.type == "uuid" else raw.replace(b"\x00", b"\x00\xff") + b"\x00\x01")
+        elif column.type == "uuid":
+            parts.append(UUID(value).bytes)
+        else:
+            raw = value.encode() if isinstance(value, str) else value
+            parts.append(raw if last else raw.replace(b"\x00", b"\x00\xff") + b"\x00\x01")
     return b"".join(parts)

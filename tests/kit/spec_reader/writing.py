@@ -107,28 +107,26 @@ def arrow_field(column: Column, *, flags: bool = False) -> pa.Field:
 
 
 def _arrow_type(column: Column, *, flags: bool) -> pa.DataType:
-    if column.shape == "map":
+    if column.type == "map":
         key, item = (_arrow_type(child, flags=flags) for child in column.children)
         return pa.map_(key, pa.field("value", item, not flags))
+    if column.type == "list":
+        return pa.list_(pa.field("element", _arrow_type(column.children[0], flags=flags), not flags))
     if column.type == "message":
-        one = pa.struct([arrow_field(child, flags=flags) for child in column.children] or [pa.field("_", pa.bool_())])
-    else:
-        one = _SCALARS[column.type]
-    return pa.list_(pa.field("element", one, not flags)) if column.shape == "list" else one
+        return pa.struct([arrow_field(child, flags=flags) for child in column.children] or [pa.field("_", pa.bool_())])
+    return _SCALARS[column.type]
 
 
 def _value(column: Column, value: Any) -> Any:
     if value is None:
         return None
-    if column.shape == "map":
-        return [(_one(column.children[0], key), _one(column.children[1], item)) for key, item in value]
-    return [_one(column, item) for item in value] if column.shape == "list" else _one(column, value)
-
-
-def _one(column: Column, value: Any) -> Any:
-    if column.type != "message":
-        return value
-    return {child.name: _value(child, value.get(child.number)) for child in column.children}
+    if column.type == "map":
+        return [tuple(map(_value, column.children, pair)) for pair in value]
+    if column.type == "list":
+        return [_value(column.children[0], item) for item in value]
+    if column.type == "message":
+        return {child.name: _value(child, value.get(child.number)) for child in column.children}
+    return value
 
 
 def rows_of(table: Table, block_class: int, facts: Sequence[Fact], style: Style = USUAL) -> pa.Table:

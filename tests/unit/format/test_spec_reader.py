@@ -22,7 +22,7 @@ from ...kit import spec_reader
 from ...kit.spec_reader import LIVE, SpecReader, Style, compact, message, seal
 from ...kit.spec_reader import reader as reading
 from ...kit.spec_reading import Script, compare, copied
-from ...kit.world import MINUTE, World, bucket, names, obj, rows
+from ...kit.world import MINUTE, World, bucket, messages, names, obj, proto, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.CatalogWarning")
 
@@ -104,6 +104,37 @@ def test_columns_of_few_values_and_of_one_width_say_what_the_engine_says(tmp_pat
 
     assert compare(reader.from_checkpoints(checkpoint_of(reader, "node-1")), Catalog(tmp_path).snapshot()) >= 2_000
     assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) >= 2_000
+
+
+OLDER_AND_NEWER = [
+    """message Row {
+      option (table) = { name: "test.rows" key: "k" };
+      int32 k = 1; optional string gone = 2; optional int32 wider = 3; string again = 4; }""",
+    """message Row {
+      option (table) = { name: "test.rows" key: "k" };
+      int32 k = 1; optional int64 wider = 3; optional string again = 5; optional string new = 6; }""",
+]
+
+
+def test_columns_that_only_an_older_definition_has_say_what_the_engine_says(tmp_path: Path) -> None:
+    world = World()
+    given = [{"k": 1, "gone": "g", "wider": -5, "again": "a"}, {"k": 2, "wider": 1 << 40, "again": "b", "new": "n"}]
+    for number, (definition, row) in enumerate(zip(OLDER_AND_NEWER, given, strict=True)):
+        catalog = world.catalog()
+        catalog.register(messages(proto(definition))["Row"])
+        with world.writer(f"node-{number}", catalog=catalog) as writer:
+            world.commit(writer, ("put", "test.rows", row))
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    reader = SpecReader(copied(world, tmp_path))
+    ours = checkpoint_of(reader, "compactor-1")
+    (first, _) = rows(Catalog(tmp_path).snapshot(), "test.rows")
+
+    assert first == {"k": 1, "gone": "g", "wider": -5, "again_4": "a", "again": None, "new": None}
+    assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) == 2
+    assert compare(reader.from_checkpoints(ours), Catalog(tmp_path).snapshot()) == 2
+    foreign = compact(reader, "foreign")
+    assert compare(SpecReader(tmp_path).from_checkpoints(foreign), Catalog(tmp_path).snapshot()) == 2
 
 
 @pytest.mark.parametrize("in_segments", [False, True])
