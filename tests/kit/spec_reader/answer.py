@@ -26,7 +26,7 @@ def tags_of(entries: list[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
     """Of each tag the entry that counts, and the one that it replaced, if there is one (spec/tags.md)."""
     for name in sorted({entry.name for _, entry in entries}):
         *before, latest = sorted((one for one in entries if one[1].name == name), key=lambda one: one[0])
-        others = [one for one in before if set(refs_of(one[1].cut)) != set(refs_of(latest[1].cut))]
+        others = [one for one in before if set(refs_of(one[1].cut.writers)) != set(refs_of(latest[1].cut.writers))]
         yield latest, others[-1] if others else None
 
 
@@ -42,7 +42,7 @@ class Answer:
         self.facts = {name: {} for name in self.tables}
 
     def add(self, said: Iterable[tuple[str, Fact]]) -> None:
-        """Facts, each with the name of its table."""
+        """Take in facts, each with the name of its table."""
         for name, fact in said:
             self.facts[name].setdefault(encoded_key(self.tables[name], fact.row), []).append(fact)
 
@@ -83,13 +83,13 @@ class Answer:
         return [
             {
                 "name": latest.name,
-                "version": cut_text(refs_of(latest.cut)),
+                "version": cut_text(refs_of(latest.cut.writers)),
                 "created": time_of(latest.created),
                 "dropped": latest.dropped,
                 "commit_timestamp": time_of(time),
                 "writer": writer,
                 "revision": revision,
-                "replaced_version": replaced and cut_text(refs_of(replaced[1].cut)),
+                "replaced_version": replaced and cut_text(refs_of(replaced[1].cut.writers)),
                 "replaced_commit_timestamp": replaced and time_of(replaced[0][0]),
                 "replaced_writer": replaced and replaced[0][1],
             }

@@ -12,9 +12,9 @@ Ref = tuple[str, int, bytes]
 """Names a transaction or a checkpoint: writer, revision, uuid."""
 
 
-def refs_of(cut: Any) -> list[Ref]:
-    """The heads that a cut names."""
-    return [(writer.writer, head.revision, head.uuid) for writer in cut.writers for head in writer.heads]
+def refs_of(writers: Iterable[Any]) -> list[Ref]:
+    """The heads that a cut, or what was read, names of each writer."""
+    return [(writer.writer, head.revision, head.uuid) for writer in writers for head in writer.heads]
 
 
 def parents_of(transaction: Any) -> list[Ref]:
@@ -24,8 +24,7 @@ def parents_of(transaction: Any) -> list[Ref]:
 
 def reads_of(transaction: Any) -> list[Ref]:
     """The parents of a transaction, and what it had read of others."""
-    read = [(writer.writer, head.revision, head.uuid) for writer in transaction.reads for head in writer.heads]
-    return parents_of(transaction) + read
+    return parents_of(transaction) + refs_of(transaction.reads)
 
 
 def heads_of(transactions: dict[Ref, Any]) -> list[Ref]:
@@ -44,16 +43,17 @@ def heads_named(text: str, known: Iterable[Ref]) -> Iterator[Ref]:
     for part in () if text == ":" else text.split(","):
         writer, _, place = part.rpartition("@")
         revision, _, uuid = place.partition(":")
-        (one,) = (
-            [(writer, int(revision), bytes.fromhex(uuid))] if uuid else [r for r in known if r[:2] == (writer, int(revision))]
-        )
-        yield one
+        if uuid:
+            yield writer, int(revision), bytes.fromhex(uuid)
+        else:
+            (one,) = (ref for ref in known if ref[:2] == (writer, int(revision)))
+            yield one
 
 
 def covers(checkpoint: Any, ref: Ref, transactions: dict[Ref, Any]) -> bool:
     """Whether the checkpoint covers a transaction."""
     writer, revision, uuid = ref
-    heads = refs_of(checkpoint.cut)
+    heads = refs_of(checkpoint.cut.writers)
     coverage = next((entry for entry in checkpoint.coverage if entry.writer == writer), None)
     if coverage is None or revision > max((head[1] for head in heads if head[0] == writer), default=-1):
         return False

@@ -40,7 +40,7 @@ class SpecReader:
             for ref, link in zip(parents_of(transaction), transaction.parents, strict=True):
                 assert self.transactions[ref].checksum == link.digest
         for checkpoint in self.checkpoints.values():
-            heads = set(refs_of(checkpoint.cut)) - voided_by([], [checkpoint])
+            heads = set(refs_of(checkpoint.cut.writers)) - voided_by([], [checkpoint])
             assert uuid_time(checkpoint.uuid) == max(uuid_time(uuid) for _, _, uuid in heads)
             marker = f"{10**20 - 1 - checkpoint.revision:020}-{UUID(bytes=checkpoint.uuid)}"
             assert (root / checkpoint.writer / database / "newest" / marker).read_bytes() == b""
