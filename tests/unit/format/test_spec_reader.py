@@ -16,6 +16,7 @@ from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.restore import restore
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.store.local import LocalStore
+from bucketcatalog.write.commit import Committed
 from bucketcatalog.write.derived_ids import NAMESPACE
 
 from ...kit import spec_reader
@@ -253,6 +254,36 @@ def test_a_late_transaction_below_what_a_checkpoint_lists_waits_for_the_next(tmp
     reader = SpecReader(copied(script.world, tmp_path / "after"))
     assert "stray" in [row["name"] for row in reader.from_checkpoints(checkpoint_of(reader, "compactor-1")).live("objects")]
     compare(reader.from_checkpoints(checkpoint_of(reader, "compactor-1")), Catalog(tmp_path / "after").snapshot())
+
+
+def test_what_was_read_is_covered_also_where_something_has_arrived_beside_it_since(tmp_path: Path) -> None:
+    script = Script(World())
+    world = script.world
+
+    def taken_back(writer: str, commit: Committed) -> tuple[str, bytes]:
+        name = f"{writer}/default/transactions/{commit.revision:020}/{commit.uuid}.txn"
+        data = world.store.get(name)
+        world.store.delete(name)
+        return name, data
+
+    stray = taken_back("node-1", script.commit("node-1", ("put", "objects", obj("stray"))))
+    script.writers["node-1"] = world.writer("node-1")
+    script.commit("node-1", ("put", "objects", obj("next")))
+    catalog = world.catalog()
+    catalog.snapshot()
+    with world.writer("late", catalog=catalog) as writer:
+        late = taken_back("late", world.commit(writer, ("put", "objects", obj("late"))))
+    script.commit("node-1", ("put", "objects", obj("and next")))
+    world.clock.tick(60 * MINUTE)
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    for name, data in (stray, late):
+        world.store.put(name, data)
+    reader = SpecReader(copied(world, tmp_path))
+    answer = reader.from_checkpoints(checkpoint_of(reader, "compactor-1"))
+
+    assert [row["name"] for row in answer.live("objects")] == ["and next", "late", "next"]
+    compare(answer, Catalog(tmp_path).snapshot())
 
 
 def test_a_forked_timeline_says_what_the_engine_says(script: Script, tmp_path: Path) -> None:
