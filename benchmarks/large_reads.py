@@ -5,6 +5,7 @@ Every subject is read in processes of its own that use all cores; files are in t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ def run(world: World) -> Group:
     scale = world.scale
     parts = max(scale.large_parts // 2, 1)
     rows = parts * scale.large_part_rows
-    path, table = world.empty("large-reads"), world.empty("large-reads-peer")
+    path = world.empty("large-reads")
+    tables = {form: world.empty(f"large-reads-peer-{form}") for form in ("text", "bytes")}
     made = {"parts": parts, "rows": scale.large_part_rows}
     run_fresh("ours", "build_seeded", path=str(path), **made)
-    run_fresh("large_reads", "build_peer", path=str(table), **made)
+    for form, table in tables.items():
+        run_fresh("large_reads", "build_peer", path=str(table), text=form == "text", **made)
     ways: dict[str, Any] = {}
-    measures = [one for width in WIDTHS for one in _read(path, table, rows, width, ways)]
+    measures = [one for width in WIDTHS for one in _read(path, tables, rows, width, ways)]
     settings = {
         "ours": "Catalog(path).snapshot().scan('objects', columns=...).to_arrow()",
         "peer": "inventory sorted by name, all defaults; DeltaTable(path) and the fastest of its ways to a pyarrow Table",
@@ -44,14 +47,14 @@ def run(world: World) -> Group:
     return Group(measures, settings)
 
 
-def build_peer(path: str, parts: int, rows: int) -> dict[str, Any]:
-    """The peer's table of the rows of ``ours.build_seeded``."""
+def build_peer(path: str, parts: int, rows: int, text: bool) -> dict[str, Any]:
+    """The peer's table of the rows of ``ours.build_seeded``: with uuids as text, as the catalog shows them, or as bytes."""
     every = pa.concat_tables(dataset.objects(rows, seed=ours.FIRST_SEED + part) for part in range(parts))
-    peer.build(path, every)
+    peer.build(path, dataset.as_text(every) if text else every)
     return {}
 
 
-def _read(path: Path, table: Path, rows: int, width: str, ways: dict[str, Any]) -> list[Measure]:
+def _read(path: Path, tables: Mapping[str, Path], rows: int, width: str, ways: dict[str, Any]) -> Iterator[Measure]:
     first: dict[str, list[float]] = {}
     later: dict[str, list[float]] = {}
 
@@ -63,13 +66,20 @@ def _read(path: Path, table: Path, rows: int, width: str, ways: dict[str, Any]) 
         later.setdefault(name, []).extend(found["seconds"][1:])
 
     subjects = {"ours": {"module": "ours", "path": str(path)}}
-    subjects |= {way: {"module": "peer", "path": str(table), "way": way} for way in peer.READS}
+    for form, table in tables.items():
+        subjects |= {f"{way}, {form}": {"module": "peer", "path": str(table), "way": way} for way in peer.READS}
     in_turns({name: partial(once, name, given) for name, given in subjects.items()}, RUNS)
-    goal, name = Goal("ours / other", "at most", 1.0), f"read of {rows:,} objects, {width}"
-    measures = []
+    name = f"read of {rows:,} objects, {width}"
     for what, seconds in ((f"{name}, the first of a process", first), (f"{name}, later ones", later)):
         samples = {of: Sample(tuple(values)) for of, values in seconds.items()}
-        ways[what] = {way: samples[way].document() for way in peer.READS}
-        best = fastest({way: samples[way] for way in peer.READS})
-        measures.append(Measure(what, samples["ours"], samples[best], f"deltalake {best}", goal))
-    return measures
+        ways[what] = {of: sample.document() for of, sample in samples.items() if of != "ours"}
+        for form in tables:
+            best = fastest({way: samples[f"{way}, {form}"] for way in peer.READS})
+            same = form == "text"
+            yield Measure(
+                what if same else f"{what}, the peer with uuids as bytes",
+                samples["ours"],
+                samples[f"{best}, {form}"],
+                f"deltalake {best}",
+                Goal("ours / other", "at most", 1.0) if same else None,
+            )

@@ -49,7 +49,7 @@ MEASURES = {
     "commits": 9,
     "upserts": 7,
     "reads": 11,
-    "large_reads": 4,
+    "large_reads": 8,
     "harvest": 2,
     "memory": 1,
     "commands": 4,
