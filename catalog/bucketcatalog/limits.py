@@ -66,8 +66,10 @@ CHUNKS = 65_536
 """How many column chunks all row groups of a segment have at most."""
 GROUP_ROWS, GROUP_BYTES = 131_072, 256 << 20
 """How many rows a row group has at most, and to how many bytes what is read of it comes at most, decompressed and expanded."""
-ROW_BYTES = 64 << 20
-"""How many bytes in memory a row has at most, so that a row group of it alone can be read."""
+WRITTEN_BYTES = GROUP_BYTES // 2
+"""To how many bytes what is written of a row group, and so a row that a merge makes, comes at most, as a writer counts them."""
+ROW_BYTES = 63 << 20
+"""The same of a row that is given. A merge makes one of two at most, an update and the fixed columns of a PUT, and fills in times."""
 STATISTICS_BYTES = 1_024
 """The longest texts and bytes that an index has as bounds."""
 

@@ -23,10 +23,11 @@ from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, rows_within
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .checking import problems_of_rows, refuse_large_rows
+from .checking import problems_of_rows
 from .columns import columns_to_read, facts_of, key_columns, read_stream, rows_of_message, stored_rows, stream_of, stream_schema
 from .headers import BlockClass, BlockHeader, BlockPlace, header_message, header_of
 from .sealing import block_checksum, seal_block
+from .sizes import refuse_large_rows
 
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
@@ -55,7 +56,7 @@ def encode_blocks(facts: Facts, table: Table, block_class: BlockClass, target_ro
 
 
 def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock:
-    refuse_large_rows(facts, table)
+    refuse_large_rows(facts, table, block_class)
     header = block_header(facts, table, block_class)
     rows = stream_of(rows_of_message(stored_rows(facts, table, block_class)))
     message = log_pb2.Block(header=header_message(header), rows=rows)

@@ -28,8 +28,8 @@ from .footers import MAGIC, Footer, footer_start
 from .headers import header_of
 from .parquet import RowGroup, check_row_group, read_row_groups
 from .rows import decode_row
-from .sealing import unseal, varint_at
-from .segments import decode_filters, find_index, index_span
+from .sealing import find_sealed, unseal, varint_at
+from .segments import decode_filters, index_span
 
 _MESSAGES: Mapping[FileKind, Any] = {
     FileKind.TRANSACTION: log_pb2.Transaction,
@@ -124,7 +124,7 @@ class _Looking:
             start, stop = index_span(data[footer - 4 : footer], footer, self._name)
         except BucketCatalogError as error:
             self.problem(error.message)
-            found = find_index(data)
+            found = find_sealed(data)
             if found is None:
                 return
             (start, stop), footer = found, found[1] + 4

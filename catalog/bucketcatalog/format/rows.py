@@ -10,23 +10,19 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
-from .. import limits
 from ..errors import CorruptionError
 from ..model.tables import Column, DataType, Shape, Table
 from ..model.uuids import uuid_bytes, uuid_text
-from .checking import too_large
 from .definitions import row_class
 
 StorageRow = dict[str, Any]
 
 
 def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
-    """The row as its message's bytes; equal rows give equal bytes. ``InvalidRows`` where it is too large."""
+    """The row as its message's bytes; equal rows give equal bytes."""
     message = row_class(table.definition)()
     _fill(message, table.columns, row)
     data: bytes = message.SerializeToString(deterministic=True)
-    if len(data) > limits.ROW_BYTES:
-        raise too_large(len(data), table)
     return data
 
 

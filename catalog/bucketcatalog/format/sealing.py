@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from ..errors import CorruptionError, TruncatedObject, UnsupportedFormat
@@ -90,6 +91,36 @@ def unseal(sealed: bytes, name: str, holds: str) -> bytes:
     if not is_sealed(sealed):
         raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.")
     return body
+
+
+_FIRST = b"\x08" + bytes([FORMAT_VERSION])
+"""What a message begins with that has its format version first."""
+_LENGTH = 4
+_MOST_TRIED = 4_096
+"""Places at which a message is looked for in a damaged file."""
+
+
+def find_sealed(data: bytes) -> tuple[int, int] | None:
+    """Where a whole sealed message lies in a file of which the end is damaged, or cut off, from and up to; None where none is found."""
+    for start, stop in islice(_sealed_spans(data), _MOST_TRIED):
+        if is_sealed(data[start:stop]):
+            return start, stop
+    return None
+
+
+def _sealed_spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where one may lie: up to a checksum, from where the length behind that says, or any place where it looks as it begins."""
+    at = data.rfind(SEAL)
+    while at >= 0:
+        stop = at + SEALED_BYTES
+        start = stop - int.from_bytes(data[stop : stop + _LENGTH], "little")
+        if 0 < start < at:
+            yield start, stop
+        start = data.rfind(_FIRST, 0, at)
+        while start > 0:
+            yield start, stop
+            start = data.rfind(_FIRST, 0, start)
+        at = data.rfind(SEAL, 0, at)
 
 
 def check_format(message: Any, name: str) -> None:

@@ -8,9 +8,8 @@ and the footer. So one digest in the referring file fixes every byte that is rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +18,15 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from .. import limits
-from ..errors import CorruptionError, InvalidRows
+from ..errors import CorruptionError
 from ..model.arrays import one_chunk
 from ..model.bloom import Hashes, KeyFilter, hash_keys
 from ..model.cuts import Cut
-from ..model.facts import FACT_COLUMNS, NO_TRANSACTIONS, Facts, concat
+from ..model.facts import NO_TRANSACTIONS, Facts, concat
 from ..model.keys import encode_keys
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import block_header, encode_blocks
-from .checking import parts_of, refuse_large_rows
 from .columns import stored_rows
 from .definitions import parse_definition
 from .encoding import RowGroupWriter
@@ -38,23 +36,16 @@ from .held import shown_segment
 from .parquet import RowGroup
 from .records import cut_of, uuid_of
 from .runs import InlineRun, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
-from .sealing import FORMAT_VERSION, SEAL, SEALED_BYTES, check_format, digest, field_spans, is_sealed, seal, unseal
+from .sealing import FORMAT_VERSION, check_format, digest, field_spans, seal, unseal
+from .sizes import group_bytes, parts_of, refuse_large_index, refuse_large_rows
 
 ROW_GROUP_ROWS = 16_384
-ROW_GROUP_BYTES = 8 << 20
-"""Of the rows of a row group in memory, about; one row may have more."""
 _FULL = limits.CHUNKS // 2
 """Chunks with which a segment is full: what is added next may make as many again."""
 _MOST_RAW = 1 << 30
 """Of the rows of a segment in memory: however well they compress, its index and footer stay small."""
-_CHUNK_BYTES = 32 << 10
-"""Of a row group in memory for each of its chunks: rows with many columns do not become many row groups."""
 _LENGTH = 4
 """The bytes behind the index that say how long it is."""
-_FIRST = b"\x08" + bytes([FORMAT_VERSION])
-"""What an index begins with: its format version."""
-_MOST_TRIED = 4_096
-"""Places at which an index is looked for in a damaged file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +146,6 @@ class RunBuilder:
         self.add(first.facts)
 
     @property
-    def _group_bytes(self) -> int:
-        """The most that a row group has in memory, about."""
-        columns = len(self._table.columns) + len(FACT_COLUMNS)
-        return max(ROW_GROUP_BYTES, min(_CHUNK_BYTES * columns, limits.GROUP_BYTES // 2))
-
-    @property
     def size(self) -> int:
         """The bytes that it comes to so far, those of rows that wait as they are in memory."""
         return self._bytes if self._writer is None else self._writer.size + self._bytes
@@ -186,8 +171,9 @@ class RunBuilder:
         """Encode the first ``count`` rows that wait as row groups."""
         waiting = concat(self._waiting)
         for start in range(0, count, ROW_GROUP_ROWS):
-            for part in parts_of(waiting.slice(start, min(start + ROW_GROUP_ROWS, count)), self._table, self._group_bytes):
-                refuse_large_rows(part, self._table)
+            group = waiting.slice(start, min(start + ROW_GROUP_ROWS, count))
+            refuse_large_rows(group, self._table, self._class)
+            for part in parts_of(group, self._table, group_bytes(self._table)):
                 self._encode(part)
         self._rows -= count
         # A slice would keep all that it was cut from, a take keeps its rows alone.
@@ -237,12 +223,7 @@ class RunBuilder:
         index.filters_digest = digest(filters) if filters else b""
         index.footer_digest = footer_digest(encoded.footer)
         sealed = seal(index.SerializeToString(deterministic=True))
-        if len(sealed) > limits.INDEX_BYTES or len(encoded.footer) > limits.FOOTER_BYTES:
-            raise InvalidRows(
-                f"Rows of table {self._run_table.name!r} would make a segment with an index of {len(sealed)} bytes and a footer of "
-                f"{len(encoded.footer)}, and nobody reads more than {limits.INDEX_BYTES} and {limits.FOOTER_BYTES}.",
-                next_step="Store long texts as data, or declare fewer columns.",
-            )
+        refuse_large_index(self._run_table.name, sealed, encoded.footer)
         start = len(encoded.body)
         data = b"".join([encoded.body, filters, sealed, len(sealed).to_bytes(_LENGTH, "little"), encoded.footer])
         reference = SegmentReference(
@@ -346,29 +327,6 @@ def index_span(before: bytes, footer: int, name: str) -> tuple[int, int]:
     if len(before) != _LENGTH or not 0 < length < stop:
         raise CorruptionError(f"{name} has no index before its footer: it is no segment.")
     return stop - length, stop
-
-
-def find_index(data: bytes) -> tuple[int, int] | None:
-    """Where a whole index lies in a segment of which the end is damaged, or cut off, from and up to; None where none is found."""
-    for start, stop in islice(_sealed_spans(data), _MOST_TRIED):
-        if is_sealed(data[start:stop]):
-            return start, stop
-    return None
-
-
-def _sealed_spans(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where an index may lie: up to a checksum, from where the length behind that says, or any place where it looks as it begins."""
-    at = data.rfind(SEAL)
-    while at >= 0:
-        stop = at + SEALED_BYTES
-        start = stop - int.from_bytes(data[stop : stop + _LENGTH], "little")
-        if 0 < start < at:
-            yield start, stop
-        start = data.rfind(_FIRST, 0, at)
-        while start > 0:
-            yield start, stop
-            start = data.rfind(_FIRST, 0, start)
-        at = data.rfind(SEAL, 0, at)
 
 
 def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> SegmentFile:

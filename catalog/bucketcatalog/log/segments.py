@@ -18,6 +18,7 @@ from ..format.held import held_in_block, shown_segment
 from ..format.losses import STRICT, OnDamage
 from ..format.parquet import ranges_to_read, read_row_groups
 from ..format.runs import InlineRun, SegmentReference
+from ..format.sealing import find_sealed
 from ..format.segments import (
     ROW_GROUP_ROWS,
     Origin,
@@ -28,7 +29,6 @@ from ..format.segments import (
     decode_end,
     decode_filters,
     decode_segment_file,
-    find_index,
     index_span,
 )
 from ..model import paths
@@ -71,7 +71,7 @@ def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
         return decode_segment_file(_range(store, name, start, size - start, lambda: "a segment"), start, size, name)
     except CorruptionError:
         data = _range(store, name, 0, size, lambda: "a segment")
-        found = find_index(data)
+        found = find_sealed(data)
         if found is None:
             raise
         return decode_segment_file(data[found[0] :], found[0], size, name)

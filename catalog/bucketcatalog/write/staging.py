@@ -21,6 +21,7 @@ from ..format.blocks import EncodedBlock, encode_blocks
 from ..format.headers import BlockClass
 from ..format.runs import SegmentReference
 from ..format.segments import RunRows
+from ..format.sizes import is_surely_given
 from ..format.transactions import MAX_ACTIONS, action_of
 from ..log.files import LogFiles
 from ..log.segments import RunWriter
@@ -159,7 +160,7 @@ class StagedEvents:
         """
         if self.count <= MAX_ACTIONS and not self._columns:
             actions = [action_of(event, tables[event.table]) for _, event in self._events]
-            if _is_carried(len(actions), sum(action.ByteSize() for action in actions)):
+            if _is_carried(len(actions), sum(action.ByteSize() for action in actions)) and _are_surely_given(actions, tables):
                 return Encoded(actions=actions)
         found = [(table, facts) for _, table in sorted(tables.items()) if (facts := self._facts(table)) is not None]
         found.sort(key=lambda each: int(each[1].rows.nbytes))
@@ -210,6 +211,14 @@ def _by_key(facts: Facts, table: Table) -> Facts:
 def _is_carried(rows: int, size: int) -> bool:
     """Whether a transaction carries so many events itself, of so many bytes."""
     return rows <= INLINE_ROWS and size <= INLINE_BYTES
+
+
+def _are_surely_given(actions: Sequence[Any], tables: Mapping[str, Table]) -> bool:
+    """Whether no row of these can be too large, whatever stands in it; blocks are refused where one is."""
+    largest: dict[str, int] = {}
+    for action in actions:
+        largest[action.table] = max(largest.get(action.table, 0), len(action.row))
+    return all(is_surely_given(tables[name], size) for name, size in largest.items())
 
 
 class StagedSegments:

@@ -20,8 +20,8 @@ from bucketcatalog.format.definitions import core_tables, tables_of
 from bucketcatalog.format.footers import Footer, footer_digest, footer_start
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.parquet import check_row_group, column_statistics, ranges_to_read, read_row_groups
-from bucketcatalog.format.rows import encode_row
-from bucketcatalog.format.segments import ROW_GROUP_BYTES, ROW_GROUP_ROWS, RunBuilder, RunRows
+from bucketcatalog.format.segments import ROW_GROUP_ROWS, RunBuilder, RunRows
+from bucketcatalog.format.sizes import ROW_GROUP_BYTES
 from bucketcatalog.format.statistics import Statistics, one_value
 from bucketcatalog.log.segments import RunWriter, read_block, read_index
 from bucketcatalog.model.facts import Facts, concat
@@ -316,19 +316,20 @@ class TestRowGroups:
         assert paths == [f"{n:06}" for n in (*range(10, 20), *range(19, 30))] and reference.run.rows == len(paths)
 
     def test_no_row_is_written_that_nobody_would_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "ROW_BYTES", 1 << 16)
+        """One that is given is smaller than one that a merge may make."""
         rows = [{"1": "s", "2": f"{n:06}", "4": "x" * (1 << 15)} for n in range(300)]
-        assert sum(place.header.rows for place in built([facts_with(WORDS, rows)]).places) == len(rows)
-        rows[150]["4"] = "x" * (1 << 16)
-        given = facts_with(WORDS, rows)
-        with pytest.raises(
-            InvalidRows, match=r"A row of table 'harvest_errors' has \d+ bytes, and none may have more than 65536"
-        ):
-            built([given])
-        with pytest.raises(InvalidRows, match="none may have more than 65536"):
-            list(encode_blocks(given, WORDS, BlockClass.LIVE))
-        with pytest.raises(InvalidRows, match="none may have more than 65536"):
-            encode_row(WORDS, {"source": "s", "path": "p", "message": "x" * (1 << 16)} | rows[150])
+        for block_class, limit in ((BlockClass.EVENTS, "ROW_BYTES"), (BlockClass.LIVE, "WRITTEN_BYTES")):
+            monkeypatch.setattr(limits, limit, 1 << 16)
+            rows[150]["4"] = "x" * (1 << 15)
+            facts = facts_with(WORDS, rows, block_class)
+            assert sum(place.header.rows for place in written(RunRows(facts, WORDS, block_class)).places) == len(rows)
+            rows[150]["4"] = "x" * (1 << 16)
+            facts = facts_with(WORDS, rows, block_class)
+            said = r"The row \(source='s', path='000150'\) of table 'harvest_errors' comes to \d+ bytes .* more than 65536"
+            with pytest.raises(InvalidRows, match=said):
+                written(RunRows(facts, WORDS, block_class))
+            with pytest.raises(InvalidRows, match=said):
+                list(encode_blocks(facts, WORDS, block_class))
 
     def test_a_segment_is_full_before_it_has_more_chunks_than_anybody_would_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         given = words(4 * ROW_GROUP_ROWS)
@@ -378,14 +379,14 @@ FLAGS = tables_of(
 class TestWhatAnybodyReads:
     def test_rows_that_are_small_in_memory_and_large_to_read_are_several_groups(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A truth is a bit in memory, and takes a reader five bytes."""
-        monkeypatch.setattr("bucketcatalog.format.checking._MOST_TO_READ", 200_000)
+        monkeypatch.setattr(limits, "WRITTEN_BYTES", 200_000)
         given = facts_with(FLAGS, [{"1": n, "2": [True, False] * 500} for n in range(400)])
         assert given.rows.nbytes < 200_000
         segment = written(RunRows(given, FLAGS, BlockClass.LIVE))
         monkeypatch.setattr(limits, "GROUP_BYTES", 400_000)
         assert len(segment.groups) > 5
         assert contents(concat(segment.facts(FLAGS)), FLAGS) == contents(given, FLAGS)
-        monkeypatch.setattr("bucketcatalog.format.checking._MOST_TO_READ", 4_000)
+        monkeypatch.setattr(limits, "WRITTEN_BYTES", 4_000)
         with pytest.raises(InvalidRows, match=r"lab\.flags"):
             written(RunRows(given, FLAGS, BlockClass.LIVE))
 
