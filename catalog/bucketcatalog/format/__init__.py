@@ -4,10 +4,10 @@ Before it come the model, whose values it encodes; after it the log, which knows
 
 ::
 
-    sealing         checksums, format versions, features; where fields lie in a message
+    sealing         checksums, format versions, features; where fields lie in a message, and a message in a damaged file
     records         the small values that transactions and checkpoints both carry
     thrift          Thrift's compact protocol, in which Parquet writes its headers
-    footers         how many chunks a large footer has
+    footers         where a file's footer lies, whether it is the one that was meant, and which columns there are
     pages           what decoding a chunk would take, by the headers of its pages
     statistics      what the index says of the values of chunks
     expanding       dictionaries to values, where these are not too large, and text that is UTF-8
@@ -16,6 +16,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     headers         what is said of stored rows: table, class, ranges, place
     columns         the columns of stored rows, by names and field ids, from facts and back
     checking        what rows must be before they count as facts
+    sizes           how large rows, row groups and indexes may be that are written
     blocks          facts as blocks of a message, and what any block that was read holds
     runs            runs as checkpoints have them, in segments or inline
     held            what a file, or a part of one, holds: in errors, findings and losses alike

@@ -1,4 +1,4 @@
-"""The checksum that ends every stand-alone message, checked before anything is parsed, and where fields lie within a message.
+"""The checksum that ends every stand-alone message, checked before anything is parsed; where such a message lies, and fields within one.
 
 A sealed message is the message's bytes followed by its last field, number 2047: for Transaction, Checkpoint and SegmentIndex the SHA-256
 of every byte before the field, for Block the CRC-32. Any protobuf library parses the whole.
@@ -95,7 +95,8 @@ def unseal(sealed: bytes, name: str, holds: str) -> bytes:
 
 _FIRST = b"\x08" + bytes([FORMAT_VERSION])
 """What a message begins with that has its format version first."""
-_LENGTH = 4
+LENGTH_BYTES = 4
+"""Behind the index of a segment, they say how long it is."""
 _MOST_TRIED = 4_096
 """Places at which a message is looked for in a damaged file."""
 
@@ -113,7 +114,7 @@ def _sealed_spans(data: bytes) -> Iterator[tuple[int, int]]:
     at = data.rfind(SEAL)
     while at >= 0:
         stop = at + SEALED_BYTES
-        start = stop - int.from_bytes(data[stop : stop + _LENGTH], "little")
+        start = stop - int.from_bytes(data[stop : stop + LENGTH_BYTES], "little")
         if 0 < start < at:
             yield start, stop
         start = data.rfind(_FIRST, 0, at)

@@ -36,7 +36,7 @@ from .held import shown_segment
 from .parquet import RowGroup
 from .records import cut_of, uuid_of
 from .runs import InlineRun, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
-from .sealing import FORMAT_VERSION, check_format, digest, field_spans, seal, unseal
+from .sealing import FORMAT_VERSION, LENGTH_BYTES, check_format, digest, field_spans, seal, unseal
 from .sizes import group_bytes, parts_of, refuse_large_index, refuse_large_rows
 
 ROW_GROUP_ROWS = 16_384
@@ -44,8 +44,6 @@ _FULL = limits.CHUNKS // 2
 """Chunks with which a segment is full: what is added next may make as many again."""
 _MOST_RAW = 1 << 30
 """Of the rows of a segment in memory: however well they compress, its index and footer stay small."""
-_LENGTH = 4
-"""The bytes behind the index that say how long it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,7 @@ class RunBuilder:
         sealed = seal(index.SerializeToString(deterministic=True))
         refuse_large_index(self._run_table.name, sealed, encoded.footer)
         start = len(encoded.body)
-        data = b"".join([encoded.body, filters, sealed, len(sealed).to_bytes(_LENGTH, "little"), encoded.footer])
+        data = b"".join([encoded.body, filters, sealed, len(sealed).to_bytes(LENGTH_BYTES, "little"), encoded.footer])
         reference = SegmentReference(
             writer=writer,
             uuid=uuid,
@@ -252,7 +250,7 @@ def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
 
     ``CorruptionError`` where this is not what the reference says.
     """
-    sealed, footer = data[: reference.index_length], data[reference.index_length + _LENGTH :]
+    sealed, footer = data[: reference.index_length], data[reference.index_length + LENGTH_BYTES :]
     held = shown_segment(reference)
     _check_length(sealed, name)
     body = unseal(sealed, name, f"the index of {held}")
@@ -261,7 +259,7 @@ def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
     try:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
-        start = reference.index_offset + reference.index_length + _LENGTH
+        start = reference.index_offset + reference.index_length + LENGTH_BYTES
         return Index(_places(message, footer, start, name), message.filters_digest)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.") from None
@@ -313,7 +311,7 @@ def _origin_of(index: Any, tables: tuple[Table, ...], body: bytes, start: int, n
 
 def check_end(size: int, name: str) -> None:
     """``CorruptionError`` where what a segment has from its index on is more than can be."""
-    if not 0 < size <= limits.INDEX_BYTES + _LENGTH + limits.FOOTER_BYTES:
+    if not 0 < size <= limits.INDEX_BYTES + LENGTH_BYTES + limits.FOOTER_BYTES:
         raise CorruptionError(f"{name} would have {size} bytes of index and footer: no segment has so many.")
 
 
@@ -322,9 +320,9 @@ def index_span(before: bytes, footer: int, name: str) -> tuple[int, int]:
 
     ``CorruptionError`` where there is none.
     """
-    stop = footer - _LENGTH
+    stop = footer - LENGTH_BYTES
     length = int.from_bytes(before, "little")
-    if len(before) != _LENGTH or not 0 < length < stop:
+    if len(before) != LENGTH_BYTES or not 0 < length < stop:
         raise CorruptionError(f"{name} has no index before its footer: it is no segment.")
     return stop - length, stop
 
@@ -333,7 +331,7 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
     """What a segment says of itself, from its index on, which begins at ``offset`` in the file ``name`` of that size."""
     try:
         footer = footer_start(data[-8:], size, name) - offset
-        sealed = data[: footer - _LENGTH]
+        sealed = data[: footer - LENGTH_BYTES]
         _check_length(sealed, name)
         body = unseal(sealed, name, "the index of a segment")
         message = log_pb2.SegmentIndex.FromString(body)
