@@ -104,9 +104,9 @@ class LogFiles:
     def checkpoints(self, writer: str) -> Iterator[Head]:
         """The writer's checkpoints, those at the largest revision first; a short request for the first few, which are mostly enough."""
         prefix = paths.newest_prefix(writer, self.database)
-        few = list(self.store.list(prefix, limit=_FEW))
-        rest = self.store.list(prefix, after=few[-1].name) if len(few) == _FEW else ()
-        for info in chain(few, rest):
+        first = list(self.store.list(prefix, limit=_FEW))
+        rest = self.store.list(prefix, after=first[-1].name) if len(first) == _FEW else ()
+        for info in chain(first, rest):
             file = paths.parse_newest_marker(prefix, info.name)
             if file is not None:
                 yield file.head

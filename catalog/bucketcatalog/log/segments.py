@@ -154,7 +154,7 @@ def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | No
 class Blocks:
     """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
 
-    So are those that look-ups and pages take a ``few`` rows of, up to a bound of their own: who reads much drives none of them out.
+    So are those that look-ups and pages take a few rows of, up to a bound of their own: who reads much drives none of them out.
     ``on_damage`` says what becomes of a block that cannot be read: where it is noted, who reads its slice leaves its keys out. Threads may
     share it; a pickle is of the store and of that.
     """
@@ -177,14 +177,14 @@ class Blocks:
         keys: KeyRange,
         *,
         again: bool = False,
-        few: bool = False,
+        look_up: bool = False,
     ) -> SortedFacts:
         """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole.
 
-        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store. ``few``: as below.
+        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store. ``look_up``: as below.
         """
-        if few:
-            return SortedFacts.of(self.few(place, table, columns, keys, again=again), table)
+        if look_up:
+            return SortedFacts.of(self.looked_up(place, table, columns, keys, again=again), table)
         name = place.name, place.offset, None if columns is None else frozenset(columns)
         found = self._kept.get(name)
         if found is None:
@@ -192,10 +192,10 @@ class Blocks:
             self._kept.put(name, found)
         return found.within(keys)
 
-    def few(
+    def looked_up(
         self, place: BlockPlace, table: Table, columns: Collection[str] | None, keys: KeyRange, *, again: bool = False
     ) -> Facts:
-        """The same of few keys, which are taken from all of the block: the next look-up, or page, is likely to want others.
+        """The same for a look-up or a page: the keys are taken from all of the block, of which the next one is likely to want others.
 
         It is decoded whole the first time, as no column can be in part.
         """

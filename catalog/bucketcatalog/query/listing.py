@@ -61,7 +61,7 @@ def list_page(
     start = prefix_range(table, below, None).start
     first = keys.start if marker is None else max(keys.start, start + _after_marker(raw_marker, collector))
     rest = keys.intersect(KeyRange(first, None))
-    parts = [] if rest is None else list(_collect(state, rest, start, collector, few=limit <= _SLICE))
+    parts = [] if rest is None else list(_collect(state, rest, start, collector, look_up=limit <= _SLICE))
     rows = pa.concat_tables(parts) if parts else output_schema(table).empty_table()
     last = collector.last if collector.has_more else None
     if name_column.type is DataType.BYTES:
@@ -136,14 +136,14 @@ class _Collector:
         return self.full and self.last is not None
 
 
-def _collect(state: TableState, keys: KeyRange, start: bytes, collector: _Collector, *, few: bool) -> Iterator[pa.Table]:
+def _collect(state: TableState, keys: KeyRange, start: bytes, collector: _Collector, *, look_up: bool) -> Iterator[pa.Table]:
     """The rows of the page from the slices of a range, until it is full; what lies in a group that was taken is passed over."""
     table = state.table
     after = b""
     for slice_ in state.plan([keys], only_live=True, target=_SLICE):
         if slice_.keys.stop is not None and slice_.keys.stop <= start + after:
             continue
-        facts = read_slice(state.blocks, table, replace(slice_, few=few), Part.LIVE)
+        facts = read_slice(state.blocks, table, replace(slice_, look_up=look_up), Part.LIVE)
         names = one_chunk(facts.rows.column(table.key_columns[-1].field_name)).cast(pa.binary())
         for first, last in collector.take(names, after):
             yield render(facts.slice(first, last), table, output_schema(table))

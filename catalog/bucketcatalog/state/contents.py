@@ -23,12 +23,11 @@ from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange
 from ..model.tables import Table
-from .indexes import IndexCache, StoredRun, WantedKeys
+from .indexes import LOOKED_UP_KEYS, IndexCache, StoredRun, WantedKeys
 from .plan import SLICE_ROWS, EventBlock, Levels, Part, Slice, for_keys, plan_slices
 from .read import empty_rows, read_slice
 from .tail import InlineEvent, event_blocks, inline_events, inline_facts
 
-_FEW_KEYS = 64
 _KEYS_OF_A_SLICE = 8_192
 """Few keys are looked for one by one, more of them together: a block that holds several is read once."""
 
@@ -142,12 +141,12 @@ class TableState:
 
     def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
         """The slices that can hold these keys, which are sorted, distinct and at least one."""
-        few = len(keys) <= _FEW_KEYS
-        step = 1 if few else _KEYS_OF_A_SLICE
+        look_up = len(keys) <= LOOKED_UP_KEYS
+        step = 1 if look_up else _KEYS_OF_A_SLICE
         parts = [keys[at : at + step] for at in range(0, len(keys), step)]
         ranges = [KeyRange.closed(part[0].as_py(), part[-1].as_py()) for part in parts]
         plan = self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys))
-        return list(for_keys(plan, keys, few=few))
+        return list(for_keys(plan, keys, look_up=look_up))
 
     def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:
         """For each checkpoint the runs of the table that can hold keys of the ranges, or of these the ``wanted`` alone.

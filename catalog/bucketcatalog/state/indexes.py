@@ -60,7 +60,7 @@ class IndexCache:
         """
         if isinstance(part, InlineRun):
             return self.run(part).holding(wanted.keys)
-        if part.uuid in self._runs and len(wanted.keys) <= _FEW_KEYS:
+        if part.uuid in self._runs and len(wanted.keys) <= LOOKED_UP_KEYS:
             found = self._runs[part.uuid].holding(wanted.keys)
             if all(map(is_kept, found.places)):
                 return found
@@ -80,7 +80,8 @@ class IndexCache:
         return self.run(part).holding(keys)
 
 
-_FEW_KEYS = 64
+LOOKED_UP_KEYS = 64
+"""As many keys are looked for one by one."""
 
 
 def holds_one(place: BlockPlace, keys: pa.Array) -> bool:
@@ -104,7 +105,7 @@ class BlockRun:
 
     def holding(self, keys: pa.Array) -> BlockRun:
         """The run without the blocks that can hold none of the sorted ``keys``."""
-        if len(keys) <= _FEW_KEYS:
+        if len(keys) <= LOOKED_UP_KEYS:
             each = (self.within(KeyRange.closed(key, key)) for key in keys.to_pylist())
             return BlockRun(self.block_class, tuple(dict.fromkeys(place for found in each for place in found)))
         found = self.within(KeyRange.closed(keys[0].as_py(), keys[-1].as_py()))

@@ -51,9 +51,9 @@ class Slice:
 
     ``live`` are blocks of live versions, ``rest`` those of ended ones and stubs, all of one folded state: the base. ``upper`` are blocks of
     any class that have to be folded with it: of higher levels, or of other checkpoints. ``events`` and ``tail`` are what no checkpoint
-    covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is. ``few``: it is of a look-up or a page,
-    which takes a few rows of a block; the next one may want others. ``unmatched`` are blocks of the base of which no row is asked for: they
-    are read for keys that have to be folded, and for nothing else.
+    covers. ``wanted`` are, in order, the only keys that are asked for, where not the whole range is. ``look_up``: it takes a few rows of a
+    block, as look-ups and pages do; the next one may want others. ``unmatched`` are blocks of the base of which no row is asked for:
+    they are read for keys that have to be folded, and for nothing else.
     """
 
     keys: KeyRange
@@ -63,7 +63,7 @@ class Slice:
     events: tuple[EventBlock, ...]
     tail: SortedFacts | None
     wanted: pa.Array | None = None
-    few: bool = False
+    look_up: bool = False
     unmatched: frozenset[BlockPlace] = frozenset()
 
     @property
@@ -146,10 +146,10 @@ def plan_slices(
     return [s for s in slices if s.live or s.rest or s.upper or s.events or s.tail is not None]
 
 
-def for_keys(slices: Iterable[Slice], keys: pa.Array, *, few: bool = False) -> Iterator[Slice]:
+def for_keys(slices: Iterable[Slice], keys: pa.Array, *, look_up: bool = False) -> Iterator[Slice]:
     """The slices, of which each asks for these sorted keys alone, and without the blocks that hold none of them.
 
-    ``few`` is what they are, where the keys are looked for one by one.
+    ``look_up``: the keys are looked for one by one.
     """
     for slice_ in slices:
         wanted = keys[slice(*span(keys, slice_.keys))]
@@ -161,7 +161,7 @@ def for_keys(slices: Iterable[Slice], keys: pa.Array, *, few: bool = False) -> I
                 upper=tuple(place for place in slice_.upper if holds_one(place, wanted)),
                 events=tuple(event for event in slice_.events if holds_one(event.place, wanted)),
                 wanted=wanted,
-                few=few,
+                look_up=look_up,
             )
 
 

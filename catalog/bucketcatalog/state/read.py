@@ -146,14 +146,14 @@ def _read(
     """
 
     def wanted(together: Sequence[BlockPlace]) -> Facts:
-        if slice_.few:
-            facts = blocks.few(together[0], table, needed, slice_.keys)
+        if slice_.look_up:
+            facts = blocks.looked_up(together[0], table, needed, slice_.keys)
         else:
             facts = read_blocks(blocks.store, together, table, needed, slice_.keys)
         return _wanted(facts, table, slice_)
 
     ahead = min(_AT_ONCE, blocks.store.concurrency // pa.cpu_count())
-    is_each = slice_.few or ahead > 1
+    is_each = slice_.look_up or ahead > 1
     return in_order(wanted, [[place] for place in places] if is_each else list(side_by_side(places, slice_.keys)), threads=ahead)
 
 
@@ -195,7 +195,7 @@ def _wanted(facts: Facts, table: Table, slice_: Slice) -> Facts:
 
 def _overlay(blocks: Blocks, table: Table, slice_: Slice, needed: Collection[str] | None, part: Part) -> SortedFacts | None:
     """The overlay, of the keys asked for: for ``LIVE`` without versions that a later PUT over them has ended."""
-    parts = [read_events(blocks, block, table, needed, slice_.keys, few=slice_.few) for block in slice_.events]
+    parts = [read_events(blocks, block, table, needed, slice_.keys, look_up=slice_.look_up) for block in slice_.events]
     if slice_.tail is not None:
         parts.append(_selected(slice_.tail, needed))
     for place in sorted(slice_.upper, key=lambda place: place.header.newest, reverse=True):
@@ -218,13 +218,13 @@ def _without_ended(
     """
     later = [part.keys.filter(pa.array(_put_times(part) > place.header.newest)) for part in above]
     if not any(len(keys) for keys in later):
-        return blocks.shared(place, table, needed, slice_.keys, few=slice_.few)
+        return blocks.shared(place, table, needed, slice_.keys, look_up=slice_.look_up)
     of_key = [column.field_name for column in table.key_columns]
-    alone = blocks.shared(place, table, of_key, slice_.keys, again=True, few=slice_.few)
+    alone = blocks.shared(place, table, of_key, slice_.keys, again=True, look_up=slice_.look_up)
     left = ~np.asarray(pc.is_in(alone.keys, value_set=pa.concat_arrays(later)))
     if not left.any():
         return alone.filter(left)
-    facts = blocks.shared(place, table, needed, slice_.keys, few=slice_.few)
+    facts = blocks.shared(place, table, needed, slice_.keys, look_up=slice_.look_up)
     return facts if left.all() else facts.filter(left)
 
 

@@ -98,10 +98,10 @@ def read_events(
     columns: Collection[str] | None = None,
     keys: KeyRange = EVERYTHING,
     *,
-    few: bool = False,
+    look_up: bool = False,
 ) -> SortedFacts:
     """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
-    found = blocks.shared(block.place, table, columns, keys, few=few)
+    found = blocks.shared(block.place, table, columns, keys, look_up=look_up)
     return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp])))
 
 
