@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from ..errors import CorruptionError, UnsupportedFormat
 from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts, Kind, commit_times
-from ..model.keys import EVERYTHING, KeyRange, encode_keys, rows_within
+from ..model.keys import EVERYTHING, KeyRange, key_at, rows_within
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .checking import problems_of_rows
@@ -65,28 +65,28 @@ def _encode(facts: Facts, table: Table, block_class: BlockClass) -> EncodedBlock
 
 def block_header(facts: Facts, table: Table, block_class: BlockClass) -> BlockHeader:
     """What the header of a block of these facts, at least one, says."""
-    keys = encode_keys(table, {c.field_name: facts.rows[c.field_name].take([0, len(facts) - 1]) for c in table.key_columns})
+    first, last = (key_at(table, facts.rows, row) for row in (0, len(facts) - 1))
     oldest, newest = (0, 0) if block_class is BlockClass.EVENTS else _time_range(facts)
-    first, last = keys[0].as_py(), keys[1].as_py()
     return BlockHeader(table.name, block_class, len(facts), first, last, oldest, newest, *_conflict_counts(facts))
 
 
 def _time_range(facts: Facts) -> tuple[int, int]:
     """The smallest and the largest commit time in any stamp, those of versions that are only named included."""
-    positions = [facts.numbers(name, NO_STAMP) for name in POSITIONS if name in facts.rows.column_names]
-    used = np.zeros(len(facts.transactions) + 1, dtype=bool)
-    for each in positions:
-        used[each] = True  # of no stamp the last
-    times = np.asarray(one_chunk(facts.transactions.column("commit_time")))[used[:-1]]
-    times = np.concatenate([times, commit_times(facts.column("_name_uuid").drop_null())])
+    used = [pc.unique(facts.rows.column(name)).drop_null() for name in POSITIONS if name in facts.rows.column_names]
+    commit_time = np.asarray(one_chunk(facts.transactions.column("commit_time")))
+    named = commit_times(facts.column("_name_uuid").drop_null())
+    times = np.concatenate([*(commit_time[np.asarray(each)] for each in used), named])
     return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
 
 def _conflict_counts(facts: Facts) -> tuple[int, int]:
-    expectations = np.count_nonzero((facts.numbers("_expects") > 0) | (facts.numbers("_end_expects") > 0))
-    end = facts.stamps("end")
-    late = np.count_nonzero((end != NO_STAMP) & (facts.stamps("row") > end) & (facts.numbers("_kind") == Kind.VERSION))
-    return int(expectations), int(late)
+    names, expectations, late = {*facts.rows.column_names}, 0, 0
+    if not names.isdisjoint({"_expects", "_end_expects"}):
+        expectations = int(np.count_nonzero((facts.numbers("_expects") > 0) | (facts.numbers("_end_expects") > 0)))
+    if names.issuperset({"_row_txn", "_end_txn"}):
+        end = facts.stamps("end")
+        late = int(np.count_nonzero((end != NO_STAMP) & (facts.stamps("row") > end) & (facts.numbers("_kind") == Kind.VERSION)))
+    return expectations, late
 
 
 def block_place(name: str, data: bytes, offset: int, header: Any) -> BlockPlace:

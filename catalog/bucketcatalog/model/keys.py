@@ -14,7 +14,7 @@ import datetime
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows
+from .arrays import is_constant, one_chunk
 from .tables import Column, DataType, Table
 from .times import datetime_of
 from .uuids import from_text, uuid_bytes, uuid_text
@@ -140,15 +141,41 @@ def encode_keys(table: Table, columns: Mapping[str, pa.Array] | pa.RecordBatch |
     """The keys of rows given as storage columns named by field number; ``InvalidRows`` where a key field is null."""
     parts = []
     for column in table.key_columns:
-        values = columns[column.field_name]
-        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        values, last = one_chunk(columns[column.field_name]), column is table.key_columns[-1]
         if values.null_count:
-            raise InvalidRows(
-                f"The key column {column.name!r} of table {table.name!r} is empty in {values.null_count} rows.",
-                next_step="Give every row all of its key columns.",
-            )
-        parts.append(encode_array(column, values, last=column is table.key_columns[-1]))
+            raise _without_key(table, column, values.null_count)
+        if last or len(values) < 2 or not is_constant(values):
+            parts.append(encode_array(column, values, last=last))
+        elif column.type is DataType.UUID:  # most rows that lie together are of one owner and bucket
+            parts.append(_encoded_uuid(values[0].as_py()))
+        else:
+            parts.append(encode_array(column, values[:1], last=False)[0])
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+
+
+@lru_cache(maxsize=1_024)
+def _encoded_uuid(text: str) -> pa.Scalar:
+    return from_text(pa.array([text])).cast(pa.binary())[0]
+
+
+def key_at(table: Table, columns: Mapping[str, pa.Array] | pa.Table, row: int) -> bytes:
+    """The key of one of the rows given as storage columns; ``InvalidRows`` where a key field is null."""
+    values = {column.name: columns[column.field_name][row] for column in table.key_columns}
+    for column in table.key_columns:
+        if not values[column.name].is_valid:
+            raise _without_key(table, column, 1)
+    return encode_key(table, {c.name: _storage_value(c, values[c.name]) for c in table.key_columns})
+
+
+def _storage_value(column: Column, value: pa.Scalar) -> Any:
+    return value.value if column.type is DataType.TIMESTAMP else value.as_py()
+
+
+def _without_key(table: Table, column: Column, rows: int) -> InvalidRows:
+    return InvalidRows(
+        f"The key column {column.name!r} of table {table.name!r} is empty in {rows} rows.",
+        next_step="Give every row all of its key columns.",
+    )
 
 
 def shared_columns(table: Table, first: bytes, last: bytes) -> int:
@@ -175,25 +202,14 @@ def without_leading(table: Table, count: int) -> Table:
 
 def rows_within(table: Table, columns: Mapping[str, pa.Array], count: int, keys: KeyRange) -> tuple[int, int]:
     """The first row in the range and the first behind it, of ``count`` rows in order of their keys; looks at few of them."""
-    arrays = [columns[column.field_name] for column in table.key_columns]
-
-    def key_at(row: int) -> bytes:
-        values = (array[row] for array in arrays)
-        return encode_key(
-            table,
-            {
-                c.name: value.value if c.type is DataType.TIMESTAMP else value.as_py()
-                for c, value in zip(table.key_columns, values, strict=True)
-            },
-        )
-
-    start = bisect_left(range(count), keys.start, key=key_at)
+    at = partial(key_at, table, columns)
+    start = bisect_left(range(count), keys.start, key=at)
     if keys.stop is None:
         return start, count
     step = 1
-    while start + step < count and key_at(start + step) < keys.stop:
+    while start + step < count and at(start + step) < keys.stop:
         step *= 2  # most ranges that end within a block are of few rows
-    return start, bisect_left(range(count), keys.stop, lo=start, hi=min(start + step, count), key=key_at)
+    return start, bisect_left(range(count), keys.stop, lo=start, hi=min(start + step, count), key=at)
 
 
 def lower_bound(keys: pa.Array, key: bytes) -> int:

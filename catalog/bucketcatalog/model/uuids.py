@@ -109,7 +109,8 @@ def from_text(values: pa.Array) -> pa.Array:
 
 def are_shown(values: pa.Array) -> bool:
     """Whether strings, none of them null, are uuids as ``to_text`` spells them."""
-    values = values[:1] if len(values) > 1 and is_constant(values) else values
+    if len(values) > 1 and is_constant(values):
+        return are_shown(values[:1])
     try:
         return bool(to_text(from_text(values)).equals(values))
     except ValueError:

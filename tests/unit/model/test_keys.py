@@ -27,6 +27,7 @@ from bucketcatalog.model.keys import (
     encode_key,
     encode_keys,
     encode_value,
+    key_at,
     prefix_range,
 )
 from bucketcatalog.model.tables import Column, DataType, Table
@@ -122,6 +123,17 @@ def test_slices_and_empty_arrays_encode_too(types: tuple[DataType, ...]) -> None
     assert encode_keys(of, {n: a.slice(0, 0) for n, a in columns.items()}).to_pylist() == []
 
 
+@pytest.mark.parametrize("types", SHAPES, ids=lambda types: "-".join(t.value for t in types))
+def test_rows_that_share_leading_values_encode_as_any_others(types: tuple[DataType, ...]) -> None:
+    of = table(*types)
+    for shared in range(len(types)):
+        same = [random.Random(shared).choice(VALUES[kind]) for kind in types[:shared]]
+        rows = [(*same, *(VALUES[kind][at] for kind in types[shared:])) for at in (0, 2, 3, 4, 0)]
+        columns = {c.field_name: pa.array([row[i] for row in rows], c.storage_type) for i, c in enumerate(of.columns)}
+        assert encode_keys(of, columns).to_pylist() == [key(of, row) for row in rows]
+        assert [key_at(of, columns, at) for at in range(len(rows))] == [key(of, row) for row in rows]
+
+
 def test_known_encodings_do_not_change() -> None:
     two = table(DataType.STRING, DataType.STRING)
 
@@ -193,6 +205,8 @@ def test_null_key_fields_are_refused() -> None:
 
     with pytest.raises(InvalidRows, match=r"k2.*1 rows"):
         encode_keys(of, {"1": pa.array(["a", "b"]), "2": pa.array(["a", None])})
+    with pytest.raises(InvalidRows, match=r"k2.*1 rows"):
+        key_at(of, {"1": pa.array(["a", "b"]), "2": pa.array(["a", None])}, 1)
 
 
 def test_a_uuid_is_encoded_as_its_bytes() -> None:
