@@ -29,6 +29,8 @@ _P1, _P2, _P3, _P4, _P5 = (
 _SEEDS = tuple(np.uint64(seed % (1 << 64)) for seed in (int(_P1) + int(_P2), int(_P2), 0, -int(_P1)))
 _NO_HASHES = np.empty(0, dtype=np.uint64)
 _STRIPE = 32
+_AT_ONCE = 1 << 14
+"""Hashes of which the bits are set together: what is made of them on the way stays in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,13 @@ class KeyFilter:
     def of(cls, hashes: Hashes) -> Self:
         """The filter of the keys with these hashes, at least one."""
         count = -(-len(hashes) * BITS_PER_KEY // (8 * _BLOCK_BYTES))
-        words = np.zeros((count, 8), dtype=np.uint32)
-        block, bits = _bits(hashes, count)
-        for word in range(8):
-            np.bitwise_or.at(words[:, word], block, bits[:, word])
-        return cls(words)
+        flags = np.zeros(count * 8 * _BLOCK_BYTES, dtype=np.bool_)
+        for start in range(0, len(hashes), _AT_ONCE):
+            some = hashes[start : start + _AT_ONCE]
+            block, low = _blocks(some, count) * (8 * _BLOCK_BYTES), some.astype(np.uint32)
+            for word, salt in enumerate(_SALTS):
+                flags[block + ((low * salt >> np.uint32(27)) + np.uint32(32 * word))] = True
+        return cls(np.packbits(flags, bitorder="little").view("<u4").reshape(-1, 8))
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -61,16 +65,14 @@ class KeyFilter:
 
     def may_hold(self, hashes: Hashes) -> Mask:
         """For each key whether it can be among those that the filter was made of; false is certain."""
-        block, bits = _bits(hashes, len(self.words))
-        found: Mask = ((self.words[block] & bits) == bits).all(axis=1)
+        bits = np.uint32(1) << (hashes.astype(np.uint32)[:, None] * _SALTS >> np.uint32(27))
+        found: Mask = ((self.words[_blocks(hashes, len(self.words))] & bits) == bits).all(axis=1)
         return found
 
 
-def _bits(hashes: Hashes, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-    """For each hash its block of ``count`` and its bit in each of the block's words."""
-    block = (((hashes >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
-    low = hashes.astype(np.uint32)[:, None]
-    return block, np.uint32(1) << (low * _SALTS >> np.uint32(27))
+def _blocks(hashes: Hashes, count: int) -> npt.NDArray[np.int64]:
+    """For each hash its block of ``count``."""
+    return (((hashes >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
 
 
 def hash_keys(keys: pa.Array) -> Hashes:
@@ -97,11 +99,15 @@ def _stripes(words: Hashes, start: npt.NDArray[np.int64], length: npt.NDArray[np
     at = np.flatnonzero(length >= _STRIPE)
     if not len(at):
         return hashes
-    lanes = [np.full(len(at), seed) for seed in _SEEDS]
-    for done in range(0, int(length.max()) // _STRIPE * _STRIPE, _STRIPE):
-        more = length[at] >= done + _STRIPE
+    lanes, first, size = [np.full(len(at), seed) for seed in _SEEDS], start[at], length[at]
+    of_all = int(size.min()) // _STRIPE * _STRIPE
+    for done in range(0, of_all, _STRIPE):
         for number, lane in enumerate(lanes):
-            lane[more] = _round(lane[more], words[start[at[more]] + done + 8 * number])
+            lanes[number] = _round(lane, words[done + 8 * number :][first])
+    for done in range(of_all, int(size.max()) // _STRIPE * _STRIPE, _STRIPE):
+        more = np.flatnonzero(size >= done + _STRIPE)
+        for number, lane in enumerate(lanes):
+            lane[more] = _round(lane[more], words[first[more] + done + 8 * number])
     mixed = sum(
         (_turned(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(len(at), dtype=np.uint64)
     )
