@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from ..format.headers import BlockClass, Purpose, Side
 from ..format.segments import RunRows, side_rows
 from ..log.segments import read_block
-from ..model.arrays import EXACT, exact_sum, hexadecimal, one_chunk
+from ..model.arrays import EXACT, exact_sum, hexadecimal, is_constant, one_chunk
 from ..model.facts import Facts
 from ..model.render import surface_array
 from ..model.tables import Column, DataType, Sum, Table, side_table
@@ -180,7 +180,15 @@ class _Summing:
 
     def add(self, live: Facts, sign: int = 1) -> None:
         """Count rows, or with -1 take them away."""
-        self.add_sums(_summed([_counted(live, self.table, self.total, sign)], self.table, self.total))
+        groups = _groups(live, self.table, self.total)
+        if len(live) and all(map(is_constant, groups.values())):  # most rows that lie together are of one
+            number = len(live)
+            if self.total.column is not None:
+                number = exact_sum(live.meant_column(self.table.by_name[self.total.column]))
+            counts = {_ROWS.field_name: pa.array([sign * len(live)]), _VALUE.field_name: pa.array([sign * number], EXACT)}
+            self.add_sums(pa.table({name: values[:1] for name, values in groups.items()} | counts))
+        else:
+            self.add_sums(_summed([_counted(live, self.table, self.total, sign)], self.table, self.total))
 
     def add_sums(self, rows: pa.Table) -> None:
         """Add sums of other rows."""
@@ -210,9 +218,14 @@ def _columns(table: Table, totals: Iterable[Sum]) -> set[str]:
     return {table.by_name[name].field_name for name in names}
 
 
+def _groups(live: Facts, table: Table, total: Sum) -> dict[str, pa.Array]:
+    """The columns by which rows are grouped."""
+    return {table.by_name[name].field_name: live.meant_column(table.by_name[name]) for name in total.group}
+
+
 def _counted(live: Facts, table: Table, total: Sum, sign: int) -> pa.Table:
     """For each row its group, and what it counts for."""
-    groups = {table.by_name[name].field_name: live.meant_column(table.by_name[name]) for name in total.group}
+    groups = _groups(live, table, total)
     ones = pa.repeat(pa.scalar(sign, pa.int64()), len(live))
     values = ones.cast(EXACT)
     if total.column is not None:
