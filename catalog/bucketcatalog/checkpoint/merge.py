@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -29,8 +29,9 @@ from ..model.keys import EVERYTHING, KeyRange, encode_keys
 from ..model.render import with_defaults
 from ..model.tables import Table
 from ..state.contents import TableState
+from ..state.overlay import Arranged
 from ..state.plan import SLICE_ROWS, Part
-from ..state.read import read_slice
+from ..state.read import read_arranged
 from ..state.shares import PackedSlice, Share, grouped
 from ..state.side_runs import side_runs
 from ..store.base import Store
@@ -80,8 +81,8 @@ def _sampled(state: TableState, places: Collection[BlockPlace]) -> pa.Array:
     return keys.take(pc.sort_indices(keys))
 
 
-MERGE_SLICE_ROWS = SLICE_ROWS
-"""About the most rows that are merged at once."""
+MERGE_SLICE_ROWS = 2 * SLICE_ROWS
+"""About the most rows that are merged at once, two slices of a read: what a slice costs beside its rows is paid half as often."""
 FEWEST_ROWS = 1 << 18
 """Rows below which a further task costs more, in its start and in a segment of its own, than it saves."""
 
@@ -219,8 +220,8 @@ def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Ite
                 "The writer was closed while it wrote a checkpoint.", next_step="Open it again, and write another."
             )
         # Rows that pass as they are may be older than a column that has zeros.
-        state = with_defaults(read_slice(blocks, part.table, slice_, Part.EVERYTHING), part.table)
-        for kind, rows in _by_class(state, part.table):
+        state = read_arranged(blocks, part.table, slice_)
+        for kind, rows in _by_class(replace(state, facts=with_defaults(state.facts, part.table)), part.table):
             yield RunRows(rows, part.table, kind)
             for classes, keeping in beside:
                 if kind in classes:
@@ -229,28 +230,34 @@ def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Ite
         yield from keeping.rest()
 
 
-def _by_class(state: Facts, table: Table) -> Iterator[tuple[BlockClass, Facts]]:
-    is_version = state.numbers("_kind") == Kind.VERSION
-    ended = state.numbers("_end_kind") > 0
-    purged = ended & (state.numbers("_purged") > 0)
+def _by_class(state: Arranged, table: Table) -> Iterator[tuple[BlockClass, Facts]]:
+    facts, among = state.facts, state.among
+    is_version = among & (facts.numbers("_kind") == Kind.VERSION)
+    ended = facts.numbers("_end_kind") > 0
+    purged = is_version & ended & (facts.numbers("_purged") > 0)
     live, tombstones = is_version & ~ended, is_version & ended & ~purged
-    superseded = tombstones & _of_live_keys(state, table, live, tombstones)
+    superseded = tombstones & _of_live_keys(facts, table, live, tombstones)
     masks = {
         BlockClass.LIVE: live,
         BlockClass.ENDED: tombstones & ~superseded,
         BlockClass.SUPERSEDED: superseded,
-        BlockClass.STUBS: ~is_version | purged,
+        BlockClass.STUBS: among & ~is_version | purged,
     }
     for kind, mask in masks.items():
         if np.any(mask):
-            yield kind, state.filter(pa.array(mask))
+            yield kind, state.where(mask)
 
 
 def _of_live_keys(state: Facts, table: Table, live: Mask, asked: Mask) -> Mask:
     """Which of the rows asked for have a key that has a live version too."""
     found = np.zeros(len(state), dtype=bool)
     if live.any() and asked.any():
+        like = live.copy()  # with values that some row asked for has too, in each column of the key: few, as a rule
+        for column in reversed(table.key_columns):
+            values, at = one_chunk(state.rows.column(column.field_name)), np.flatnonzero(like)
+            some = values if len(at) == len(values) else values.take(pa.array(at))
+            like[at] = np.asarray(pc.is_in(some, value_set=pc.unique(values.filter(pa.array(asked)))))
         rows = state.rows.select([column.field_name for column in table.key_columns])
-        keys, alive = (one_chunk(encode_keys(table, rows.filter(pa.array(mask)))) for mask in (asked, live))
+        keys, alive = (one_chunk(encode_keys(table, rows.filter(pa.array(mask)))) for mask in (asked, like))
         found[asked] = np.asarray(pc.is_in(keys, value_set=alive))
     return found

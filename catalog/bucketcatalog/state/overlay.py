@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import Mask, one_chunk
+from ..model.arrays import Mask, Positions, one_chunk
 from ..model.facts import NO_STAMP, Facts, Kind, SortedFacts, concat
 from ..model.keys import encode_keys, lower_bound
 from ..model.tables import Table
@@ -21,7 +21,8 @@ from .fold import fold
 from .plan import Part
 
 _FEW = 64
-"""Keys that are looked for one by one; more of them are sorted into the others."""
+_AMONG = 256
+"""Keys that are looked for one by one: a few, or one among so many others. More of them are sorted into these."""
 
 
 @dataclass(frozen=True)
@@ -78,32 +79,71 @@ def _later(facts: Facts, newest: int) -> Mask:
     return stamped & later
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """Some ``rows`` of facts, by their positions and in this order, or all as they are, to be taken once it is known which go where."""
+
+    facts: Facts
+    rows: Positions | None = None
+
+    @property
+    def among(self) -> Mask:
+        """Which of the facts they are."""
+        if self.rows is None:
+            return np.ones(len(self.facts), dtype=bool)
+        found = np.zeros(len(self.facts), dtype=bool)
+        found[self.rows] = True
+        return found
+
+    def where(self, mask: Mask) -> Facts:
+        """Those of them of which a mask over the facts is true."""
+        if self.rows is None:
+            return self.facts if mask.all() else self.facts.filter(pa.array(mask))
+        return self.facts.take(pa.array(self.rows[mask[self.rows]]))
+
+
+def arranged(base: Facts, overlay: Overlay | None, table: Table) -> Arranged:
+    """All rows of the base, which is folded and in order, and of its overlay."""
+    if overlay is None:
+        return Arranged(base)
+    facts, rows, _ = _joined(base, overlay, table, Part.EVERYTHING)
+    return Arranged(facts, rows)
+
+
 def apply(base: Facts, overlay: Overlay | None, table: Table, part: Part) -> Facts:
     """The rows of ``part`` of the base, which is folded and in order, and of its overlay."""
     if overlay is None:
         return _pick(base, part)
+    facts, rows, has_same_keys = _joined(base, overlay, table, part)
+    if rows is None:
+        return facts
+    return _replaced(base, facts, rows, table) if has_same_keys else facts.take(pa.array(rows))
+
+
+def _joined(base: Facts, overlay: Overlay, table: Table, part: Part) -> tuple[Facts, Positions | None, bool]:
+    """The base and what the overlay makes of its keys, which of these rows there are then, and whether their keys are those of the base."""
     keys = one_chunk(encode_keys(overlay.by, base.rows)) if len(base) else pa.array([], pa.binary())
     touched = np.asarray(pc.is_in(keys, value_set=overlay.keys))
     new = _folded(base, keys, touched, overlay, table, part)
     passed = np.flatnonzero(~touched & _mask(base, part))
     if not len(new) or not len(passed):
-        return new.facts if len(new) else base.take(pa.array(passed))
-    joined = concat([base, new.facts])
+        return (new.facts, None, False) if len(new) else (base, passed, False)
+    joined, behind = concat([base, new.facts]), len(base) + np.arange(len(new))
     if len(passed) + len(new) == len(base) and new.keys.equals(keys.filter(pa.array(touched))):
-        return _replaced(base, joined, touched, table)
+        rows = np.arange(len(base))
+        rows[touched] = behind
+        return joined, rows, True
     before = np.searchsorted(passed, _places(keys, touched, new.keys))
-    return joined.take(pa.array(np.insert(passed, before, len(base) + np.arange(len(new)))))
+    return joined, np.insert(passed, before, behind), False
 
 
-def _replaced(base: Facts, joined: Facts, touched: Mask, table: Table) -> Facts:
-    """The base with the rows behind it in ``joined`` in the place of those touched, whose keys they have and leave as they are."""
-    order = np.arange(len(base))
-    order[touched] = np.arange(len(base), len(joined))
+def _replaced(base: Facts, joined: Facts, rows: Positions, table: Table) -> Facts:
+    """These rows of ``joined``, whose keys are those of the base, one by one: they stay as they are."""
     names = joined.rows.column_names
     same = {column.field_name for column in table.key_columns}.intersection(names)
-    taken = joined.rows.select([name for name in names if name not in same]).take(pa.array(order))
-    rows = {name: base.rows.column(name) if name in same else taken.column(name) for name in names}
-    return Facts(joined.transactions, pa.table(rows))
+    taken = joined.rows.select([name for name in names if name not in same]).take(pa.array(rows))
+    columns = {name: base.rows.column(name) if name in same else taken.column(name) for name in names}
+    return Facts(joined.transactions, pa.table(columns))
 
 
 def _folded(base: Facts, keys: pa.Array, touched: Mask, overlay: Overlay, table: Table, part: Part) -> SortedFacts:
@@ -125,7 +165,7 @@ def _places(keys: pa.Array, touched: Mask, new: pa.Array) -> npt.NDArray[np.int6
     at = np.asarray(pc.fill_null(pc.index_in(new, value_set=keys.filter(pa.array(touched))), -1)).astype(np.int64)
     others = np.flatnonzero(at < 0)
     places = at_touched[at] if len(at_touched) else np.zeros(len(new), dtype=np.int64)
-    if len(others) <= _FEW:
+    if len(others) <= max(_FEW, len(keys) // _AMONG):
         places[others] = [lower_bound(keys, new[int(number)].as_py()) for number in others]
         return places
     both = pa.concat_arrays([new.take(pa.array(others)), keys])

@@ -29,7 +29,7 @@ from ..model.render import with_defaults
 from ..model.tables import Table
 from ..parallel import in_order
 from .indexes import holds_one
-from .overlay import Overlay, apply, split
+from .overlay import Arranged, Overlay, apply, arranged, split
 from .plan import Part, Slice, narrowed
 from .tail import read_events
 
@@ -41,6 +41,17 @@ def read_slice(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns:
     """``read_batches`` in one."""
     batches = list(read_batches(blocks, table, slice_, part, columns))
     return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(table))
+
+
+def read_arranged(blocks: Blocks, table: Table, slice_: Slice) -> Arranged:
+    """``read_slice`` of everything as rows of what was read, defaults not filled in: who parts them by class copies each once."""
+    if slice_.settled or blocks.on_damage.reads_on:
+        return Arranged(read_slice(blocks, table, slice_, Part.EVERYTHING))
+    with telling_of_prunes(blocks.store):
+        overlay = _overlay(blocks, table, slice_, None, Part.EVERYTHING)
+        places = _places(slice_, Part.EVERYTHING, overlay)
+        parted = _split(overlay, places, table, Part.EVERYTHING) if overlay is not None else None
+        return arranged(_in_order(list(_read(blocks, table, slice_, places, None)), places, table), parted, table)
 
 
 def read_batches(

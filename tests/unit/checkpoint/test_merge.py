@@ -21,6 +21,7 @@ from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
 from bucketcatalog.format.sealing import RUNS
 from bucketcatalog.format.segments import ROW_GROUP_ROWS
 from bucketcatalog.log import segments
+from bucketcatalog.log.segments import read_block
 from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.state.contents import Contents
 from bucketcatalog.state.plan import SLICE_ROWS, Part, Slice
@@ -395,6 +396,25 @@ def test_segments_are_cut_at_their_size(world: World, monkeypatch: pytest.Monkey
         result = writer.checkpoint()
     assert result is not None and result.segments > 3
     assert answers(world) == before
+
+
+def test_ended_versions_lie_with_others_of_live_keys_only_where_the_whole_key_is_one(world: World) -> None:
+    other = {"owner": BUCKET, "bucket_id": OWNER}
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj("a"), obj("b"), obj("a") | other, obj("b") | {"owner": BUCKET}]))
+        writer.checkpoint()
+        world.commit(writer, ("put", "objects", [obj("b"), obj("c")]))
+        world.commit(writer, ("delete", "objects", [obj("a"), obj("b") | {"owner": BUCKET}]))
+        assert writer.checkpoint(full=True) is not None
+    state = contents(world).state("objects")
+    (levels,), name = state.levels(), state.table.by_name["name"].field_name
+    places = [place for run in levels.lowest for place in run.places]
+    found = {place.header.block_class: read_block(world.store, place, state.table).rows[name].to_pylist() for place in places}
+    assert not levels.upper and found == {
+        BlockClass.LIVE: ["b", "c", "a"],
+        BlockClass.ENDED: ["a", "b"],
+        BlockClass.SUPERSEDED: ["b"],
+    }
 
 
 def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
