@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.arrays import one_chunk
-from .footers import TRAILER, parquet_library
+from .footers import MAGIC, TRAILER, parquet_library
 from .parquet import Chunk
 from .statistics import statistics_of
 
@@ -27,9 +28,9 @@ class EncodedGroup(NamedTuple):
 
 
 class EncodedRows(NamedTuple):
-    """The bytes of a Parquet file up to its footer, the footer with all that is behind it, and the row groups."""
+    """The bytes of a Parquet file up to its footer, to be written on, the footer with all that is behind it, and the row groups."""
 
-    body: pa.Buffer
+    body: BytesIO
     footer: bytes
     groups: list[EncodedGroup]
 
@@ -44,9 +45,9 @@ class RowGroupWriter:
         places = {path: at for at, (path, _) in enumerate(leaves)}
         whole = {*first.column_names}
         dictionaries = [path for path, kind in leaves if _repeats(first.column(path) if path in whole else None, kind)]
-        self._sink = pa.BufferOutputStream()
+        self._file = BytesIO()  # grows in place, where Arrow's own is copied whenever it has doubled
         self._writer = pq.ParquetWriter(
-            self._sink,
+            pa.PythonFile(self._file, mode="w"),
             first.schema,
             version="2.6",
             compression="zstd",
@@ -65,7 +66,7 @@ class RowGroupWriter:
     @property
     def size(self) -> int:
         """The bytes so far."""
-        return int(self._sink.tell())
+        return self._file.tell()
 
     def write(self, rows: pa.Table) -> None:
         """Add a row group."""
@@ -75,22 +76,25 @@ class RowGroupWriter:
         """The file; nothing is added after that."""
         pq = parquet_library()
         self._writer.close()
-        file = self._sink.getvalue()
-        at = len(file) - TRAILER - int.from_bytes(file[-TRAILER:-4], "little")
-        metadata = pq.read_metadata(pa.BufferReader(file))
-        groups = [_group_of(metadata.row_group(number), file) for number in range(metadata.num_row_groups)]
-        return EncodedRows(file[:at], file[at:].to_pybytes(), groups)
+        with self._file.getbuffer() as data:
+            at = len(data) - TRAILER - int.from_bytes(data[-TRAILER:-4], "little")
+            footer = bytes(data[at:])
+            metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer))
+            groups = [_group_of(metadata.row_group(number), data) for number in range(metadata.num_row_groups)]
+        self._file.seek(at)
+        self._file.truncate()
+        return EncodedRows(self._file, footer, groups)
 
 
-def _group_of(group: Any, file: pa.Buffer) -> EncodedGroup:
-    view, first, at, found = memoryview(file), None, 0, []
+def _group_of(group: Any, file: memoryview) -> EncodedGroup:
+    first, at, found = None, 0, []
     columns = [group.column(number) for number in range(group.num_columns)]
     for column in columns:
         start = column.data_page_offset if column.dictionary_page_offset is None else column.dictionary_page_offset
         assert first is None or start == at  # that chunks lie side by side is what makes an offset enough
         first = start if first is None else first
         at = start + column.total_compressed_size
-        found.append(Chunk(column.total_compressed_size, zlib.crc32(view[start:at])))
+        found.append(Chunk(column.total_compressed_size, zlib.crc32(file[start:at])))
     return EncodedGroup(first or 0, tuple(found), statistics_of(columns))
 
 

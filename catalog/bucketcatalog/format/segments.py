@@ -23,7 +23,7 @@ from ..model.arrays import one_chunk
 from ..model.bloom import Hashes, KeyFilter, hash_keys
 from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, concat
-from ..model.keys import encode_keys
+from ..model.keys import encode_keys, key_at
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import block_header, encode_blocks
@@ -125,7 +125,7 @@ class SegmentFile(NamedTuple):
 class RunBuilder:
     """Collects one run of a table, in the order of its keys: for a segment, or for the checkpoint itself.
 
-    Rows wait until they are a row group; until then nothing is encoded, and the run can be inline.
+    Rows wait until they are a row group, now ``rows_waiting``; until then nothing is encoded, and the run can be inline.
     """
 
     def __init__(self, first: RunRows) -> None:
@@ -136,7 +136,7 @@ class RunBuilder:
         self._waiting: list[Facts] = []
         self._bytes = 0
         self._raw = 0
-        self._rows = 0
+        self.rows_waiting = 0
         self._last_key = b""
         self._writer: RowGroupWriter | None = None
         self._headers: list[BlockHeader] = []
@@ -152,17 +152,16 @@ class RunBuilder:
         """Append facts; or else, where they begin before the last ones end, or nothing more should be added, leave them and say False."""
         if self._writer is not None and (len(self._headers) * self._writer.chunks >= _FULL or self._raw >= _MOST_RAW):
             return False
-        ends = facts.take(pa.array([0, len(facts) - 1]))
-        first, last = encode_keys(self._table, ends.rows).to_pylist()
+        first, last = (key_at(self._table, facts.rows, row) for row in (0, len(facts) - 1))
         if first < self._last_key:
             return False
         self._last_key = last
         self._waiting.append(facts)
         self._bytes += int(facts.rows.nbytes)
         self._raw += int(facts.rows.nbytes)
-        self._rows += len(facts)
-        if self._rows >= ROW_GROUP_ROWS:
-            self._write(self._rows - self._rows % ROW_GROUP_ROWS)
+        self.rows_waiting += len(facts)
+        if self.rows_waiting >= ROW_GROUP_ROWS:
+            self._write(self.rows_waiting - self.rows_waiting % ROW_GROUP_ROWS)
         return True
 
     def _write(self, count: int) -> None:
@@ -173,9 +172,9 @@ class RunBuilder:
             refuse_large_rows(group, self._table, self._class)
             for part in parts_of(group, self._table, group_bytes(self._table)):
                 self._encode(part)
-        self._rows -= count
+        self.rows_waiting -= count
         # A slice would keep all that it was cut from, a take keeps its rows alone.
-        self._waiting = [waiting.take(pa.array(np.arange(count, len(waiting))))] if self._rows else []
+        self._waiting = [waiting.take(pa.array(np.arange(count, len(waiting))))] if self.rows_waiting else []
         self._bytes = sum(int(facts.rows.nbytes) for facts in self._waiting)
 
     def _encode(self, facts: Facts) -> None:
@@ -200,8 +199,8 @@ class RunBuilder:
         self, *, writer: str, database: str, uuid: bytes, cut: Cut | None = None, origin: Origin | None = None
     ) -> tuple[bytes, SegmentReference]:
         """A segment's bytes, and what refers to it."""
-        if self._rows:
-            self._write(self._rows)
+        if self.rows_waiting:
+            self._write(self.rows_waiting)
         assert self._writer is not None
         encoded, run = self._writer.finish(), run_of(self._headers, self._side)
         index = log_pb2.SegmentIndex(format_version=FORMAT_VERSION, writer=writer, database=database, uuid=uuid)
@@ -222,8 +221,9 @@ class RunBuilder:
         index.footer_digest = footer_digest(encoded.footer)
         sealed = seal(index.SerializeToString(deterministic=True))
         refuse_large_index(self._run_table.name, sealed, encoded.footer)
-        start = len(encoded.body)
-        data = b"".join([encoded.body, filters, sealed, len(sealed).to_bytes(LENGTH_BYTES, "little"), encoded.footer])
+        start = encoded.body.tell()
+        encoded.body.writelines([filters, sealed, len(sealed).to_bytes(LENGTH_BYTES, "little"), encoded.footer])
+        data = encoded.body.getvalue()
         reference = SegmentReference(
             writer=writer,
             uuid=uuid,

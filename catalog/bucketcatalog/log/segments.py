@@ -332,9 +332,12 @@ class RunWriter:
 
     def add(self, rows: RunRows) -> None:
         """Add rows of a run, which come in the order of their keys. Rows that begin before the last ones end begin a segment."""
-        for start in range(0, len(rows.facts), ROW_GROUP_ROWS):  # so that a segment is full when it should be
-            part = rows.facts.slice(start, min(start + ROW_GROUP_ROWS, len(rows.facts)))
-            self._add(replace(rows, facts=part))
+        start = 0
+        while start < len(rows.facts):  # a row group each time, so that a segment is full when it should be
+            builder = self._open.get((rows.of.name, rows.block_class))
+            stop = min(start + ROW_GROUP_ROWS - (0 if builder is None else builder.rows_waiting), len(rows.facts))
+            self._add(replace(rows, facts=rows.facts.slice(start, stop)))
+            start = stop
         self._tables[rows.table.name] = rows.table
 
     def _add(self, rows: RunRows) -> None:

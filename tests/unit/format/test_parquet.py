@@ -347,6 +347,20 @@ class TestRowGroups:
         found = concat([read_block(store, place, WORDS) for place in places])
         assert contents(found, WORDS) == contents(given, WORDS)
 
+    def test_rows_are_cut_where_row_groups_end_so_that_few_are_put_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        given, added, add = words(4 * 10_000), list[int](), RunBuilder.add
+        monkeypatch.setattr(RunBuilder, "add", lambda self, facts: added.append(len(facts)) or add(self, facts))
+        store = MemoryStore()
+        writer = RunWriter(store, "w", "db", cut=None, began=0)
+        for start in range(0, len(given), 10_000):
+            writer.add(RunRows(given.slice(start, start + 10_000), WORDS, BlockClass.LIVE))
+        writer.finish()
+        assert added == [10_000, 6_384, 3_616, 10_000, 2_768, 7_232]
+        (reference,) = writer.segments
+        places = read_index(store, "db", reference)
+        assert [place.header.rows for place in places] == [ROW_GROUP_ROWS, ROW_GROUP_ROWS, 40_000 - 2 * ROW_GROUP_ROWS]
+        assert contents(concat([read_block(store, place, WORDS) for place in places]), WORDS) == contents(given, WORDS)
+
     def test_the_footer_says_what_the_rows_are_sorted_by(self) -> None:
         segment = written(RunRows(facts_with(ALL, rows_of(ALL, 12)), ALL, BlockClass.LIVE))
         metadata = pq.read_metadata(pa.BufferReader(segment.data))
