@@ -111,7 +111,9 @@ def stored_rows(facts: Facts, table: Table, block_class: BlockClass) -> pa.Table
     fields, arrays = [], []
     for column in columns:
         if column.row is not None:
-            values = _named(column.row, facts.stored_column(column.row))
+            values = facts.stored_column(column.row)
+            is_blank = values.null_count == len(values)
+            values = pa.nulls(len(values), column.field.type) if is_blank else _named(column.row, values)
         elif column.means.part:
             values = _of_stamps(stamps[column.means.column], facts.transactions.column(column.means.part), column.field.type)
         else:
