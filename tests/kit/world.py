@@ -41,6 +41,11 @@ OTHER = "22222222-2222-4222-8222-222222222222"
 BUCKET = "33333333-3333-4333-8333-333333333333"
 ID_1, ID_2 = "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+BEYOND = [
+    datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=-5))),
+    datetime.datetime.min.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=5))),
+]
+"""Times that are datetimes and, in UTC, none: of the years 10000 and 0."""
 
 
 class Clock:

@@ -23,7 +23,7 @@ from ..errors import InvalidRows
 from . import arrays
 from .minimums import refuse_value
 from .tables import UUID_BYTES, Column, DataType, Shape, Table
-from .times import FIRST_TIME, LAST_TIME, micros
+from .times import FIRST_TIME, LAST_TIME, in_calendar, micros
 from .uuids import from_text, to_text, uuid_value
 
 _LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
@@ -71,9 +71,7 @@ def _timestamp(column: Column, value: Any) -> int:
         return micros(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("a datetime or microseconds since the epoch are expected")
-    if not FIRST_TIME <= value <= LAST_TIME:
-        raise ValueError(f"{value} lies outside of the years 1 to 9999")
-    return value
+    return in_calendar(value, value)
 
 
 def _bool(column: Column, value: Any) -> bool:
@@ -194,7 +192,7 @@ def storage_array(table: Table, column: Column, values: pa.Array) -> pa.Array:
     """A column given as Arrow data in storage form; ``InvalidRows`` where its type or values do not fit."""
     try:
         return _to_storage(column, values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError) as error:
         raise InvalidRows(
             f"Column {column.name!r} for table {table.name!r}: {str(error).splitlines()[0]}.",
             next_step=f"Give it as {column.surface_type}.",

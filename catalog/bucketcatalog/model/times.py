@@ -10,6 +10,9 @@ from .names import NAME
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+FIRST_TIME = (datetime.datetime.min.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICROSECOND
+LAST_TIME = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICROSECOND
+"""What a datetime in UTC can be, in microseconds: a time that nobody could show is refused."""
 Time = str | datetime.datetime
 Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
@@ -23,7 +26,10 @@ _CAUSAL = re.compile(rf"(?P<writer>{NAME})@(?P<revision>[0-9]{{1,20}})", re.ASCI
 def parse_time(value: Time) -> int:
     """Microseconds since the epoch of ISO 8601 (without a zone: UTC), a datetime, or ``@`` and microseconds; else ``InvalidTime``."""
     if isinstance(value, datetime.datetime):
-        return micros(value)
+        try:
+            return micros(value)
+        except ValueError as error:
+            raise InvalidTime(f"The time {error}.", next_step="Ask for one that a catalog can have.") from None
     text = str(value).strip()
     if match := _MICROS.fullmatch(text):
         return int(match[1])
@@ -102,18 +108,18 @@ def parse_causal(text: str) -> tuple[str | None, int] | None:
 
 
 def micros(value: datetime.datetime) -> int:
-    """Microseconds since the epoch; a time without zone is UTC."""
+    """Microseconds since the epoch; a time without zone is UTC. ``ValueError`` where its zone takes it out of the years 1 to 9999."""
     aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
-    return (aware - _EPOCH) // _MICROSECOND
+    return in_calendar((aware - _EPOCH) // _MICROSECOND, value)
+
+
+def in_calendar(time: int, given: object) -> int:
+    """The microseconds themselves; ``ValueError`` where no datetime in UTC is these, which says what was ``given``."""
+    if not FIRST_TIME <= time <= LAST_TIME:
+        raise ValueError(f"{given} lies outside of the years 1 to 9999")
+    return time
 
 
 def datetime_of(time: int) -> datetime.datetime:
     """The datetime, in UTC, that many microseconds after the epoch, to the microsecond; ``OverflowError`` where there is none."""
     return _EPOCH + time * _MICROSECOND
-
-
-FIRST_TIME = micros(datetime.datetime.min.replace(tzinfo=datetime.UTC))
-
-
-LAST_TIME = micros(datetime.datetime.max.replace(tzinfo=datetime.UTC))
-"""What a datetime can be, in microseconds: a time that nobody could show is refused."""

@@ -250,8 +250,11 @@ def _requested_values(name: str, condition: Any, kind: pa.DataType) -> pa.Array:
             raise TypeError("it has no prefixes")
         if isinstance(condition, Between) and pa.types.is_nested(kind):
             raise TypeError("its values have no order")
-        return pa.array([condition.text] if isinstance(condition, Prefix) else _compared(condition), kind)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        values = [condition.text] if isinstance(condition, Prefix) else _compared(condition)
+        if kind == TIMESTAMP:
+            values = [None if value is None else storage_value(END_TIME, value) for value in values]
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidOption(
             f"The condition on column {name!r} does not fit: {error}.", next_step=f"Compare it with a value of its type, {kind}."
         ) from None
@@ -270,7 +273,7 @@ def allowed_values(table: Table, where: Where, schema: pa.Schema) -> dict[str, p
             continue
         column = table.by_name.get(name)
         if column is None:
-            found = pa.array(_compared(condition), schema.field(name).type)
+            found = _requested_values(name, condition, schema.field(name).type)
         else:
             stored = pa.array(_stored_values(table, column, condition), column.storage_type)
             found = surface_array(replace(column, implicit=False), stored)  # None is no value here, and no zero

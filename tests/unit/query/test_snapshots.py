@@ -23,7 +23,7 @@ from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, MINUTE, OWNER, START, World, bucket, names, obj, rows, time_at
+from ...kit.world import BEYOND, BUCKET, MINUTE, OWNER, START, World, bucket, names, obj, rows, time_at
 
 
 def put(world: World, writer: Writer, name: str) -> Any:
@@ -114,6 +114,12 @@ class TestTimes:
         put(world, writer, "a")
         with pytest.raises(InvalidTime):
             world.snapshot(timestamp=time)
+
+    def test_a_time_that_its_zone_takes_out_of_the_calendar_is_none(self, world: World, writer: Writer) -> None:
+        put(world, writer, "a")
+        for time in BEYOND:
+            with pytest.raises(InvalidTime, match="lies outside of the years 1 to 9999"):
+                world.snapshot(timestamp=time)
 
     def test_a_time_and_a_version_together_are_refused(self, world: World, writer: Writer) -> None:
         put(world, writer, "a")

@@ -18,7 +18,7 @@ from bucketcatalog.model.tables import TIMESTAMP, Shape, Table
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.conditions import Where, check, key_ranges
 
-from ...kit.world import BUCKET, OWNER, START, World, messages, obj, time_at
+from ...kit.world import BEYOND, BUCKET, OWNER, START, World, messages, obj, time_at
 
 TABLE = """
 syntax = "proto3";
@@ -153,6 +153,12 @@ def test_columns_that_every_table_has_on_request_have_ranges_too() -> None:
         ("owner", between("x"), "does not fit"),
         ("_revision", between("x"), "does not fit"),
         ("deleted_at", between("yesterday"), "does not fit"),
+        *(
+            (name, condition, "outside of the years 1 to 9999")
+            for name in ("created", "deleted_at", "_commit_timestamp")
+            for time in BEYOND
+            for condition in (time, [time], between(time))
+        ),
         ("deleted_at", between(None, object()), "does not fit"),
     ],
 )

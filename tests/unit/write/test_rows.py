@@ -14,7 +14,7 @@ import pytest
 from bucketcatalog import BucketCatalogError, InvalidRows, InvalidVersion, UnknownTable
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, messages, names, obj, proto, rows, time_at
+from ...kit.world import BEYOND, BUCKET, ID_1, ID_2, OTHER, OWNER, World, as_arrow, messages, names, obj, proto, rows, time_at
 
 FULL = {
     "id": ID_1,
@@ -207,6 +207,7 @@ class TestInputs:
             ("legal_hold", pa.array(["true"])),
             ("created", pa.array(["2024-01-01"])),
             ("created", pa.array([2**62])),
+            *(("created", pa.array([time])) for time in BEYOND),
             ("created", pa.array([1.5])),
             ("created", pa.array([1], pa.timestamp("ns"))),
             ("content_md5", pa.array(["x"])),
@@ -230,6 +231,29 @@ class TestInputs:
             tx.put("objects", table)
         assert list(world.store.list("")) == []
 
+    @pytest.mark.parametrize("time", BEYOND, ids=["10000", "0"])
+    def test_a_time_that_its_zone_takes_out_of_the_calendar_is_refused_in_an_update_too(
+        self, world: World, writer: Writer, time: datetime.datetime
+    ) -> None:
+        world.commit(writer, ("put", "objects", obj("x")))
+        for given in (obj("x", created=time), pa.Table.from_pylist([obj("x", created=time)])):
+            with pytest.raises(InvalidRows, match=r"created.* outside of the years 1 to 9999"), writer.transaction() as tx:
+                tx.update("objects", given)
+
+    @pytest.mark.parametrize("time", BEYOND, ids=["10000", "0"])
+    def test_a_time_that_its_zone_takes_out_of_the_calendar_is_refused_within_a_message_too(
+        self, world: World, time: datetime.datetime
+    ) -> None:
+        moment = "message Moment { optional int64 at = 1 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}]; }"
+        row = 'message Row { option (table) = { name: "test.moments" key: "k" }; int32 k = 1; Moment moment = 2; }'
+        catalog = world.catalog()
+        catalog.register(messages(proto(moment, row))["Row"])
+        writer = catalog.writer("w")
+        given = [{"k": 1, "moment": {"at": time}}]
+        for form in (given, pa.Table.from_pylist(given)):
+            with pytest.raises(InvalidRows, match="moment"), writer.transaction() as tx:
+                tx.put("test.moments", form)
+
     def test_a_column_of_another_type_is_told_which_is_expected(self, writer: Writer) -> None:
         given = pa.Table.from_pylist([obj("x", content_length="5")])
         with pytest.raises(InvalidRows, match=r": int64 is expected, not string\."), writer.transaction() as tx:
@@ -252,6 +276,7 @@ class TestInputs:
             (obj("x", legal_hold=1), "legal_hold"),
             (obj("x", created=2**63), "created"),
             (obj("x", created=2**62), "created"),
+            *((obj("x", created=time), "created.*outside of the years 1 to 9999") for time in BEYOND),
             (obj("x", created=1.5), "created"),
             (obj("x", created="2024-01-01"), "created"),
             (obj("x", content_md5="x"), "content_md5"),
