@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import one_chunk
+from ..model.arrays import leaves, one_chunk
 from ..model.facts import Facts, Kind
 from ..model.tables import DataType, Shape, Table, split_side
 from ..model.times import FIRST_TIME, LAST_TIME
@@ -49,6 +49,18 @@ def _problems_of_columns(rows: pa.Table, table: Table) -> Iterator[str]:
             values = one_chunk(rows.column(column.field_name)).drop_null()
             if not (are_shown(values) if column.name in table.key else may_be_text(values)):
                 yield f"has no uuids, or not as they are spelled, in the column {column.name!r}"
+        has_times = column.type is DataType.TIMESTAMP or column.children
+        if has_times and column.field_name in rows.column_names and not _are_in_calendar(rows.column(column.field_name)):
+            yield f"has times outside of the years 1 to 9999 in the column {column.name!r}"
     for name in _NUMBERS:
         if name in rows.column_names and (pc.min(rows.column(name)).as_py() or 0) < 0:
             yield f"has numbers below 0 in the column {name!r}"
+
+
+def _are_in_calendar(values: pa.ChunkedArray) -> bool:
+    """Whether the times among the values, and in their messages, lists and maps, are such that anybody can show them."""
+    for leaf in leaves(one_chunk(values)):
+        bounds = pc.min_max(leaf) if pa.types.is_timestamp(leaf.type) else {}
+        if any(bound.is_valid and not FIRST_TIME <= bound.value <= LAST_TIME for bound in bounds.values()):
+            return False
+    return True

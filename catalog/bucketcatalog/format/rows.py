@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 
 from ..errors import CorruptionError
 from ..model.tables import Column, DataType, Shape, Table
+from ..model.times import FIRST_TIME, LAST_TIME
 from ..model.uuids import uuid_bytes, uuid_text
 from .definitions import row_class
 
@@ -94,6 +95,10 @@ def _value(column: Column, value: Any) -> Any:
 def _single(column: Column, value: Any) -> Any:
     if column.type is DataType.MESSAGE:
         return _read(value, {child.number: child for child in column.children})
+    if column.type is DataType.TIMESTAMP:
+        if not FIRST_TIME <= value <= LAST_TIME:
+            raise ValueError(f"its {column.name}, {value}, lies outside of the years 1 to 9999")
+        return value
     if column.type is not DataType.UUID:
         return value
     if len(value) != 16:

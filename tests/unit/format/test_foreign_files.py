@@ -15,6 +15,7 @@ import pytest
 from bucketcatalog import Catalog, CorruptionError
 from bucketcatalog.log.segments import read_segment_file
 from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.model.times import micros
 from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.query.snapshot import Snapshot
 
@@ -24,7 +25,7 @@ from ...kit.spec_reader.facts import NAMED, Fact
 from ...kit.spec_reader.segments import EVENTS, LIVE
 from ...kit.spec_reader.tables import Table
 from ...kit.spec_reading import Script, compare, copied
-from ...kit.world import World, messages, names, obj, proto, rows
+from ...kit.world import DAY, World, messages, names, obj, proto, rows, time_at
 
 UPDATE, PURGE = 2, 4
 SHORT = b"fifteen bytes.."
@@ -236,12 +237,17 @@ class Segment:
 NUMBERS = proto(
     """
     message Nothing {}
+    message Moment { optional int64 at = 1 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}]; }
     message Row {
       option (table) = { name: "test.numbers" key: "k" };
       int32 k = 1;
       optional double x = 2;
       Nothing nothing = 3;
       repeated Nothing some = 4;
+      optional int64 at = 5 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}];
+      repeated int64 times = 6 [(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS}];
+      Moment moment = 7;
+      map<string, Moment> moments = 8;
     }
     """
 )
@@ -262,6 +268,43 @@ def test_numbers_of_which_bounds_leave_some_out_are_read_and_not_their_bounds(tm
         "2.0",
         "2.0",
     ]
+
+
+TIMES: dict[str, tuple[int, Callable[[int], Any]]] = {
+    "at": (5, lambda time: time),
+    "times": (6, lambda time: [0, time]),
+    "moment": (7, lambda time: {1: time}),
+    "moments": (8, lambda time: [("a", {1: 0}), ("b", {1: time})]),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("beyond", [micros(time_at(0).replace(9999, 12, 31)) + DAY, micros(time_at(0).replace(1)) - 1])
+def test_a_time_that_nobody_can_show_is_refused_by_file_and_column(tmp_path: Path, name: str, beyond: int) -> None:
+    segment = Segment.of(tmp_path, [{"k": k} for k in range(3)])
+    number, holding = TIMES[name]
+    segment.facts[1].row[number] = holding(beyond + (1 if beyond < 0 else -1))
+    segment.put()
+    assert len(segment.read()) == 3
+
+    segment.facts[1].row[number] = holding(beyond)
+    segment.put()
+    said = f"{segment.file} holds .* outside of the years 1 to 9999 in the column '{name}'"
+    with pytest.raises(CorruptionError, match=said):
+        segment.read()
+    assert [row["k"] for row in rows(Catalog(tmp_path).snapshot(), "test.numbers", columns=["k"])] == [0, 1, 2]
+
+
+def test_an_event_with_a_time_that_nobody_can_show_is_refused_by_file_and_column(foreign: Foreign) -> None:
+    table = table_of(foreign.transaction.tables[0])
+    row = table.row.FromString(foreign.action.row)
+    row.created = 1 << 60
+    foreign.action.row = row.SerializeToString()
+
+    with pytest.raises(CorruptionError, match=f"{foreign.file} holds .*its created, {1 << 60}, lies outside of the years"):
+        rows(foreign.written())
+    (finding,) = [f for f in Catalog(foreign.root).verify() if f.severity is Severity.ERROR]
+    assert (finding.code, finding.file) == ("DAMAGED_EVENTS", foreign.file)
 
 
 @pytest.mark.parametrize("style", [Style(), Style(inline=True), Style(flags=True, every_column=True)])
