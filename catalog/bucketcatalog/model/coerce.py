@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,8 @@ from .uuids import from_text, to_text, uuid_value
 
 _LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _INT_BITS = {DataType.INT32: (32, True), DataType.INT64: (64, True), DataType.UINT32: (32, False), DataType.UINT64: (64, False)}
+_NUMBER = re.compile("0|-?[1-9][0-9]{0,9}", re.ASCII)
+"""What a number of an enumeration that has no symbol reads as."""
 
 
 def _text(column: Column, value: Any) -> str:
@@ -48,6 +51,8 @@ def _bytes(column: Column, value: Any) -> bytes:
 
 
 def _json(column: Column, value: Any) -> str:
+    if column.implicit and value == "":
+        return ""  # what is unset reads so
     try:
         text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
         json.loads(text)
@@ -92,8 +97,9 @@ def _enum(column: Column, value: Any) -> int:
     by_symbol = {symbol: number for number, symbol in column.symbols}
     if isinstance(value, str) and value in by_symbol:
         return by_symbol[value]
-    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
-        return value
+    number = int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    if isinstance(number, int) and not isinstance(number, bool) and -(1 << 31) <= number < 1 << 31:
+        return number
     raise ValueError(f"{value!r} is none of {', '.join(by_symbol)}")
 
 
