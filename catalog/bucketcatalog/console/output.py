@@ -93,7 +93,8 @@ def plain(value: Any, kind: pa.DataType | None = None) -> Any:
     if kind is not None and pa.types.is_map(kind) and value is not None:
         return {str(key): plain(item, kind.item_type) for key, item in value}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        kinds = {field.name: field.type for field in kind} if kind is not None else {}
+        return {str(key): plain(item, kinds.get(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         inner = kind.value_type if kind is not None and pa.types.is_list(kind) else None
         return [plain(item, inner) for item in value]

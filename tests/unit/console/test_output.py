@@ -48,5 +48,21 @@ def test_values_are_plain_in_json() -> None:
     assert plain(datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)) == "0001-01-01T00:00:00.000000Z"
 
 
+def test_maps_are_objects_wherever_they_lie() -> None:
+    words = pa.map_(pa.string(), pa.string())
+    message = pa.struct([("map", words), ("deeper", pa.struct([("maps", pa.list_(words))]))])
+    row = {"map": [("k", "v")], "deeper": {"maps": [[("a", "b")], []]}}
+    table = pa.table(
+        {
+            "message": pa.array([row], message),
+            "list": pa.array([[row, None]], pa.list_(message)),
+            "map": pa.array([[("m", row)]], pa.map_(pa.string(), message)),
+            "maps": pa.array([[("m", [("k", "v")])]], pa.map_(pa.string(), words)),
+        }
+    )
+    shown = {"map": {"k": "v"}, "deeper": {"maps": [{"a": "b"}, {}]}}
+    assert list(rows_of([table])) == [{"message": shown, "list": [shown, None], "map": {"m": shown}, "maps": {"m": {"k": "v"}}}]
+
+
 def test_sizes_are_rounded_for_people() -> None:
     assert [size(n) for n in (0, 999, 1_000, 1_234_567, 10**15)] == ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 PB"]
