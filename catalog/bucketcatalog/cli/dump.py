@@ -23,6 +23,7 @@ from ..console.options import (
 from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
 from ..errors import InvalidOption
 from ..format.dump import Inspection, inspect
+from ..format.exported import exported_rows, exported_schema
 from ..model.paths import FileKind, kind_of
 
 _LONGEST = 200
@@ -123,11 +124,11 @@ def export(
 def _write_parquet(scan: Any, file: Path, tell: Tell) -> int:
     """All rows of a scan; the file appears when it is complete."""
     waiting = file.with_name(f".export-{clock.random_token()}")
-    rows = 0
+    rows, schema = 0, exported_schema(scan.schema)
     try:
-        with waiting.open("xb") as sink, pq.ParquetWriter(sink, scan.schema, compression="zstd") as writer:
+        with waiting.open("xb") as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
             for batch in scan.to_batches():
-                writer.write_batch(batch)
+                writer.write_batch(exported_rows(batch, schema))
                 rows += len(batch)
                 tell(number(rows, "row"))
         waiting.replace(file)

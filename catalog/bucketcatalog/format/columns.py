@@ -30,7 +30,7 @@ from ..model.uuids import from_text, to_text
 from .headers import TOMBSTONES, BlockClass
 
 _FIELD_ID = b"PARQUET:field_id"
-_NOTHING = pa.field("_", pa.bool_())
+NOTHING = pa.field("_", pa.bool_())
 """What stands in a message that has no fields, for Parquet knows no empty groups."""
 _STAMPS = {"_txn": "_", "_row_txn": "_row_", "_end_txn": "_end_"}
 """The columns of facts that hold positions of transactions, each with what the columns begin with that are stored for it."""
@@ -98,7 +98,7 @@ def _stored_type(column: Column) -> pa.DataType:
 
 
 def _stored_children(column: Column) -> list[pa.Field]:
-    return list(map(_stored_field, column.children)) or [_NOTHING]
+    return list(map(_stored_field, column.children)) or [NOTHING]
 
 
 def stored_rows(facts: Facts, table: Table, block_class: BlockClass) -> pa.Table:
@@ -147,7 +147,7 @@ def _named(column: Column, values: pa.Array) -> pa.Array:
     if column.shape is Shape.LIST:
         return convert_list(values, partial(_named, column.one))
     children = [_named(child, values.field(at)) for at, child in enumerate(column.children)]
-    children = children or [pa.nulls(len(values), _NOTHING.type)]
+    children = children or [pa.nulls(len(values), NOTHING.type)]
     return convert_struct(values, _stored_children(column), children)
 
 

@@ -366,3 +366,35 @@ def test_export_writes_what_a_scan_reads(cli: Cli, past: Past, tmp_path: Path) -
         assert cli("export", past.path, table, file, "--json").document["rows"] == rows
         assert pq.read_table(file).num_rows == rows
     assert [path.name for path in tmp_path.iterdir()] == ["objects.parquet"]
+
+
+def test_export_writes_messages_without_fields_with_the_child_that_segments_give_them(cli: Cli, tmp_path: Path) -> None:
+    nothing, part = "message Nothing {}", "message Part { Nothing nothing = 1; optional int32 n = 2; }"
+    row = """
+    message Row {
+      option (table) = { name: "test.rows" key: "k" };
+      int32 k = 1;
+      Nothing nothing = 2;
+      repeated Nothing some = 3;
+      map<string, Nothing> by_name = 4;
+      Part part = 5;
+    }
+    """
+    catalog = Catalog(tmp_path / "c")
+    catalog.register(messages(proto(nothing, part, row))["Row"])
+    there = [
+        {"k": 0, "nothing": {}, "some": [{}, {}], "by_name": {"a": {}}, "part": {"nothing": {}, "n": 1}},
+        {"k": 1, "part": {}},
+        {"k": 2},
+    ]
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("test.rows", there)
+
+    file = tmp_path / "rows.parquet"
+    assert cli("export", tmp_path / "c", "test.rows", file, "--json").document["rows"] == 3
+    child = {"_": None}
+    assert pq.read_table(file).to_pylist() == [
+        {"k": 0, "nothing": child, "some": [child] * 2, "by_name": [("a", child)], "part": {"nothing": child, "n": 1}},
+        {"k": 1, "nothing": None, "some": None, "by_name": None, "part": {"nothing": None, "n": None}},
+        {"k": 2, "nothing": None, "some": None, "by_name": None, "part": None},
+    ]
