@@ -51,7 +51,7 @@ def _bytes(column: Column, value: Any) -> bytes:
 
 
 def _json(column: Column, value: Any) -> str:
-    if column.implicit and value == "":
+    if column.implicit and isinstance(value, str) and not value:
         return ""  # what is unset reads so
     try:
         text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
@@ -61,33 +61,38 @@ def _json(column: Column, value: Any) -> str:
     return _text(column, text)
 
 
+def _from_numpy(value: Any, kinds: tuple[type[np.generic], ...], expected: str) -> Any:
+    """What is no number of Python's and one of numpy's as Python has it; ``TypeError`` where it is neither."""
+    if isinstance(value, kinds) and not isinstance(value, (np.timedelta64, np.longdouble)):
+        return value.item()
+    raise TypeError(expected)
+
+
 def _integer(column: Column, value: Any) -> int:
     bits, signed = _INT_BITS[column.type]
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("an integer is expected")
+    is_one = isinstance(value, int) and not isinstance(value, bool)
+    number: int = value if is_one else _from_numpy(value, (np.integer,), "an integer is expected")
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    if not low <= value <= high:
-        raise ValueError(f"{value} does not fit {column.type.value}")
-    return value
+    if not low <= number <= high:
+        raise ValueError(f"{number} does not fit {column.type.value}")
+    return number
 
 
 def _timestamp(column: Column, value: Any) -> int:
     if isinstance(value, datetime.datetime):
         return micros(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("a datetime or microseconds since the epoch are expected")
+        value = _from_numpy(value, (np.integer,), "a datetime or microseconds since the epoch are expected")
     return in_calendar(value, value)
 
 
 def _bool(column: Column, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("true or false is expected")
-    return value
+    return value if isinstance(value, bool) else bool(_from_numpy(value, (np.bool_,), "true or false is expected"))
 
 
 def _float(column: Column, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError("a number is expected")
+        value = _from_numpy(value, (np.floating, np.integer), "a number is expected")
     if column.type is DataType.FLOAT and math.isfinite(value) and abs(value) > _LARGEST_FLOAT:
         raise ValueError(f"{value!r} does not fit {column.type.value}")
     return float(value)
@@ -98,6 +103,7 @@ def _enum(column: Column, value: Any) -> int:
     if isinstance(value, str) and value in by_symbol:
         return by_symbol[value]
     number = int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    number = number.item() if isinstance(number, np.integer) else number
     if isinstance(number, int) and not isinstance(number, bool) and -(1 << 31) <= number < 1 << 31:
         return number
     raise ValueError(f"{value!r} is none of {', '.join(by_symbol)}")

@@ -108,7 +108,12 @@ def parse_causal(text: str) -> tuple[str | None, int] | None:
 
 
 def micros(value: datetime.datetime) -> int:
-    """Microseconds since the epoch; a time without zone is UTC. ``ValueError`` where its zone takes it out of the years 1 to 9999."""
+    """Microseconds since the epoch; a time without zone is UTC.
+
+    ``ValueError`` where its zone takes it out of the years 1 to 9999, or it has nanoseconds, as those of pandas may.
+    """
+    if getattr(value, "nanosecond", 0) > 0:
+        raise ValueError(f"{value} is finer than microseconds")
     aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
     return in_calendar((aware - _EPOCH) // _MICROSECOND, value)
 
