@@ -168,6 +168,8 @@ def prepare(
         view = whole_view(files, using=using, ahead_of=limit, naming=[link.head for link in timeline.parents], horizon=horizon)
     if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
+    elif parent is None and not instead:
+        parent = _all_that_is_read(view, writer)
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
     is_layered = len(view.checkpoints) > 1 or any(RUNS in checkpoint.features for checkpoint in view.checkpoints)
     if not view.tail and is_known and not instead and not (full and is_layered):
@@ -238,6 +240,11 @@ def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *
             pass
     reached = newest_view(files, ahead_of=limit, horizon=horizon)
     return reached.checkpoints[0]  # another writer's that reaches it; where nothing does its own, which may yet be read
+
+
+def _all_that_is_read(view: LogView, writer: str) -> Checkpoint | None:
+    """The view's checkpoint where it has just one, and that is the writer's: of its own timeline, as every one is while it is alone."""
+    return view.checkpoints[0] if [checkpoint.writer for checkpoint in view.checkpoints] == [writer] else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,6 +90,58 @@ def test_a_checkpoint_of_all_covers_every_writers_cut(world: World) -> None:
     assert result is not None and result.rows == 2
     assert world.snapshot().view.tail == ()
     assert names(world.snapshot()) == ["one", "two"]
+
+
+def many(world: World, writer: Writer, count: int) -> None:
+    folder = world.clock.now
+    world.commit(writer, ("put", "objects", [obj(f"{folder}/{n * 7919:09}", content_length=n**4) for n in range(count)]))
+
+
+def stored(world: World) -> tuple[int, list[object]]:
+    """The live rows and the tombstones; asking for each by its key would take long."""
+    found = [rows(world.snapshot(), table, ["name", "content_length", "_version"]) for table in ("objects", "deleted_objects")]
+    return len(found[0]), found
+
+
+@pytest.mark.parametrize("scopes", [("all", "all", "all"), ("own", "all", "own"), ("all", "own", "all")])
+def test_a_lone_writers_checkpoint_of_either_scope_refers_again_to_what_has_not_changed(
+    world: World, writer: Writer, scopes: tuple[Literal["own", "all"], ...]
+) -> None:
+    many(world, writer, 8_000)
+    first = writer.checkpoint(scope=scopes[0])
+    assert first is not None and first.bytes > 80_000
+    for scope in scopes[1:]:
+        many(world, writer, 10)
+        result = writer.checkpoint(scope=scope)
+        assert result is not None and result.reused_bytes > first.bytes // 2 > result.bytes
+        assert writer.checkpoint(scope=scope) is None
+    assert stored(world) == stored(without_checkpoints(world))
+
+
+def test_the_first_checkpoint_of_all_refers_again_to_its_writers_own_though_others_have_written(
+    world: World, writer: Writer
+) -> None:
+    other = world.writer("v")
+    many(world, writer, 8_000)
+    own, first = writer.checkpoint(), names(world.snapshot())[0]
+    many(world, writer, 10)
+    many(world, other, 10)
+    for _ in range(2):
+        world.commit(other, ("delete", "objects", [obj(first), obj("none")]))
+        result = writer.checkpoint(scope="all")
+        assert own is not None and result is not None and result.reused_bytes > own.bytes // 2 > result.bytes
+    assert {*world.snapshot().view.checkpoints[0].cut.heads} == {"v", "w"}
+    assert stored(world) == stored(without_checkpoints(world))
+
+
+def test_the_first_checkpoint_of_all_refers_to_no_segment_of_anothers_that_covers_more(world: World, writer: Writer) -> None:
+    many(world, writer, 8_000)
+    assert world.writer("compactor-1").checkpoint(scope="all") is not None
+    many(world, writer, 10)
+    result = writer.checkpoint(scope="all")
+    assert result is not None and result.reused_bytes == 0
+    (read,) = world.snapshot().view.checkpoints
+    assert read.writer == writer.id and {segment.writer for segment in read.segments} == {writer.id}
 
 
 def test_own_checkpoints_and_one_of_all_are_read_together(world: World) -> None:
