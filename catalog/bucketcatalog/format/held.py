@@ -60,7 +60,9 @@ def shown_segment(reference: SegmentReference) -> str:
     """A segment and what it holds, for messages about its loss."""
     run = reference.run
     what = "rows" if run.is_of_rows else run.purpose.name.lower()
-    return f"segment {uuid_text(reference.uuid)}: {run.rows} {what} of {run.table} ({run.name or run.block_class.name.lower()})"
+    return (
+        f"segment {uuid_text(reference.uuid)} with {run.rows} {what} of {run.table} ({run.name or run.block_class.name.lower()})"
+    )
 
 
 def revision(writer: str, last: int, first: int | None = None) -> Held:

@@ -89,7 +89,7 @@ def unseal(sealed: bytes, name: str, holds: str) -> bytes:
     if len(trailer) < SEALED_BYTES:
         raise TruncatedObject(f"{name} is too short to be {holds}.")
     if not is_sealed(sealed):
-        raise CorruptionError(f"{name} is damaged: the checksum does not match. It held {holds}.")
+        raise CorruptionError(f"{name} is damaged: the checksum of {holds} does not match.")
     return body
 
 

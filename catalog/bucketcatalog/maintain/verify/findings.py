@@ -119,9 +119,16 @@ def with_keys(finding: Finding, definitions: Definitions) -> Finding:
 
 
 def unreadable(error: BucketCatalogError, what: str, file: str, *held: Held) -> Finding:
-    """The finding of a file of a kind, such as ``BLOCK``, that could not be read for this reason."""
+    """The finding of a file of a kind, such as ``BLOCK``, that could not be read for this reason.
+
+    What it held stands behind the reason, and not in it again.
+    """
     named = f"{file} "
     text = f"It {error.message.removeprefix(named)}" if error.message.startswith(named) else error.message
+    if held:
+        text = text.partition(" It held ")[0]
+    for each in held:
+        text = text.replace(str(each), "its rows")
     if isinstance(error, UnsupportedFormat):
         return Finding("UNSUPPORTED_FORMAT", file, text, held)
     missing = isinstance(error, MissingObject) and f"MISSING_{what}" in SORTS

@@ -14,7 +14,9 @@ import pytest
 
 from bucketcatalog import DatabaseNotFound
 from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
+from bucketcatalog.format.footers import footer_start
 from bucketcatalog.format.records import Boundary, CheckpointLink
+from bucketcatalog.format.segments import index_span
 from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.verify.deep import differing_keys
@@ -90,6 +92,32 @@ def test_every_damaged_file_is_found(world: World, ending: str, code: str) -> No
         data[60] ^= 4
         world.store.put(name, bytes(data))
     assert {finding.file for finding in found(world, deep=True) if finding.code == code} == set(damaged)
+
+
+@pytest.mark.parametrize("ending", [".txn", ".ckpt", ".parquet"])
+def test_a_line_says_once_what_a_damaged_file_held(world: World, ending: str) -> None:
+    parts = set()
+    for name in sorted(stored(world, ending), key=lambda name: len(world.store.get(name)))[-2:]:
+        data = world.store.get(name)
+        places: list[int | None] = [*range(30, len(data), len(data) // 12), None]
+        if ending == ".parquet":
+            footer = footer_start(data[-8:], len(data), name)
+            start, stop = index_span(data[footer - 4 : footer], footer, name)
+            places += [start - 9, stop - 9]
+        for at in places:
+            damaged = bytearray(data)
+            if at is None:
+                world.store.delete(name)
+            else:
+                damaged[at] ^= 4
+                world.store.put(name, bytes(damaged))
+            for finding in found(world):
+                line = str(finding)
+                assert line.count(" It held ") == bool(finding.held)
+                assert [line.count(str(held)) for held in finding.held] == [1] * len(finding.held)
+                parts |= {part for part in ("its rows", "index", "filters") if f" {part} " in line}
+            world.store.put(name, data)
+    assert ending != ".parquet" or parts >= {"its rows", "index", "filters"}
 
 
 def test_every_missing_file_is_found(world: World) -> None:
