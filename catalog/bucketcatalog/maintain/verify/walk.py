@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -34,7 +35,7 @@ from .checkpoints import References, check_block, check_blocks, check_checkpoint
 from .closure import check_reads
 from .deep import differences
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
-from .findings import Finding, unreadable, with_keys
+from .findings import Finding, Severity, unreadable, with_keys
 from .timelines import (
     TransactionSummary,
     check_clocks,
@@ -307,10 +308,20 @@ def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[F
 
 
 def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) -> Iterator[Finding]:
-    """Everything that is wrong with a database or worth knowing; nothing is written.
+    """Everything that is wrong with a database or worth knowing, errors as they are found, then warnings, then remarks.
 
-    ``deep`` compares the state that each checkpoint holds with the one that its transactions make.
+    Nothing is written. ``deep`` compares the state that each checkpoint holds with the one that its transactions make.
     """
+    milder: dict[Severity, list[Finding]] = {Severity.WARNING: [], Severity.INFO: []}
+    for finding in _as_found(files, tell, deep=deep):
+        if finding.severity is Severity.ERROR:
+            yield finding
+        else:
+            milder[finding.severity].append(finding)
+    yield from chain.from_iterable(milder.values())
+
+
+def _as_found(files: LogFiles, tell: Tell, *, deep: bool) -> Iterator[Finding]:
     walk = Walk(files, tell)
     yield from walk.findings()
     if deep:

@@ -30,7 +30,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 
 from ....kit.corrupting import filled, last_checkpoint
-from ....kit.world import BUCKET, MINUTE, OWNER, World, messages, obj, proto, stored
+from ....kit.world import BUCKET, HOUR, MINUTE, OWNER, World, messages, obj, proto, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -118,6 +118,22 @@ def test_a_line_says_once_what_a_damaged_file_held(world: World, ending: str) ->
                 parts |= {part for part in ("its rows", "index", "filters") if f" {part} " in line}
             world.store.put(name, data)
     assert ending != ".parquet" or parts >= {"its rows", "index", "filters"}
+
+
+def test_errors_come_first_then_warnings_then_remarks(world: World) -> None:
+    world.clock.tick(HOUR)
+    ahead = world.writer("ahead")
+    world.commit(ahead, ("put", "objects", obj("early")))
+    world.clock.tick(-HOUR)
+    late = World(Moved(world.store, 7 * MINUTE))
+    late.store.put("a/default/segments/x", b"?")
+    *_, name = sorted(stored(world, ".parquet"))
+    data = bytearray(world.store.get(name))
+    data[60] ^= 4
+    late.store.put(name, bytes(data))
+    lines = found(late, deep=True)
+    assert [finding.severity for finding in lines] == sorted((f.severity for f in lines), key=list(Severity).index)
+    assert {"DAMAGED_BLOCK", "FUTURE_TRANSACTION", "LATE_ARRIVAL", "UNKNOWN_FILE"} <= {finding.code for finding in lines}
 
 
 def test_every_missing_file_is_found(world: World) -> None:
