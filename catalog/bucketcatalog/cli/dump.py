@@ -21,10 +21,11 @@ from ..console.options import (
     snapshot_at,
 )
 from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
-from ..errors import InvalidOption
+from ..errors import CorruptionError, InvalidOption
 from ..format.dump import Inspection, inspect
 from ..format.exported import exported_rows, exported_schema
-from ..model.paths import FileKind, kind_of
+from ..format.footers import MAGIC
+from ..model.paths import FileKind, is_of_a_log, kind_of
 
 _LONGEST = 200
 
@@ -43,7 +44,7 @@ def dump(
     """
     data = _read(file, storage_option)
     found = inspect(data, file, rows=rows)
-    known = _is_of_a_catalog(file, found)
+    known = _is_of_a_catalog(file, data, found)
     facts = {
         "file": file,
         "kind": found.kind if known else None,
@@ -55,21 +56,29 @@ def dump(
         print_facts({**facts, "content": plain(found.content)}, as_json=True)
         return
     if not known:
-        write(f"{visible(file)}: no file of a catalog, {size(len(data))}")
+        what = "a Parquet file of another program, " if found.is_foreign else ""
+        write(f"{visible(file)}: {what}no file of a catalog, {size(len(data))}")
         finish()
         return
     write(f"{visible(file)}: {found.kind}, {size(len(data))}, {'intact' if not found.problems else 'DAMAGED'}")
     for problem in found.problems:
         write(f"problem: {visible(problem)}")
+    if found.problems:
+        write(f"next: {CorruptionError.remedy}")
     for name, value in found.content.items():
         _show(name, value)
     finish()
 
 
-def _is_of_a_catalog(file: str, found: Inspection) -> bool:
-    """Whether a file has the name of one, or, under any other name, something in it that makes one."""
-    named = kind_of(file) not in (None, FileKind.SEGMENT)  # not every Parquet file is a segment
-    return named or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
+def _is_of_a_catalog(file: str, data: bytes, found: Inspection) -> bool:
+    """Whether a file has the name of one, or, under any other name, something in it that makes one.
+
+    Not every Parquet file is a segment; one that is cut short can be.
+    """
+    place = file if "://" in file else str(Path(file).absolute())
+    named = is_of_a_log(place) or kind_of(file) not in (None, FileKind.SEGMENT)
+    begins = data.startswith(MAGIC) and not found.is_foreign
+    return named or begins or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
 
 
 def _read(file: str, storage_option: list[str] | None) -> bytes:

@@ -28,7 +28,7 @@ from .footers import MAGIC, Footer, footer_start
 from .headers import header_of
 from .parquet import RowGroup, check_row_group, read_row_groups
 from .rows import decode_row
-from .sealing import find_sealed, unseal, varint_at
+from .sealing import find_sealed, looks_sealed, unseal, varint_at
 from .segments import decode_filters, index_span
 
 _MESSAGES: Mapping[FileKind, Any] = {
@@ -46,11 +46,15 @@ _LENGTH_DELIMITED = 2
 
 @dataclass
 class Inspection:
-    """A file's kind, its readable content as plain values, and what is wrong with it, each as one sentence."""
+    """A file's kind, its readable content as plain values, and what is wrong with it, each as one sentence.
+
+    ``is_foreign``: it is a Parquet file that has a footer, and before that no index.
+    """
 
     kind: str
     content: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    is_foreign: bool = False
 
 
 def inspect(data: bytes, name: str, *, rows: int = 0) -> Inspection:
@@ -119,15 +123,10 @@ class _Looking:
         """Note what its index says and what its row groups hold, and where these are not there, not whole, or not each other's."""
         if data[: len(MAGIC)] != MAGIC:
             self.problem("It does not begin as a Parquet file does.")
-        try:
-            footer = footer_start(data[-8:], len(data), self._name)
-            start, stop = index_span(data[footer - 4 : footer], footer, self._name)
-        except BucketCatalogError as error:
-            self.problem(error.message)
-            found = find_sealed(data)
-            if found is None:
-                return
-            (start, stop), footer = found, found[1] + 4
+        placed = self._index_in(data)
+        if placed is None:
+            return
+        start, stop, footer = placed
         index = self.parts(log_pb2.SegmentIndex, data[start:stop])
         self.learn_tables(index)
         self.check_seal(data[start:stop], "the index of a segment")
@@ -143,6 +142,31 @@ class _Looking:
             self.found.content["blocks"] = [
                 self._row_group(data, number, of, entry) for number, entry in enumerate(index.entries)
             ]
+
+    def _index_in(self, data: bytes) -> tuple[int, int, int] | None:
+        """Where the index lies, from and up to, and where the footer begins; what is not there, or elsewhere, is a problem."""
+        footer = None
+        try:
+            footer = footer_start(data[-8:], len(data), self._name)
+            start, stop = index_span(data[footer - 4 : footer], footer, self._name)
+            if looks_sealed(data[start:stop]):
+                return start, stop, footer
+        except BucketCatalogError as error:
+            if footer is None:
+                self.problem(error.message)
+        found = find_sealed(data)
+        if footer is None:
+            if found is None:
+                self.problem("It is cut short, or its end is damaged, and nothing is left of the index that says what it holds.")
+            return None if found is None else (*found, found[1] + 4)
+        self.found.is_foreign = found is None
+        if found is None:
+            self.problem(
+                "It has no index before its footer: it is a Parquet file of another program, or its index was overwritten."
+            )
+            return None
+        self.problem("Where its index lies is not what is said before its footer.")
+        return *found, footer
 
     def _row_group(self, data: bytes, number: int, of: Footer, entry: Any) -> dict[str, Any]:
         group = RowGroup.of(number, entry, of)

@@ -101,6 +101,11 @@ _MOST_TRIED = 4_096
 """Places at which a message is looked for in a damaged file."""
 
 
+def looks_sealed(data: bytes) -> bool:
+    """Whether bytes begin as such a message does, or end with what stands before the checksum of one: a damaged one has either still."""
+    return data.startswith(_FIRST) or data[-SEALED_BYTES:].startswith(SEAL)
+
+
 def find_sealed(data: bytes) -> tuple[int, int] | None:
     """Where a whole sealed message lies in a file of which the end is damaged, or cut off, from and up to; None where none is found."""
     for start, stop in islice(_sealed_spans(data), _MOST_TRIED):

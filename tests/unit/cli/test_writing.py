@@ -8,10 +8,12 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import Catalog
 from bucketcatalog.format.dump import inspect
+from bucketcatalog.format.footers import footer_start
 
 from .conftest import Cli, Past
 
@@ -172,6 +174,52 @@ def test_dump_of_something_else_shows_problems(cli: Cli, tmp_path: Path, data: b
         says_nothing = ending in ("parquet", "dat")  # not every Parquet file is a segment
         assert (document["intact"], document["kind"]) == (False, None if says_nothing else ending)
         assert ("no file of a catalog" if says_nothing else "DAMAGED") in cli("dump", file).out
+
+
+@pytest.fixture
+def segment(files: dict[str, bytes], tmp_path: Path) -> Path:
+    """A segment where a catalog has it."""
+    (name,) = [name for name in files if name.endswith(".parquet")]
+    path = tmp_path / "catalog" / "w" / "default" / "segments" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(files[name])
+    return path
+
+
+@pytest.mark.parametrize("left", ["a quarter", "its first bytes", "zeros", "nothing"])
+def test_dump_of_a_segment_of_which_nothing_is_left_says_that_it_is_damaged_and_what_to_do(
+    cli: Cli, segment: Path, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = segment.read_bytes()
+    cut = {"a quarter": data[: len(data) // 4], "its first bytes": b"PAR1 hello", "zeros": bytes(len(data)), "nothing": b""}[left]
+    segment.write_bytes(cut)
+    monkeypatch.chdir(segment.parent)
+    for name in (segment, segment.name) if left != "zeros" else (segment,):
+        said = cli("dump", name)
+        assert (said.code, "DAMAGED" in said.out, "next: Restore the file" in said.out) == (0, True, True)
+        assert cli("dump", name, "--json").document["kind"] == "parquet"
+    (segment.parent / "copy.parquet").write_bytes(cut)
+    assert ("DAMAGED" in cli("dump", "copy.parquet").out) is (cut[:4] == b"PAR1")
+
+
+def test_dump_of_what_another_program_wrote_in_place_of_a_segment_says_so(cli: Cli, segment: Path, tmp_path: Path) -> None:
+    pq.write_table(pq.read_table(segment), segment)
+    said = cli("dump", segment).out
+    assert "DAMAGED" in said and "no index before its footer" in said and "of another program" in said
+    assert "fields of a message" not in said and said.count("problem: ") == 1
+    other = tmp_path / "other.parquet"
+    other.write_bytes(segment.read_bytes())
+    assert "other.parquet: a Parquet file of another program, no file of a catalog" in cli("dump", other).out
+
+
+def test_dump_finds_an_index_that_is_not_where_the_end_of_a_segment_says(cli: Cli, segment: Path) -> None:
+    data = segment.read_bytes()
+    at = footer_start(data[-8:], len(data), "segment") - 4
+    for length in (0, 9, 1 << 31):
+        segment.write_bytes(data[:at] + length.to_bytes(4, "little") + data[at + 4 :])
+        document = cli("dump", segment, "--rows", 1, "--json").document
+        assert len(document["problems"]) == 1 and "Where its index lies" in document["problems"][0]
+        assert document["content"]["blocks"][0]["first_rows"][0]["name"] == "b\n"
 
 
 def test_dump_shows_the_rows_that_are_asked_for(cli: Cli, files: dict[str, bytes], tmp_path: Path) -> None:
