@@ -28,6 +28,7 @@ from ..format.footers import MAGIC
 from ..model.paths import FileKind, is_of_a_log, kind_of
 
 _LONGEST = 200
+_KEYS = frozenset({"first_key", "last_key", "shown"})
 
 
 def dump(
@@ -92,10 +93,27 @@ def _show(name: str, value: Any) -> None:
     """A line for a value, or for each of several; below a block the rows that were asked for, each whole."""
     for item in value if isinstance(value, list) else [value]:
         rows = item.pop("first_rows", []) if isinstance(item, dict) else []
+        keys: list[str] = []
+        item = _without_keys(item, keys)
         line = to_json(item) if isinstance(item, (dict, list, bool)) else str(item)
         write(f"{name}: {visible(line if len(line) <= _LONGEST else line[:_LONGEST] + ' ...')}")
+        for each in keys:
+            write(f"  keys: {visible(each)}")
         for row in rows:
             write(f"  row: {visible(to_json(row))}")
+
+
+def _without_keys(value: Any, keys: list[str]) -> Any:
+    """The same without first and last keys that can be shown, wherever in it they stand: as that they become ``keys``."""
+    if isinstance(value, list):
+        return [_without_keys(each, keys) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() >= _KEYS:
+        first, last = value["shown"]
+        keys.append(f"({first}) to ({last})")
+        value = {name: each for name, each in value.items() if name not in _KEYS}
+    return {name: _without_keys(each, keys) for name, each in value.items()}
 
 
 def export(

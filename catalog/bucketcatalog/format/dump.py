@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 
 from ..errors import BucketCatalogError
 from ..model.facts import Facts
+from ..model.keys import shown_key
 from ..model.paths import FileKind, kind_of
 from ..model.render import surface_array
 from ..model.tables import UUID_BYTES, Table, split_side
@@ -39,6 +40,7 @@ _MESSAGES: Mapping[FileKind, Any] = {
 _HOLDS = {FileKind.TRANSACTION: "a transaction", FileKind.CHECKPOINT: "a checkpoint", FileKind.SEGMENT: "a segment"}
 _TIMES = frozenset({"commit_time", "created", "newest_commit_time", "oldest", "newest", "settled", "forgotten_before"})
 _UUIDS = frozenset({"uuid", "checkpoint", "kept", "replaces"})
+_ROWS = log_pb2.RunPurpose.Name(log_pb2.RUN_PURPOSE_ROWS)
 _SHOWN_ZEROS = ("revision", "sequence")
 _LENGTHS = {1: 8, 5: 4}
 _LENGTH_DELIMITED = 2
@@ -197,10 +199,17 @@ class _Looking:
         except BucketCatalogError as error:
             self.problem(error.message)
 
-    def readable(self, message: Message) -> dict[str, Any]:
-        """The set fields by name, as plain values; a revision or number of 0 is shown though it is not on the wire."""
+    def readable(self, message: Any) -> dict[str, Any]:
+        """The set fields by name, as plain values; a revision or number of 0 is shown though it is not on the wire.
+
+        Keys of rows of a table that is defined are shown as the values of their columns, too.
+        """
         zeros = {name: 0 for name in _SHOWN_ZEROS if name in message.DESCRIPTOR.fields_by_name}
-        return zeros | {descriptor.name: self._field(descriptor, value) for descriptor, value in message.ListFields()}
+        shown = zeros | {descriptor.name: self._field(descriptor, value) for descriptor, value in message.ListFields()}
+        table = self._tables.get(shown.get("table", ""))
+        if table is not None and shown.keys() >= {"first_key", "last_key"} and shown.get("purpose", _ROWS) == _ROWS:
+            return {**shown, "shown": [shown_key(table, key) for key in (message.first_key, message.last_key)]}
+        return shown
 
     def _field(self, descriptor: Any, value: Any) -> Any:
         if descriptor.message_type is not None and descriptor.message_type.GetOptions().map_entry:

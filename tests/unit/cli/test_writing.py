@@ -222,6 +222,19 @@ def test_dump_finds_an_index_that_is_not_where_the_end_of_a_segment_says(cli: Cl
         assert document["content"]["blocks"][0]["first_rows"][0]["name"] == "b\n"
 
 
+def test_dump_shows_keys_as_values(cli: Cli, files: dict[str, bytes], tmp_path: Path) -> None:
+    shown = 0
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        said = cli("dump", tmp_path / name)
+        assert "first_key" not in said.out and b"n0".hex() not in said.out.replace(name, "")
+        shown += said.out.count("  keys: (owner='11111111-1111-4111-8111-111111111111', name=")
+    assert shown == 4  # of the block of events, of the run in the checkpoint and in its segment, and of its block
+    *_, large = [cli("dump", tmp_path / name, "--json").document for name in files if name.endswith("txn")]
+    (block,) = large["content"]["blocks"]
+    assert block["last_key"].endswith(b"n9".hex()) and block["shown"][1].endswith("name='n9'")
+
+
 def test_dump_shows_the_rows_that_are_asked_for(cli: Cli, files: dict[str, bytes], tmp_path: Path) -> None:
     shown = []
     for name, data in files.items():
