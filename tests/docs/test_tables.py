@@ -15,6 +15,7 @@ from bucketcatalog import errors
 from bucketcatalog.cli.commands import app
 from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.maintain.verify.findings import SORTS
+from bucketcatalog.query.info import MANY_BYTES, MANY_EVENTS, MANY_TIMES, MANY_TOMBSTONES, MANY_TRANSACTIONS, MUCH_HISTORY
 from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
 
@@ -61,6 +62,17 @@ def test_every_finding_is_documented_with_its_severity() -> None:
 
     assert [(row[0].strip("`"), row[1]) for row in rows] == [(code, sort.severity.value) for code, sort in SORTS.items()]
     assert all(len(row[2]) > 10 and row[3] for row in rows)
+
+
+def test_what_info_advises_is_documented_with_when_it_does() -> None:
+    rows = dict(table_rows(GUIDE / "commands.md", "### What needs doing"))
+    large = f"{MANY_TRANSACTIONS:,} transactions, {MANY_EVENTS:,} events or {MANY_BYTES >> 20} MiB "
+    assert rows["`checkpoint --all-writers`"].startswith(large)
+    assert (
+        f"{MUCH_HISTORY >> 20} MiB more than {['', '', 'two', 'three', 'four'][MANY_TIMES]} times"
+        in rows["`prune --older-than 30d`"]
+    )
+    assert f"{MANY_TOMBSTONES:,} tombstones" in rows["`gc --data`"]
 
 
 def test_every_error_but_the_bases_is_part_of_the_package() -> None:
