@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -76,6 +77,12 @@ def test_hashes_are_those_that_xxh64_is_known_by(text: bytes, expected: int) -> 
 @settings(max_examples=200)
 def test_hashes_of_many_are_those_of_each(keys: list[bytes], skipped: int) -> None:
     assert hash_keys(pa.array(keys, pa.binary())[skipped:]).tolist() == [xxh64(key) for key in keys[skipped:]]
+
+
+@pytest.mark.parametrize("lengths", [range(64, 68), range(96, 130), range(30, 130), [72] * 3], ids=str)
+def test_hashes_of_long_keys_are_those_of_each(lengths: Sequence[int]) -> None:
+    keys = [bytes(7 * length % 251 + at % 5 for at in range(length)) for length in lengths]
+    assert hash_keys(pa.array(keys, pa.binary())).tolist() == [xxh64(key) for key in keys]
 
 
 @given(st.sets(st.binary(max_size=40), min_size=1, max_size=300), st.sets(st.binary(max_size=40), max_size=50))
