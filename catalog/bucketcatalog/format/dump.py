@@ -29,7 +29,7 @@ from .footers import MAGIC, Footer, footer_start
 from .headers import header_of
 from .parquet import RowGroup, check_row_group, read_row_groups
 from .rows import decode_row
-from .sealing import find_sealed, looks_sealed, unseal, varint_at
+from .sealing import find_sealed, has_seal, unseal, varint_at
 from .segments import decode_filters, index_span
 
 _MESSAGES: Mapping[FileKind, Any] = {
@@ -151,7 +151,7 @@ class _Looking:
         try:
             footer = footer_start(data[-8:], len(data), self._name)
             start, stop = index_span(data[footer - 4 : footer], footer, self._name)
-            if looks_sealed(data[start:stop]):
+            if has_seal(data[start:stop]):
                 return start, stop, footer
         except BucketCatalogError as error:
             if footer is None:

@@ -83,6 +83,11 @@ def is_sealed(data: bytes) -> bool:
     return trailer[: len(SEAL)] == SEAL and hashlib.sha256(body).digest() == trailer[len(SEAL) :]
 
 
+def has_seal(data: bytes) -> bool:
+    """Whether bytes end with a checksum, be it that of what is before it or not."""
+    return data[-SEALED_BYTES:].startswith(SEAL)
+
+
 def unseal(sealed: bytes, name: str, holds: str) -> bytes:
     """The bytes of a message whose checksum is right, else ``CorruptionError`` that names the file and what it held."""
     body, trailer = sealed[:-SEALED_BYTES], sealed[-SEALED_BYTES:]
@@ -99,11 +104,6 @@ LENGTH_BYTES = 4
 """Behind the index of a segment, they say how long it is."""
 _MOST_TRIED = 4_096
 """Places at which a message is looked for in a damaged file."""
-
-
-def looks_sealed(data: bytes) -> bool:
-    """Whether bytes begin as such a message does, or end with what stands before the checksum of one: a damaged one has either still."""
-    return data.startswith(_FIRST) or data[-SEALED_BYTES:].startswith(SEAL)
 
 
 def find_sealed(data: bytes) -> tuple[int, int] | None:
