@@ -16,7 +16,7 @@ import deltalake
 import pyarrow as pa
 
 from bucketcatalog import Catalog
-from bucketcatalog.log.segments import Blocks
+from bucketcatalog.log.blocks import Blocks
 from bucketcatalog.store import open_store
 from bucketcatalog.store.faults import Counting
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from bucketcatalog import Catalog
 from bucketcatalog.format.headers import BlockPlace
-from bucketcatalog.log.segments import Blocks, read_block
+from bucketcatalog.log.blocks import Blocks, read_block
 from bucketcatalog.model.tables import Table
 from bucketcatalog.store import Store, open_store
 from bucketcatalog.store.faults import Counting

@@ -15,8 +15,8 @@ from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.sealing import FORMAT_VERSION, seal
 from bucketcatalog.format.segments import RunBuilder, RunRows
 from bucketcatalog.format.transactions import Transaction, decode_transaction, encode_transaction
+from bucketcatalog.log.blocks import read_block
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.segments import read_block
 from bucketcatalog.model import paths
 from bucketcatalog.model.facts import concat
 from bucketcatalog.query.snapshot import Snapshot

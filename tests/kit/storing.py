@@ -16,7 +16,7 @@ from bucketcatalog.format.headers import BlockClass, BlockPlace
 from bucketcatalog.format.parquet import RowGroup, read_row_groups
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.segments import RunBuilder, RunRows, decode_end
-from bucketcatalog.log.segments import read_block
+from bucketcatalog.log.blocks import read_block
 from bucketcatalog.model import paths
 from bucketcatalog.model.facts import FACT_COLUMNS, LAST_SEQUENCE, POSITIONS, TRANSACTIONS, Facts, SortedFacts, transaction_table
 from bucketcatalog.model.tables import Column, DataType, Shape, Table

@@ -21,7 +21,8 @@ from ..errors import ClosedWriter
 from ..format.headers import BlockClass, BlockPlace
 from ..format.runs import InlineRun, SegmentReference, StoredPart
 from ..format.segments import Origin, RunRows
-from ..log.segments import Blocks, RunWriter, read_block
+from ..log.blocks import Blocks, read_block
+from ..log.segments import RunWriter
 from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut
 from ..model.facts import Facts, Kind

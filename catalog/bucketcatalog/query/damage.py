@@ -11,7 +11,8 @@ from ..format.headers import BlockPlace
 from ..format.held import Held, held_in_block, held_in_segment
 from ..format.losses import Loss, Losses
 from ..format.runs import SegmentReference
-from ..log.segments import read_block, read_index
+from ..log.blocks import read_block
+from ..log.segments import read_index
 from ..model import paths
 from ..parallel import in_order
 from ..state.contents import Contents

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..format.headers import BlockPlace
 from ..format.losses import STRICT, Losses
-from ..log.segments import Blocks, bytes_to_read
+from ..log.blocks import Blocks, bytes_to_read
 from ..model.facts import FACT_COLUMNS
 from ..model.render import REQUESTED, output_schema, render, storage_columns
 from ..model.tables import Table

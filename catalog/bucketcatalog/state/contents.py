@@ -16,8 +16,8 @@ from ..format.definitions import core_tables
 from ..format.evolution import Definitions
 from ..format.headers import BlockClass, BlockPlace, Side
 from ..format.runs import Run, StoredPart
+from ..log.blocks import Blocks
 from ..log.files import LogFiles
-from ..log.segments import Blocks
 from ..log.view import LogView
 from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from ..format.headers import TOMBSTONES, BlockPlace, Purpose, Side
 from ..format.segments import RunRows, side_rows
+from ..log.blocks import read_block
 from ..log.pruned import telling_of_prunes
-from ..log.segments import read_block
 from ..model.arrays import one_chunk
 from ..model.bloom import hash_keys
 from ..model.facts import Facts

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
 from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.held import Held, held_in_block
+from ..log.blocks import Blocks, read_block, read_blocks, side_by_side
 from ..log.pruned import telling_of_prunes
-from ..log.segments import Blocks, read_block, read_blocks, side_by_side
 from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading

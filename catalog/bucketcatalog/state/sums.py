@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ..format.headers import BlockClass, Purpose, Side
 from ..format.segments import RunRows, side_rows
-from ..log.segments import read_block
+from ..log.blocks import read_block
 from ..model.arrays import EXACT, exact_sum, hexadecimal, is_constant, one_chunk
 from ..model.facts import Facts
 from ..model.render import surface_array

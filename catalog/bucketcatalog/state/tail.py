@@ -16,8 +16,9 @@ from ..format.headers import BlockPlace
 from ..format.held import revision
 from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction, event_of
+from ..log.blocks import Blocks
 from ..log.pruned import telling_of_prunes
-from ..log.segments import Blocks, read_index
+from ..log.segments import read_index
 from ..model.events import Placed, facts_of_events
 from ..model.facts import Facts, SortedFacts, concat, transaction_table
 from ..model.keys import EVERYTHING, KeyRange

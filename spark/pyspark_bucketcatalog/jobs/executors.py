@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bucketcatalog import Catalog
-from bucketcatalog.log.segments import Blocks
+from bucketcatalog.log.blocks import Blocks
 from bucketcatalog.maintain.gc.parents import slice_states
 from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.tables import Column

@@ -21,7 +21,7 @@ from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
 from bucketcatalog.format.sealing import RUNS
 from bucketcatalog.format.segments import ROW_GROUP_ROWS
 from bucketcatalog.log import segments
-from bucketcatalog.log.segments import read_block
+from bucketcatalog.log.blocks import read_block
 from bucketcatalog.model.keys import KeyRange
 from bucketcatalog.state.contents import Contents
 from bucketcatalog.state.plan import SLICE_ROWS, Part, Slice

@@ -34,7 +34,8 @@ from bucketcatalog.format.transactions import (
     encode_transaction,
     event_of,
 )
-from bucketcatalog.log.segments import read_block, read_index
+from bucketcatalog.log.blocks import read_block
+from bucketcatalog.log.segments import read_index
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head
 from bucketcatalog.model.events import Event, EventKind, VersionName, facts_of_events

@@ -17,7 +17,8 @@ from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.segments import RunRows
-from bucketcatalog.log.segments import read_block, read_blocks, read_index, read_segment_file, side_by_side
+from bucketcatalog.log.blocks import read_block, read_blocks, side_by_side
+from bucketcatalog.log.segments import read_index, read_segment_file
 from bucketcatalog.model import paths
 from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.tables import Table

@@ -23,7 +23,8 @@ from bucketcatalog.format.parquet import check_row_group, column_statistics, ran
 from bucketcatalog.format.segments import ROW_GROUP_ROWS, RunBuilder, RunRows
 from bucketcatalog.format.sizes import ROW_GROUP_BYTES
 from bucketcatalog.format.statistics import Statistics, one_value
-from bucketcatalog.log.segments import RunWriter, read_block, read_index
+from bucketcatalog.log.blocks import read_block
+from bucketcatalog.log.segments import RunWriter, read_index
 from bucketcatalog.model.facts import Facts, concat
 from bucketcatalog.model.tables import DataType, Shape
 from bucketcatalog.store.faults import Counting

@@ -13,8 +13,8 @@ from bucketcatalog.format import segments as format_segments
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.format.headers import BlockClass, BlockPlace
 from bucketcatalog.format.segments import RunRows
-from bucketcatalog.log import segments
-from bucketcatalog.log.segments import read_block, read_blocks, side_by_side
+from bucketcatalog.log import blocks, segments
+from bucketcatalog.log.blocks import read_block, read_blocks, side_by_side
 from bucketcatalog.model.facts import concat
 from bucketcatalog.model.keys import EVERYTHING, KeyRange
 from bucketcatalog.model.tables import Table
@@ -96,13 +96,13 @@ def test_damage_is_told_of_the_block_that_has_it() -> None:
 
 def test_what_comes_to_too_much_together_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     segment, decoded = words(), []
-    read = segments.read_row_groups
+    read = blocks.read_row_groups
 
     def noted(groups: Sequence[Any], *arguments: Any, **options: Any) -> Any:
         decoded.append(len(groups))
         return read(groups, *arguments, **options)
 
-    monkeypatch.setattr(segments, "read_row_groups", noted)
+    monkeypatch.setattr(blocks, "read_row_groups", noted)
     most = 1 << 20
     while not decoded or decoded == [GROUPS]:
         decoded.clear()
@@ -129,7 +129,7 @@ def test_together_is_what_follows_each_other_in_one_file_up_to_so_many_rows_and_
     assert sizes([*places[:2], *other[2:]]) == [2, 3]
     messages = [BlockPlace(p.name, p.offset, p.length, 0, p.header, b"") for p in places]
     assert sizes([*places[:2], *messages[2:]]) == [2, 1, 1, 1]
-    monkeypatch.setattr(segments, "_TOGETHER_ROWS", 3 * STEP)
+    monkeypatch.setattr(blocks, "_TOGETHER_ROWS", 3 * STEP)
     assert sizes(places) == [3, 2]
-    monkeypatch.setattr(segments, "_TOGETHER_BYTES", max(place.length for place in places))
+    monkeypatch.setattr(blocks, "_TOGETHER_BYTES", max(place.length for place in places))
     assert sizes(places) == [1] * GROUPS

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import CorruptionError
-from bucketcatalog.log import segments
+from bucketcatalog.log import blocks
 from bucketcatalog.model.bloom import hash_keys
 from bucketcatalog.query.snapshot import Snapshot
 
@@ -70,13 +70,13 @@ def snapshot(world: World) -> Snapshot:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the row groups that have been decoded, in turn."""
     numbers: list[int] = []
-    read = segments.read_row_groups
+    read = blocks.read_row_groups
 
     def noted(groups: Any, *arguments: Any, **options: Any) -> Any:
         numbers.extend(group.number for group in groups)
         return read(groups, *arguments, **options)
 
-    monkeypatch.setattr(segments, "read_row_groups", noted)
+    monkeypatch.setattr(blocks, "read_row_groups", noted)
     return numbers
 
 
@@ -148,7 +148,7 @@ def test_pages_slice_what_the_page_before_has_decoded(world: World, snapshot: Sn
 
 @pytest.mark.parametrize("read", ["scan", "page", "keys"])
 def test_who_reads_much_fills_nothing_and_drives_nothing_out(world: World, monkeypatch: pytest.MonkeyPatch, read: str) -> None:
-    monkeypatch.setattr(segments, "_LOOKED_UP_BYTES", 1)  # so that the last block alone is kept
+    monkeypatch.setattr(blocks, "_LOOKED_UP_BYTES", 1)  # so that the last block alone is kept
     snapshot = opened(world)
 
     def much() -> int:
@@ -166,8 +166,8 @@ def test_who_reads_much_fills_nothing_and_drives_nothing_out(world: World, monke
 def test_blocks_that_were_looked_into_longest_ago_go_where_there_are_too_many(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "_bytes", lambda facts: 10)
-    monkeypatch.setattr(segments, "_LOOKED_UP_BYTES", 25)
+    monkeypatch.setattr(blocks, "_bytes", lambda facts: 10)
+    monkeypatch.setattr(blocks, "_LOOKED_UP_BYTES", 25)
     snapshot = opened(world)
     for number, requests in ((1, 1), (BLOCK, 1), (2, 0), (2 * BLOCK, 1), (3, 0), (BLOCK + 1, 1), (4, 0)):
         assert counted(world, lambda number=number: length(snapshot, number)) == (requests, number)  # type: ignore[misc]
@@ -177,7 +177,7 @@ def test_what_lies_over_a_block_is_kept_with_it_and_a_scan_does_not_drive_it_out
     monkeypatch: pytest.MonkeyPatch, decoded: list[int]
 ) -> None:
     """Levels over the base, one of which has ended the other's versions, and a large transaction that no checkpoint covers."""
-    monkeypatch.setattr(segments, "_KEPT_BYTES", 1)
+    monkeypatch.setattr(blocks, "_KEPT_BYTES", 1)
     world = filled()
     with world.writer() as writer:
         world.commit(writer, ("put", "objects", objects(range(0, COUNT, 10), etag="first")))
@@ -234,7 +234,7 @@ def test_a_damaged_block_is_not_kept_and_told_of_each_time() -> None:
 
 
 def test_threads_share_what_is_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "_LOOKED_UP_BYTES", 1)
+    monkeypatch.setattr(blocks, "_LOOKED_UP_BYTES", 1)
     snapshot = opened(world)
     numbers = [number * 9_973 % COUNT for number in range(200)]
     with ThreadPoolExecutor(4) as threads:

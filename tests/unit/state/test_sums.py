@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.cli import run
-from bucketcatalog.log.segments import read_block
+from bucketcatalog.log.blocks import read_block
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.side_runs import shape_of_blocks
 from bucketcatalog.state.sums import SumRun

@@ -11,8 +11,9 @@ import pytest
 from bucketcatalog.format.blocks import MAX_BYTES, decode_block
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.format.headers import BlockClass
+from bucketcatalog.log.blocks import read_block
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.log.segments import read_block, read_index
+from bucketcatalog.log.segments import read_index
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.write.staging import INLINE_BYTES, INLINE_ROWS, Encoded, StagedSegments
 

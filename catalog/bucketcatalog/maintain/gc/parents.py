@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.segments import Blocks
+from ...log.blocks import Blocks
 from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.parents import is_comparable

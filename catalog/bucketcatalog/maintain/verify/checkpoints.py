@@ -20,8 +20,9 @@ from ...format.headers import BlockClass, BlockPlace
 from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.runs import Run, SegmentReference, run_of
 from ...format.sealing import RUNS
+from ...log.blocks import read_block
 from ...log.files import LogFiles
-from ...log.segments import read_block, read_index_and_filters
+from ...log.segments import read_index_and_filters
 from ...model import paths
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Ref
