@@ -21,6 +21,7 @@ from bucketcatalog.format.segments import RunRows, side_rows
 from bucketcatalog.model.facts import TRANSACTIONS, Facts
 from bucketcatalog.model.keys import EVERYTHING, KeyRange, encode_keys
 from bucketcatalog.model.tables import END_TIME, Column, DataType, Shape, Table, side_table
+from bucketcatalog.model.times import FIRST_TIME, LAST_TIME
 from bucketcatalog.v1 import log_pb2
 
 from ...kit.storing import (
@@ -95,12 +96,18 @@ class TestBack:
         assert contents(through(given, ALL, BlockClass.LIVE), ALL) == contents(given, ALL)
 
     @STORED
-    def test_times_that_no_calendar_has_are_nobodys_error(self, through: Through) -> None:
+    def test_times_come_back_up_to_the_ends_of_the_calendar_and_beyond_are_refused_by_column(self, through: Through) -> None:
         (table,) = tables_of(messages(TIMES)["Time"])
-        for times in ([2**63 - 1, 0], [-(2**63), None], [2**62, 2**62]):
+
+        def found(times: list[int | None]) -> Any:
             given = facts_with(table, [{"1": n, "2": time} for n, time in enumerate(times)])
-            found = through(given, table, BlockClass.LIVE)
-            assert found.rows["2"].cast(pa.int64()).to_pylist() == times
+            return through(given, table, BlockClass.LIVE).rows["2"].cast(pa.int64()).to_pylist()
+
+        for times in ([LAST_TIME, 0], [FIRST_TIME, None], [LAST_TIME, LAST_TIME]):
+            assert found(times) == times
+        for times in ([2**63 - 1, 0], [-(2**63), None], [2**62, 2**62], [LAST_TIME + 1, None], [0, FIRST_TIME - 1]):
+            with pytest.raises(CorruptionError, match=r"outside of the years 1 to 9999 in the column 'at'"):
+                found(times)
 
     def test_a_side_run_has_rows_alone_and_its_key_in_its_order(self) -> None:
         table = core_tables()["harvest_errors"]
