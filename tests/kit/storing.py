@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import tables_of
+from bucketcatalog.format.footers import footer_start
 from bucketcatalog.format.headers import BlockClass, BlockPlace
 from bucketcatalog.format.parquet import RowGroup, read_row_groups
 from bucketcatalog.format.runs import SegmentReference
@@ -225,6 +226,11 @@ class Written:
     def groups(self) -> list[RowGroup]:
         """Its row groups."""
         return [place.row_group for place in self.places if place.row_group is not None]
+
+    @property
+    def footer(self) -> bytes:
+        """Its footer with what is behind it."""
+        return self.data[footer_start(self.data[-8:], len(self.data), "file") :]
 
     def fetch(self, offset: int, length: int) -> bytes:
         """A range of it, as a store gives it."""

@@ -15,9 +15,9 @@ import pytest
 
 from bucketcatalog import CheckpointTooLate, ClosedWriter, OutcomeUnknown, StoreError
 from bucketcatalog.checkpoint import merge, plan
-from bucketcatalog.checkpoint.merge import Merged, MergeTask, deepest, run_task
+from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.format.checkpoints import decode_checkpoint
-from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
+from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.sealing import RUNS
 from bucketcatalog.format.segments import ROW_GROUP_ROWS
 from bucketcatalog.log import segments
@@ -434,15 +434,6 @@ def test_a_heap_of_blocks_over_the_same_keys_is_cut_by_a_sample_of_them(world: W
     assert sum(counts) == 18_000 and max(counts) < 6_000
     assert len(workers.tasks) == 4
     assert answers(world) == before
-
-
-def test_the_rows_over_one_key_are_counted_where_they_are_the_most() -> None:
-    def place(first: bytes, last: bytes, rows: int) -> BlockPlace:
-        return BlockPlace("s", rows, 1, 0, BlockHeader("t", BlockClass.LIVE, rows, first, last, 0, 0))
-
-    assert deepest([]) == 0
-    assert deepest([place(b"a", b"b", 1), place(b"c", b"d", 2), place(b"e", b"f", 4)]) == 4
-    assert deepest([place(b"a", b"c", 1), place(b"c", b"e", 2), place(b"d", b"f", 4), place(b"x", b"z", 5)]) == 6
 
 
 def test_wide_rows_make_small_pieces(world: World) -> None:

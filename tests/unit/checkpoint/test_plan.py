@@ -1,4 +1,4 @@
-"""Which levels a checkpoint merges: bounds that hold for any sequence of sizes."""
+"""Which levels a checkpoint merges: bounds that hold for any sequence of sizes; and how many rows lie over one key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from bucketcatalog.checkpoint.merge import deepest
 from bucketcatalog.checkpoint.plan import BASE_SHARE, FAN_IN, SMALL_ROWS, lowest_merged
+from bucketcatalog.format.headers import BlockClass, BlockHeader, BlockPlace
 
 
 def after(levels: list[int], new: int) -> tuple[list[int], int]:
@@ -71,3 +73,12 @@ def test_a_row_is_written_again_at_most_eleven_times_however_small_the_checkpoin
 ) -> None:
     assert run(1_000_000, [changes] * times)[1] <= amplification
     assert SMALL_ROWS < 1_000_000
+
+
+def test_the_rows_over_one_key_are_counted_where_they_are_the_most() -> None:
+    def place(first: bytes, last: bytes, rows: int) -> BlockPlace:
+        return BlockPlace("s", rows, 1, 0, BlockHeader("t", BlockClass.LIVE, rows, first, last, 0, 0))
+
+    assert deepest([]) == 0
+    assert deepest([place(b"a", b"b", 1), place(b"c", b"d", 2), place(b"e", b"f", 4)]) == 4
+    assert deepest([place(b"a", b"c", 1), place(b"c", b"e", 2), place(b"d", b"f", 4), place(b"x", b"z", 5)]) == 6

@@ -17,7 +17,7 @@ from bucketcatalog import CorruptionError, TruncatedObject, limits
 from bucketcatalog.errors import InvalidRows
 from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import core_tables, tables_of
-from bucketcatalog.format.footers import Footer, footer_digest, footer_start
+from bucketcatalog.format.footers import Footer, footer_digest
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.parquet import check_row_group, column_statistics, ranges_to_read, read_row_groups
 from bucketcatalog.format.segments import ROW_GROUP_ROWS, RunBuilder, RunRows
@@ -430,7 +430,7 @@ class TestNothingElse:
     def test_a_footer_that_points_elsewhere_reads_nothing_there(self) -> None:
         """Somebody who may write a file, and so its digests, cannot have a reader take bytes that the index does not name."""
         one, two = noise(), noise(rows=5, seed=2)
-        footer = Footer("file", one.groups[0].footer.offset, one.groups[0].footer.length, *parsed(two))
+        footer = Footer("file", one.groups[0].footer.offset, one.groups[0].footer.length, footer_digest(two.footer), two.footer)
         assert footer.layout.columns == one.groups[0].footer.layout.columns
         group = replace(one.groups[0], footer=footer, statistics=Statistics())
         at = chunks(one)
@@ -485,39 +485,3 @@ class TestNothingElse:
         assert len(other.read(0, ["small"])) == 4
         with pytest.raises(TruncatedObject, match="ends within rows"):
             other.read(0, ["large"])
-
-    def test_another_footer_than_the_index_names_is_not_parsed(self) -> None:
-        segment = noise()
-        (place,) = segment.places
-        footer = pickle.loads(pickle.dumps(place)).row_group.footer
-        data = end_of(segment)
-        assert footer.needs()
-        for wrong in (data[:-1], data + b"\0", b"", bytes([data[0] ^ 1]) + data[1:]):
-            with pytest.raises(CorruptionError, match="its footer is not the one"):
-                footer.give(wrong)
-            assert footer.needs()
-        footer.give(data)
-        assert not footer.needs() and footer.layout.columns == segment.groups[0].footer.layout.columns
-
-    def test_nonsense_with_a_right_digest_is_named(self) -> None:
-        for data in (b"", b"PAR1", b"\xff" * 30 + (30).to_bytes(4, "little") + b"PAR1"):
-            with pytest.raises(CorruptionError, match="file has no readable footer"):
-                _ = Footer("file", 4, len(data), footer_digest(data), data).layout
-
-    @pytest.mark.parametrize(
-        "end", [b"", b"PAR1", b"\0\0\0\0PAR2", b"\xff\xff\xff\xffPAR1", (89).to_bytes(4, "little") + b"PAR1"]
-    )
-    def test_what_does_not_end_as_parquet_does_is_named(self, end: bytes) -> None:
-        assert footer_start((88).to_bytes(4, "little") + b"PAR1", 100, "file") == 4
-        with pytest.raises(CorruptionError, match="file does not end"):
-            footer_start(end, 100, "file")
-
-
-def end_of(segment: Written) -> bytes:
-    """A segment's footer with what is behind it."""
-    return segment.data[footer_start(segment.data[-8:], len(segment.data), "file") :]
-
-
-def parsed(segment: Written) -> tuple[bytes, bytes]:
-    """The digest of a segment's footer, and the footer."""
-    return footer_digest(end_of(segment)), end_of(segment)

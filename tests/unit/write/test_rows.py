@@ -489,22 +489,3 @@ class TestInputs:
             with pytest.raises(BucketCatalogError) as error, writer.transaction() as tx:
                 tx.put(table, obj("x"))  # type: ignore[arg-type]
             assert isinstance(error.value, UnknownTable)
-
-    def test_the_largest_values_come_back(self, world: World, writer: Writer) -> None:
-        row = obj(
-            "é" * 512,
-            content_length=2**63 - 1,
-            parts=-(2**31),
-            content_type="x" * 100_000,
-            properties="[" + "1," * 600_000 + "1]",
-        )
-        for count in (1, 65):
-            given = (
-                [row | {"name": f"{n:02}" + row["name"][1:]} for n in range(count)]
-                if count < 2
-                else [row] + [obj(str(n)) for n in range(count)]
-            )
-            world.commit(writer, ("put", "objects", given))
-        writer.checkpoint()
-        found = world.snapshot().get("objects", **obj("é" * 512))
-        assert found is not None and {name: found[name] for name in row} == row

@@ -10,7 +10,7 @@ import pytest
 
 from bucketcatalog import InvalidOption, InvalidRows
 
-from ...kit.world import World, messages, proto, rows
+from ...kit.world import World, messages, obj, proto, rows
 
 TABLE = "test.shown"
 SHOWN = proto(
@@ -89,3 +89,20 @@ def test_no_other_text_is_a_number_of_an_enumeration(world: World, color: str) -
 def test_no_text_is_no_json_where_a_column_can_be_unset(world: World) -> None:
     with world.writer("node-1") as writer, pytest.raises(InvalidRows, match="notes"):
         world.commit(writer, ("put", TABLE, {"k": 5, "notes": ""}))
+
+
+def test_the_largest_values_of_each_type_come_back() -> None:
+    world = World()
+    row = obj(
+        "é" * 512,
+        content_length=2**63 - 1,
+        parts=-(2**31),
+        content_type="x" * 100_000,
+        properties="[" + "1," * 600_000 + "1]",
+    )
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [row | {"name": "0" + row["name"][1:]}]))
+        world.commit(writer, ("put", "objects", [row, *(obj(str(n)) for n in range(65))]))
+        writer.checkpoint()
+    found = world.snapshot().get("objects", **obj("é" * 512))
+    assert found is not None and {name: found[name] for name in row} == row

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -228,8 +229,9 @@ def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
 
     world = World()
     with world.writer() as writer:
-        world.commit(writer, ("put", "objects", [obj(f"x{n}", content_length=n) for n in range(9)]))
-        world.commit(writer, ("delete", "objects", [obj("x3"), obj("x5")]))
+        of_two_buckets = [obj(f"x{n}", content_length=n) | {"bucket_id": str(UUID(int=n % 2))} for n in range(9)]
+        world.commit(writer, ("put", "objects", of_two_buckets))
+        world.commit(writer, ("delete", "objects", [{name: of_two_buckets[n][name] for name in obj("")} for n in (3, 5)]))
         with monkeypatch.context() as patch:
             patch.setattr(f"bucketcatalog.state.{part}", wrong)
             name = writer.checkpoint().name
