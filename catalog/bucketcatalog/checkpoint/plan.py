@@ -73,7 +73,7 @@ def coverages(files: LogFiles, view: LogView, oldest: int) -> dict[str, Coverage
     """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
     coverages = {}
     long_ago = oldest - limits.LOOK_WITHIN - limits.MAX_CLOCK_SKEW
-    earlier = Covered(files, [checkpoint for checkpoint in view.checkpoints if checkpoint.created < long_ago], view.horizon)
+    earlier = [checkpoint.cut for checkpoint in view.checkpoints if checkpoint.created < long_ago]
     covered = Covered(files, view.checkpoints, view.horizon)
     for writer in view.cut.heads:
         listed = set(files.transactions(writer))
@@ -81,12 +81,14 @@ def coverages(files: LogFiles, view: LogView, oldest: int) -> dict[str, Coverage
         known = _known(covered, view, writer, listed)
         branches = _branches(known, view, writer)
         recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
-        # A head may have arrived a moment ago, however old it is: then another process that has not seen it may be about to publish
-        # a transaction of the same revision. What has followers or was covered long ago had arrived long ago.
-        unsure = [head for head in view.cut.of_writer(writer) if not earlier.holds(writer, head)]
         # What lies there and is not covered, such as the other branch of a fork that came after the horizon, nobody else finds for readers.
         left_out = listed - known
-        list_from = min((head.revision for head in (*recent, *unsure, *left_out)), default=view.cut.newest_revision(writer) + 1)
+        # A transaction may have arrived a moment ago, however old it is and whoever follows it: then another process that has not seen it
+        # may be about to publish one of the same revision. What had been there long ago, for it was covered or followed by then, that
+        # process has seen: it comes after it.
+        was_covered = max((cut.newest_revision(writer) for cut in earlier), default=-1)
+        was_followed = max((head.revision for head in known if head.commit_time < long_ago), default=0) - 1
+        list_from = min((max(was_covered, was_followed) + 1, *(head.revision for head in (*recent, *left_out))))
         coverages[writer] = Coverage(
             list_from=list_from,
             recent=frozenset(head for head in known if head.revision >= list_from),

@@ -134,30 +134,60 @@ def test_version_of_a_checkpoint_names_the_very_late_stray_of_its_own_timeline_o
 
 
 @FORKED
-def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision() -> None:
-    """Both arrive within the lateness bound of six minutes, and yet a checkpoint between the two hides the second.
+@pytest.mark.parametrize("taken", [370, 730])
+@pytest.mark.parametrize("arrives", [355, 100_000])
+@pytest.mark.parametrize("follower", [None, "a commit", "a checkpoint", "the next checkpoint"])
+def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision(
+    monkeypatch: pytest.MonkeyPatch, follower: str | None, arrives: int, taken: int
+) -> None:
+    """Both may arrive within the lateness bound of six minutes, and yet a checkpoint between the two hides the second.
 
-    It tells readers to list from the revision after the first, which by then is older than twice the bound.
+    It tells readers to list from the revision after the first, which by then is older than twice the bound. How late the first was does not
+    matter, nor who followed it or covered it as soon as it had arrived.
     """
     world = World()
-    start = world.clock.now
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    arrived = world.clock.now + arrives * SECOND
 
-    def under_way() -> tuple[str, bytes]:
-        """Takes out of the store what the writer has put."""
-        (put,) = [(info.name, world.store.get(info.name)) for info in world.store.list("w/")]
-        world.store.delete(put[0])
-        return put
+    def put_later(writer: Writer, name: str) -> tuple[str, bytes]:
+        """Takes out of the store what the writer puts."""
+        committed = world.commit(writer, ("put", "objects", obj(name)))
+        put = paths.transaction("w", "default", Head(committed.revision, uuid_bytes(committed.uuid)))
+        data = world.store.get(put)
+        world.store.delete(put)
+        return put, data
 
-    world.commit(world.writer(), ("put", "objects", obj("first")))
-    first = under_way()
-    world.clock.now = start + 350 * SECOND
+    first = put_later(world.writer(), "first")
+    world.clock.now = arrived - 5 * SECOND
     slow = world.writer()
-    world.clock.now = start + 375 * SECOND  # the first arrived at 355 s; this process has looked less than 30 s ago
-    world.commit(slow, ("put", "objects", obj("second")))
-    second = under_way()
+    world.clock.now = arrived
     world.store.put(*first)
-    world.clock.now = start + 725 * SECOND
-    world.writer("compactor-1").checkpoint(scope="all")
-    world.clock.now = start + 730 * SECOND
+    if follower == "a checkpoint":
+        world.writer("compactor-1").checkpoint(scope="all")
+    elif follower == "a commit":
+        world.commit(world.writer(), ("put", "objects", obj("follower")))
+    world.clock.now = arrived + 20 * SECOND  # the slow process has looked less than 30 s ago
+    second = put_later(slow, "second")
+    world.clock.now = arrived + taken * SECOND
+    world.commit(world.writer("another"), ("put", "objects", obj("more")))
+    world.writer("w" if follower == "the next checkpoint" else "compactor-1").checkpoint(scope="all")
     world.store.put(*second)
-    assert names(world.snapshot()) == ["first", "second"]
+    assert {"first", "second"} <= set(names(world.snapshot()))
+    assert answers(world) == answers(without_checkpoints(world))
+
+
+@pytest.mark.parametrize("is_covered", [False, True])
+def test_timeline_is_listed_from_behind_what_was_there_long_ago(monkeypatch: pytest.MonkeyPatch, is_covered: bool) -> None:
+    """Nobody can come beside that any more: of a transaction that something followed then, or that a checkpoint covered then."""
+    world = World()
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    with world.writer() as writer, world.writer("compactor-1") as compactor:
+        for number in range(20):
+            world.commit(writer, ("put", "objects", obj(f"{number}")))
+        if is_covered:
+            compactor.checkpoint(scope="all")
+        world.clock.tick(20 * MINUTE)
+        world.commit(writer, ("put", "objects", obj("new")))
+        compactor.checkpoint(scope="all")
+    (checkpoint,) = world.snapshot().view.checkpoints
+    assert checkpoint.coverage["w"].list_from == (20 if is_covered else 19)

@@ -21,6 +21,7 @@ def test_what_lies_before_the_horizon_is_refused_by_its_name_and_what_contains_i
     early, early_time = world.snapshot().version, world.clock.now
     world.clock.tick(HOUR)
     put(world, writer, "y")
+    world.clock.tick(HOUR)  # nobody can come beside what lies before the last any more
     horizon = checkpoint(world)
     horizon_time = world.snapshot().cut.newest_commit_time
     world.clock.tick(2 * DAY)
