@@ -124,7 +124,7 @@ def _made(files: LogFiles, walk: Walk, own: Sequence[SegmentFile], segments: Seq
             uuid=segment.reference.uuid,
             cut=Cut(),
             coverage={},
-            created=0,
+            created=now,  # when what it covers had arrived is not known
             lateness_bound=limits.LATENESS_BOUND,
             definitions=tuple(_definitions(segment)),
             segments=(segment.reference,),

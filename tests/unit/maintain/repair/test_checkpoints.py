@@ -11,6 +11,9 @@ from bucketcatalog.format.checkpoints import encode_checkpoint
 from bucketcatalog.log.entries import tags_of
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Head
+from bucketcatalog.model.uuids import uuid_bytes
+from bucketcatalog.write.writer import Writer
 
 from ....kit.corrupting import DAMAGES, EVERYTHING, Specimen, filled, last_checkpoint, specimen
 from ....kit.repairing import done, errors, listed, repair
@@ -118,6 +121,36 @@ def test_a_stack_of_levels_is_made_again_as_one() -> None:
     made = repair(world, dry_run=False)
     assert "rebuild" in {action.what for action in made.actions if action.done}
     assert {table: rows(world.snapshot(), table) for table in expected} == expected
+
+
+def test_beside_what_one_that_is_made_again_covers_somebody_may_yet_publish(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had been made a moment ago, of a transaction that had just arrived, and another process of that writer has not seen this."""
+    world = World()
+    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+
+    def put_later(writer: Writer, name: str) -> tuple[str, bytes]:
+        """Takes out of the store what the writer puts."""
+        committed = world.commit(writer, ("put", "objects", obj(name)))
+        put = paths.transaction("w", "default", Head(committed.revision, uuid_bytes(committed.uuid)))
+        data = world.store.get(put)
+        world.store.delete(put)
+        return put, data
+
+    with world.writer("another") as another:
+        for name in ("gone", "there"):
+            world.commit(another, ("put", "objects", obj(name)))
+    stray = put_later(world.writer(), "stray")
+    world.clock.tick(HOUR)
+    slow = world.writer()
+    world.store.put(*stray)
+    world.writer("compactor-1").checkpoint(scope="all")
+    second = put_later(slow, "second")
+    for name in listed(world.store):
+        if name.endswith(".ckpt") or name.startswith("another/default/transactions/00000000000000000000/"):
+            world.store.delete(name)
+    assert "rebuild" in {action.what for action in repair(world, dry_run=False).actions if action.done}
+    world.store.put(*second)
+    assert names(world.snapshot()) == ["gone", "second", "stray", "there"]
 
 
 def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_voids_tags_and_applications() -> None:
