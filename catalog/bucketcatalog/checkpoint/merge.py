@@ -82,8 +82,8 @@ def _sampled(state: TableState, places: Collection[BlockPlace]) -> pa.Array:
     return keys.take(pc.sort_indices(keys))
 
 
-MERGE_SLICE_ROWS = 2 * SLICE_ROWS
-"""About the most rows that are merged at once, two slices of a read: what a slice costs beside its rows is paid half as often."""
+MERGE_SLICE_ROWS = SLICE_ROWS
+"""About the most rows that are merged at once: all of them are in memory, and a column of text has no more than 2 GiB."""
 FEWEST_ROWS = 1 << 18
 """Rows below which a further task costs more, in its start and in a segment of its own, than it saves."""
 

@@ -21,7 +21,7 @@ from .. import limits
 from ..errors import CorruptionError, TruncatedObject
 from ..model.arrays import repeated
 from .expanding import expanded
-from .footers import MISREAD, Fetch, Footer, Layout, parquet_library, said_by
+from .footers import MISREAD, Fetch, Footer, parquet_library, said_by
 from .pages import read_pages
 from .statistics import ColumnStatistics, Statistics, one_value
 
@@ -85,21 +85,29 @@ def _read_alike(
     whole: bool,
 ) -> dict[str, Any]:
     """The columns of row groups, which of some hold the ``same`` value throughout, whatever that is in each."""
-    layout, name = groups[0].footer.layout, groups[0].footer.name
-    rows = [_rows_of(group, layout) for group in groups]
+    name = groups[0].footer.name
+    rows = [rows_of(group) for group in groups]
     needed = [column for column in columns if column not in same[0]]
+    known = sum(_size(value) * count for each, count in zip(same, rows, strict=True) for value in each.values())
+    if known > limits.GROUP_BYTES:
+        raise CorruptionError(f"{name} holds {held()}, which by its statistics come to {known} bytes: no row group has so many.")
     chunks: dict[int, memoryview] = {}
     for group in groups:
         chunks |= _fetched(_chunks_to_read(group, None if whole else frozenset(needed)), fetch, name, held)
     arrays: dict[str, Any] = {column: _throughout([each[column] for each in same], rows) for column in same[0]}
     if needed:
-        arrays |= _decoded(groups, chunks, needed, rows, held)
+        arrays |= _decoded(groups, chunks, needed, rows, known, held)
     if whole:
         for group, start, count in zip(groups, accumulate(rows, initial=0), rows, strict=False):
             for column, said, kind in _said(group, needed):
                 if not ColumnStatistics.of(said, kind, count).allow(arrays[column].slice(start, count)):
                     raise CorruptionError(f"{name} has statistics of the column {column!r} that are not of {held()}.")
     return arrays
+
+
+def _size(value: pa.Scalar) -> int:
+    """What a row has of a value that all have."""
+    return int(pa.repeat(value, 1).nbytes)
 
 
 def _throughout(values: Sequence[pa.Scalar], rows: Sequence[int]) -> pa.Array:
@@ -132,13 +140,14 @@ def _said(group: RowGroup, columns: Collection[str]) -> Iterator[tuple[str, Any,
 
 def _same(group: RowGroup, columns: Collection[str]) -> dict[str, pa.Scalar]:
     """Those of the columns that hold one value throughout a row group, or nothing but nulls, with what they hold: they need not be read."""
-    rows = _rows_of(group, group.footer.layout)
+    rows = rows_of(group)
     found = ((name, one_value(said, kind, rows)) for name, said, kind in _said(group, columns))
     return {name: value for name, value in found if value is not None}
 
 
-def _rows_of(group: RowGroup, layout: Layout) -> int:
+def rows_of(group: RowGroup) -> int:
     """How many rows a row group has; ``CorruptionError`` where there is none, or it has more than any has."""
+    layout = group.footer.layout
     if group.number >= layout.metadata.num_row_groups:
         raise CorruptionError(
             f"{layout.name} has {layout.metadata.num_row_groups} row groups in its footer, and more in its index."
@@ -157,7 +166,7 @@ def ranges_to_read(group: RowGroup, columns: Collection[str]) -> list[tuple[int,
 
 def column_statistics(group: RowGroup, column: str) -> ColumnStatistics | None:
     """What statistics say of a column of a row group; None where they are of its parts, or there are none."""
-    rows = _rows_of(group, group.footer.layout)
+    rows = rows_of(group)
     return next((ColumnStatistics.of(said, kind, rows) for _, said, kind in _said(group, [column])), None)
 
 
@@ -211,13 +220,16 @@ def _decoded(
     chunks: Mapping[int, memoryview],
     columns: Sequence[str],
     rows: Sequence[int],
+    known: int,
     held: Callable[[], str],
 ) -> dict[str, Any]:
-    """These columns of row groups from the checked bytes of their chunks, once it is known that they are not more than a row group has."""
+    """These columns of row groups from the checked bytes of their chunks, once it is known that they, and what is ``known``, are not more
+    bytes than a row group has.
+    """
     pq, footer = parquet_library(), groups[0].footer
     layout = footer.layout
     try:
-        texts, dictionaries = _measured(groups, chunks, frozenset(columns), rows)
+        texts, dictionaries = _measured(groups, chunks, frozenset(columns), rows, known)
         source = pa.PythonFile(_Chunks(chunks, footer.offset + footer.length), mode="r")
         with pq.ParquetFile(source, metadata=layout.metadata, pre_buffer=False, read_dictionary=dictionaries) as file:
             read = file.read_row_groups([group.number for group in groups], columns=columns, use_threads=False)
@@ -227,15 +239,15 @@ def _decoded(
 
 
 def _measured(
-    groups: Sequence[RowGroup], chunks: Mapping[int, memoryview], columns: frozenset[str], rows: Sequence[int]
+    groups: Sequence[RowGroup], chunks: Mapping[int, memoryview], columns: frozenset[str], rows: Sequence[int], known: int
 ) -> tuple[set[str], list[str]]:
     """Which of these columns have texts or bytes in them, and the paths of those whose dictionaries may come to much.
 
-    ``ValueError`` where all else comes to more than a row group does.
+    ``ValueError`` where all else comes, with what is ``known``, to more than a row group does.
     """
     texts: set[str] = set()
     dictionaries: set[str] = set()
-    total = expanded_size = 0
+    total, expanded_size = known, 0
     for group, count in zip(groups, rows, strict=True):
         for leaf, at in zip(group.footer.layout.leaves, _starts(group), strict=False):
             if leaf.column not in columns:

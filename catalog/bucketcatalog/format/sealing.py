@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from .. import limits
 from ..errors import CorruptionError, TruncatedObject, UnsupportedFormat
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
@@ -122,10 +123,11 @@ def _sealed_spans(data: bytes) -> Iterator[tuple[int, int]]:
         start = stop - int.from_bytes(data[stop : stop + LENGTH_BYTES], "little")
         if 0 < start < at:
             yield start, stop
-        start = data.rfind(_FIRST, 0, at)
+        first = max(at - limits.INDEX_BYTES, 0)  # no reader takes a larger one
+        start = data.rfind(_FIRST, first, at)
         while start > 0:
             yield start, stop
-            start = data.rfind(_FIRST, 0, start)
+            start = data.rfind(_FIRST, first, start)
         at = data.rfind(SEAL, 0, at)
 
 

@@ -15,7 +15,7 @@ from ..format.footers import Fetch
 from ..format.headers import BlockPlace, joined
 from ..format.held import held_in_block
 from ..format.losses import STRICT, OnDamage
-from ..format.parquet import ranges_to_read, read_row_groups
+from ..format.parquet import ranges_to_read, read_row_groups, rows_of
 from ..model.arrays import one_chunk
 from ..model.facts import Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange, rows_within
@@ -25,8 +25,8 @@ from ..store.base import Store
 _KEPT_BYTES = 64 << 20
 _KEPT_SEALED_BYTES = 8 << 20
 _LOOKED_UP_BYTES = 64 << 20
-_TOGETHER_ROWS, _TOGETHER_BYTES = 65_536, 32 << 20
-"""Of the blocks that are read together, in the file."""
+_TOGETHER, _TOGETHER_ROWS, _TOGETHER_BYTES = 4, 65_536, 32 << 20
+"""The most blocks that are read together, their rows, and their bytes in the file."""
 
 
 def read_block(
@@ -72,6 +72,8 @@ def side_by_side(places: Iterable[BlockPlace], keys: KeyRange = EVERYTHING) -> I
 
 def _goes_on(together: Sequence[BlockPlace], place: BlockPlace, keys: KeyRange) -> bool:
     last, rows = together[-1], sum(each.header.rows for each in (*together, place))
+    if len(together) == _TOGETHER:
+        return False
     if last.row_group is None or place.row_group is None or last.name != place.name:
         return False
     if place.row_group.number != last.row_group.number + 1 or last.header.last_key > place.header.first_key:
@@ -212,6 +214,8 @@ def _row_groups(
 
     try:
         footer.obtain(partial(store.get_range, name))
+        if len(places) > 1 and [rows_of(group) for group in groups] != [place.header.rows for place in places]:
+            raise CorruptionError(f"{name} has row groups of other sizes than its index says.")
         read = partial(read_row_groups, groups, fetch=fetch, held=held, whole=whole)
         return facts_of_block(read, footer.layout.schema, header, table, name, columns, keys)
     except ObjectNotFound:

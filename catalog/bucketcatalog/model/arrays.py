@@ -47,11 +47,18 @@ def is_constant(values: pa.Array) -> bool:
     return bool(pc.all(pc.equal(values, values[0])).as_py())
 
 
-_repetitions: LruCache[tuple[pa.Scalar, int], pa.Array] = LruCache(8 << 20, lambda values: int(values.nbytes))
+_REPEATED = 1_024
+"""Rows from which a value that stands in all of them is kept."""
+_repetitions: LruCache[tuple[pa.Scalar, int], pa.Array] = LruCache(8 << 20, lambda values: int(values.nbytes) + 1_024)
 
 
 def repeated(value: pa.Scalar, count: int) -> pa.Array:
-    """A value so many times. Blocks side by side hold the same owner: who asks again is given the same array, and memory is needed once."""
+    """A value so many times, which is no fraction: zeros are equal.
+
+    Blocks side by side hold the same owner. Who asks again is given the same array, and memory is needed once.
+    """
+    if count < _REPEATED:
+        return pa.repeat(value, count)
     key = value, count
     found = _repetitions.get(key)
     if found is None:

@@ -103,7 +103,8 @@ def _enum(column: Column, value: Any) -> int:
     if isinstance(value, str) and value in by_symbol:
         return by_symbol[value]
     number = int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
-    number = number.item() if isinstance(number, np.integer) else number
+    if isinstance(number, np.generic):
+        number = _from_numpy(number, (np.integer,), "a symbol or its number is expected")
     if isinstance(number, int) and not isinstance(number, bool) and -(1 << 31) <= number < 1 << 31:
         return number
     raise ValueError(f"{value!r} is none of {', '.join(by_symbol)}")

@@ -6,10 +6,11 @@ import pickle
 
 import pytest
 
-from bucketcatalog import CorruptionError
+from bucketcatalog import CorruptionError, limits
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.format.footers import Footer, footer_digest, footer_start
 from bucketcatalog.format.headers import BlockClass
+from bucketcatalog.format.sealing import FORMAT_VERSION, SEALED_BYTES, find_sealed, seal
 from bucketcatalog.format.segments import RunRows
 
 from ...kit.storing import facts_with, written
@@ -42,3 +43,11 @@ def test_what_does_not_end_as_parquet_does_is_named(end: bytes) -> None:
     assert footer_start((88).to_bytes(4, "little") + b"PAR1", 100, "file") == 4
     with pytest.raises(CorruptionError, match="file does not end"):
         footer_start(end, 100, "file")
+
+
+def test_an_index_is_looked_for_as_far_back_as_one_can_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed = seal(b"\x08" + bytes([FORMAT_VERSION]) + b"index" * 100)
+    data = b"rows" * 100 + sealed + b"behind"
+    assert find_sealed(data) == (400, 400 + len(sealed))
+    monkeypatch.setattr(limits, "INDEX_BYTES", len(sealed) - SEALED_BYTES - 1)
+    assert find_sealed(data) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,7 @@ from ...kit.storing import Written, contents, everything, facts_with, rows_of, w
 
 ALL = everything()
 WORDS = core_tables()["harvest_errors"]
-STEP, GROUPS = 8, 5
+STEP, GROUPS = 8, 4
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +36,8 @@ def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def words(count: int = STEP * GROUPS) -> Written:
-    """Rows whose first column is constant in the first row groups, and has another value in each of the last, but for the very last."""
-    sources = ["a", "a", "b", "c", "cd"]
+    """Rows whose first column is constant in all row groups but the last, and the same in the first two."""
+    sources = ["a", "a", "b", "cd"]
     rows = [
         {"1": (s := sources[n // STEP % GROUPS])[n % len(s) :][:1] or s[-1], "2": f"{n:04}", "4": f"{n % 3}"}
         for n in range(count)
@@ -94,6 +95,30 @@ def test_damage_is_told_of_the_block_that_has_it() -> None:
         assert str(together.value) == str(alone.value)
 
 
+def test_row_groups_of_other_sizes_than_their_headers_say_are_refused_though_the_sum_is_right() -> None:
+    segment = words()
+    rows = [STEP + 2, STEP - 2, *[STEP] * (GROUPS - 2)]
+    places = [replace(p, header=replace(p.header, rows=count)) for p, count in zip(segment.places, rows, strict=True)]
+    store = stored(segment)
+    with pytest.raises(CorruptionError, match=f"a block of {STEP} rows that claims {STEP + 2}"):
+        read_block(store, places[0], WORDS)
+    with pytest.raises(CorruptionError, match=f"a block of {STEP} rows that claims {STEP + 2}"):
+        read_blocks(store, places, WORDS)
+
+
+def test_what_statistics_tell_counts_towards_what_a_row_group_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"1": "s" * 1_000, "2": f"{n:04}", "4": "t" * 1_000} for n in range(STEP)]
+    segment = written(RunRows(facts_with(WORDS, rows), WORDS, BlockClass.LIVE))
+    (place,) = segment.places
+    monkeypatch.setattr(limits, "GROUP_BYTES", 15_000)
+    assert len(read_block(stored(segment), place, WORDS, {"1"})) == STEP
+    for columns in ({"1", "4"}, {"1", "4", "2"}):
+        with pytest.raises(CorruptionError, match=r"come to \d+ bytes: no row group has so many"):
+            read_block(stored(segment), place, WORDS, columns)
+    with pytest.raises(CorruptionError, match="15000 bytes"):
+        read_block(stored(segment), place, WORDS, {"1", "4"}, whole=True)
+
+
 def test_what_comes_to_too_much_together_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     segment, decoded = words(), []
     read = blocks.read_row_groups
@@ -123,13 +148,15 @@ def test_together_is_what_follows_each_other_in_one_file_up_to_so_many_rows_and_
     assert [len(some) for some in side_by_side(places, KeyRange(first, last))] == [1, GROUPS - 2, 1]
     assert [len(some) for some in side_by_side(places[1:], KeyRange(first + b"\0", None))] == [1, GROUPS - 2]
     assert sizes([]) == [] and sizes(places[:1]) == [1]
-    assert sizes([*places[:2], *places[3:]]) == [2, 2]
+    assert sizes([*places[:2], *places[3:]]) == [2, 1]
     assert sizes([places[1], places[0], *places[1:3]]) == [1, 3]
     other = [BlockPlace("other", p.offset, p.length, 0, p.header, row_group=p.row_group) for p in places]
-    assert sizes([*places[:2], *other[2:]]) == [2, 3]
+    assert sizes([*places[:2], *other[2:]]) == [2, 2]
     messages = [BlockPlace(p.name, p.offset, p.length, 0, p.header, b"") for p in places]
-    assert sizes([*places[:2], *messages[2:]]) == [2, 1, 1, 1]
+    assert sizes([*places[:2], *messages[2:]]) == [2, 1, 1]
+    more = words(STEP * (GROUPS + 2)).places
+    assert sizes(more) == [GROUPS, 2]
     monkeypatch.setattr(blocks, "_TOGETHER_ROWS", 3 * STEP)
-    assert sizes(places) == [3, 2]
+    assert sizes(places) == [3, 1]
     monkeypatch.setattr(blocks, "_TOGETHER_BYTES", max(place.length for place in places))
     assert sizes(places) == [1] * GROUPS

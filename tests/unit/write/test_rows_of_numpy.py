@@ -53,6 +53,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("sure", np.int8(1)),
     ("color", np.int64(2**31)),
     ("color", np.bool_(True)),
+    ("color", np.timedelta64(1, "ns")),
     ("at", np.float64(5)),
     ("at", np.int64(2**62)),
     ("at", pd.Timestamp(5, unit="ns", tz="UTC")),

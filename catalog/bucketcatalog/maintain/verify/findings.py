@@ -125,10 +125,10 @@ def unreadable(error: BucketCatalogError, what: str, file: str, *held: Held) -> 
     """
     named = f"{file} "
     text = f"It {error.message.removeprefix(named)}" if error.message.startswith(named) else error.message
+    for each in held:
+        text = text.replace(str(each), "its rows")  # in which there are names that may be anything
     if held:
         text = text.partition(" It held ")[0]
-    for each in held:
-        text = text.replace(str(each), "its rows")
     if isinstance(error, UnsupportedFormat):
         return Finding("UNSUPPORTED_FORMAT", file, text, held)
     missing = isinstance(error, MissingObject) and f"MISSING_{what}" in SORTS

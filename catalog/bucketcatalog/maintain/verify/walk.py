@@ -313,11 +313,15 @@ def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) 
     Nothing is written. ``deep`` compares the state that each checkpoint holds with the one that its transactions make.
     """
     milder: dict[Severity, list[Finding]] = {Severity.WARNING: [], Severity.INFO: []}
-    for finding in _as_found(files, tell, deep=deep):
-        if finding.severity is Severity.ERROR:
-            yield finding
-        else:
-            milder[finding.severity].append(finding)
+    try:
+        for finding in _as_found(files, tell, deep=deep):
+            if finding.severity is Severity.ERROR:
+                yield finding
+            else:
+                milder[finding.severity].append(finding)
+    except (Exception, KeyboardInterrupt):
+        yield from chain.from_iterable(milder.values())
+        raise
     yield from chain.from_iterable(milder.values())
 
 

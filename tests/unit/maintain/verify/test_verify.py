@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -13,15 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bucketcatalog import DatabaseNotFound
+from bucketcatalog import CorruptionError, DatabaseNotFound, StoreUnavailable
 from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
 from bucketcatalog.format.footers import footer_start
+from bucketcatalog.format.held import Held
 from bucketcatalog.format.records import Boundary, CheckpointLink
 from bucketcatalog.format.segments import index_span
 from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
+from bucketcatalog.maintain.verify import walk
 from bucketcatalog.maintain.verify.deep import differing_keys
-from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity
+from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity, unreadable
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.uuids import uuid_text
@@ -392,3 +394,24 @@ def test_what_repair_has_listed_as_lost_does_not_send_anybody_to_repair() -> Non
 
 def test_every_code_has_a_remedy_of_one_line() -> None:
     assert all(code.isupper() and "\n" not in sort.remedy and sort.remedy.endswith(".") for code, sort in SORTS.items())
+
+
+def test_what_was_found_before_reading_fails_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = list(walk._as_found(LogFiles(world.store, "default"), lambda _: None, deep=False))
+
+    def failing(*_: Any, **__: Any) -> Iterator[Finding]:
+        yield Finding("LATE_ARRIVAL", "file", "It arrived late.")
+        yield from whole
+        raise StoreUnavailable("the store is away")
+
+    monkeypatch.setattr(walk, "_as_found", failing)
+    told: list[Finding] = []
+    with pytest.raises(StoreUnavailable):
+        told.extend(walk.verify(LogFiles(world.store, "default")))
+    assert "LATE_ARRIVAL" in {finding.code for finding in told}
+
+
+def test_names_that_read_like_a_sentence_cut_no_finding_short() -> None:
+    held = Held("objects", 3, shown=("name='a It held b'", "name='c'"))
+    error = CorruptionError(f"w/x.ckpt is damaged: the checksum of {held} does not match. It held {held}.")
+    assert unreadable(error, "BLOCK", "w/x.ckpt", held).message == "It is damaged: the checksum of its rows does not match."
