@@ -186,7 +186,8 @@ class _Summing:
             if self.total.column is not None:
                 number = exact_sum(live.meant_column(self.table.by_name[self.total.column]))
             counts = {_ROWS.field_name: pa.array([sign * len(live)]), _VALUE.field_name: pa.array([sign * number], EXACT)}
-            self.add_sums(pa.table({name: values[:1] for name, values in groups.items()} | counts))
+            first = {name: values.take(pa.array([0])) for name, values in groups.items()}  # a slice would keep all of the rows
+            self.add_sums(pa.table(first | counts))
         else:
             self.add_sums(_summed([_counted(live, self.table, self.total, sign)], self.table, self.total))
 

@@ -11,10 +11,11 @@ import pytest
 
 from bucketcatalog import Catalog, between
 from bucketcatalog.cli import run
+from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.log.blocks import read_block
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.side_runs import shape_of_blocks
-from bucketcatalog.state.sums import SumRun
+from bucketcatalog.state.sums import SumRun, sum_runs
 
 from ...kit.world import BUCKET, OWNER, World, counted, messages, obj, rows
 
@@ -316,3 +317,17 @@ def test_bytes_of_objects_beyond_64_bits_are_told_exactly(world: World) -> None:
         for _ in range(2):
             assert world.catalog().info().table("objects").sums["bytes"] == 3 * ((1 << 63) - 1)
             writer.checkpoint()
+
+
+def test_summing_up_keeps_nothing_of_the_rows(world: World) -> None:
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"{n:05}", content_length=n) for n in range(2_000)]))
+        writer.checkpoint()
+    state = world.snapshot().state("objects")
+    (place,) = state.lowest_places({BlockClass.LIVE})
+    facts = read_block(state.blocks.store, place, state.table)
+    for each in sum_runs(state.table):
+        keeping = each.keeping()
+        list(keeping.add(facts))
+        kept = sum(part.get_total_buffer_size() for part in keeping._sum._parts)
+        assert 0 < kept < 1_000
