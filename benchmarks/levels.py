@@ -61,7 +61,7 @@ def _overwritten(world: World) -> list[Measure]:
         subjects = {"overwritten": path, "rewritten": fresh}
         samples = in_turns({of: partial(_cold, of_path) for of, of_path in subjects.items()}, min(scale.rounds, 5))
         text = f"{name} after every tenth was overwritten {'once' if rounds == 1 else f'{rounds} times'}"
-        goal = Goal("ours / other", "at most", 1.3)
+        goal = Goal("ours / other", "at most", 1.2)
         now = Measure(text, samples["overwritten"], samples["rewritten"], "the same rows freshly written", goal, found)
         measures.append(now)
     versions = {"now": None, "oldest": oldest}
