@@ -21,7 +21,7 @@ def markdown(document: dict[str, Any]) -> str:
                 met = {True: "yes", False: "**no**", None: "not comparable"}[measure["met"]]
                 rows.append(f"| {' | '.join((*line(measure)[:5], met))} |")
     place = f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB, {machine['file_system']}"
-    return "\n".join([f"Measured in one run on {place}, with {peers}.", "", *rows])
+    return "\n".join([f"Measured on {place}, with {peers}.", "", *rows])
 
 
 def update(page: Path, document: dict[str, Any]) -> None:
