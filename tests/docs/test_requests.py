@@ -10,7 +10,7 @@ import pytest
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from ..kit.world import DAY, Clock, World, bucket, obj
+from ..kit.world import DAY, HOUR, Clock, World, bucket, obj
 from .guide import GUIDE, table_rows
 
 WRITERS, COMMITS = 3, 4
@@ -162,6 +162,7 @@ def test_reading_a_tag_whose_transactions_were_pruned(world: Measured, monkeypat
         world.clock.tick(3 * DAY)
         for writer in world.open:
             world.commit(writer, ("put", "objects", obj("later")), ("put", "buckets", bucket("later")))
+        world.clock.tick(HOUR)
         with world.writer("compactor-1") as compactor:
             compactor.checkpoint(scope="all")
         world.catalog().prune("36h", dry_run=False, writer="maintainer-1", clock=world.clock)

@@ -119,6 +119,7 @@ def test_segments_of_checkpoints_that_are_kept_for_tags_are_no_changes(world: Wo
         held.tag("early")
         world.clock.tick(3_600_000_000)
         world.commit(w, ("put", "objects", many(0, 3_000)))
+        world.clock.tick(3_600_000_000)
         compactor.checkpoint(scope="all")
     for _ in range(2):
         world.clock.tick(2 * 86_400_000_000)
