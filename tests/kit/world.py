@@ -20,7 +20,10 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from bucketcatalog import Catalog
 from bucketcatalog.format.definitions import tables_of
+from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.events import EventKind
+from bucketcatalog.model.uuids import uuid_bytes
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Counting
@@ -100,6 +103,14 @@ class World:
                 getattr(tx, method)(*arguments, **keywords)
         assert tx.committed is not None
         return tx.committed
+
+    def under_way(self, writer: Writer, row: dict[str, Any]) -> tuple[str, bytes]:
+        """A commit that puts an object, whose file is taken out of the store again: its name and bytes, to be put when it is to arrive."""
+        committed = self.commit(writer, ("put", "objects", row))
+        name = paths.transaction(writer.id, "default", Head(committed.revision, uuid_bytes(committed.uuid)))
+        data = self.store.get(name)
+        self.store.delete(name)
+        return name, data
 
     def commit_unasked(self, writer: Writer, declared: Iterable[Descriptor], *calls: tuple[str, str, Any]) -> Committed:
         """The same by a writer of somebody else's, or of an older release, who writes by these declarations whatever else there is."""

@@ -71,16 +71,15 @@ def side_by_side(places: Iterable[BlockPlace], keys: KeyRange = EVERYTHING) -> I
 
 
 def _goes_on(together: Sequence[BlockPlace], place: BlockPlace, keys: KeyRange) -> bool:
-    last, rows = together[-1], sum(each.header.rows for each in (*together, place))
-    if len(together) == _TOGETHER:
-        return False
-    if last.row_group is None or place.row_group is None or last.name != place.name:
+    last, every = together[-1], (*together, place)
+    if len(every) > _TOGETHER or last.row_group is None or place.row_group is None or last.name != place.name:
         return False
     if place.row_group.number != last.row_group.number + 1 or last.header.last_key > place.header.first_key:
         return False
     # Of a block that is wanted in part the key has to be read as well.
     are_whole = all(keys.covers(each.header.first_key, each.header.last_key) for each in (last, place))
-    return are_whole and rows <= _TOGETHER_ROWS and sum(each.length for each in (*together, place)) <= _TOGETHER_BYTES
+    rows, size = sum(each.header.rows for each in every), sum(each.length for each in every)
+    return are_whole and rows <= _TOGETHER_ROWS and size <= _TOGETHER_BYTES
 
 
 def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | None) -> list[int]:

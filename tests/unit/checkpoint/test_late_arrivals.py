@@ -149,15 +149,7 @@ def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision(
     monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
     arrived = world.clock.now + arrives * SECOND
 
-    def put_later(writer: Writer, name: str) -> tuple[str, bytes]:
-        """Takes out of the store what the writer puts."""
-        committed = world.commit(writer, ("put", "objects", obj(name)))
-        put = paths.transaction("w", "default", Head(committed.revision, uuid_bytes(committed.uuid)))
-        data = world.store.get(put)
-        world.store.delete(put)
-        return put, data
-
-    first = put_later(world.writer(), "first")
+    first = world.under_way(world.writer(), obj("first"))
     world.clock.now = arrived - 5 * SECOND
     slow = world.writer()
     world.clock.now = arrived
@@ -167,7 +159,7 @@ def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision(
     elif follower == "a commit":
         world.commit(world.writer(), ("put", "objects", obj("follower")))
     world.clock.now = arrived + 20 * SECOND  # the slow process has looked less than 30 s ago
-    second = put_later(slow, "second")
+    second = world.under_way(slow, obj("second"))
     world.clock.now = arrived + taken * SECOND
     world.commit(world.writer("another"), ("put", "objects", obj("more")))
     world.writer("w" if follower == "the next checkpoint" else "compactor-1").checkpoint(scope="all")

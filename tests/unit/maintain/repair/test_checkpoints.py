@@ -11,9 +11,6 @@ from bucketcatalog.format.checkpoints import encode_checkpoint
 from bucketcatalog.log.entries import tags_of
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
-from bucketcatalog.model.cuts import Head
-from bucketcatalog.model.uuids import uuid_bytes
-from bucketcatalog.write.writer import Writer
 
 from ....kit.corrupting import DAMAGES, EVERYTHING, Specimen, filled, last_checkpoint, specimen
 from ....kit.repairing import done, errors, listed, repair
@@ -128,23 +125,15 @@ def test_beside_what_one_that_is_made_again_covers_somebody_may_yet_publish(monk
     world = World()
     monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
 
-    def put_later(writer: Writer, name: str) -> tuple[str, bytes]:
-        """Takes out of the store what the writer puts."""
-        committed = world.commit(writer, ("put", "objects", obj(name)))
-        put = paths.transaction("w", "default", Head(committed.revision, uuid_bytes(committed.uuid)))
-        data = world.store.get(put)
-        world.store.delete(put)
-        return put, data
-
     with world.writer("another") as another:
         for name in ("gone", "there"):
             world.commit(another, ("put", "objects", obj(name)))
-    stray = put_later(world.writer(), "stray")
+    stray = world.under_way(world.writer(), obj("stray"))
     world.clock.tick(HOUR)
     slow = world.writer()
     world.store.put(*stray)
     world.writer("compactor-1").checkpoint(scope="all")
-    second = put_later(slow, "second")
+    second = world.under_way(slow, obj("second"))
     for name in listed(world.store):
         if name.endswith(".ckpt") or name.startswith("another/default/transactions/00000000000000000000/"):
             world.store.delete(name)
