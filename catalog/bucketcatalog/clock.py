@@ -30,12 +30,12 @@ def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def uuid7(time_us: int) -> uuid.UUID:
-    """A new version 7 uuid that holds ``time_us`` to the microsecond."""
+def uuid7(time_us: int, mark: bytes = b"") -> uuid.UUID:
+    """A new version 7 uuid that holds ``time_us`` to the microsecond, and ends in ``mark``, of four bytes at most."""
     millis, micros = divmod(time_us, 1_000)
     if not 0 <= millis < 1 << _MILLIS_BITS:
         raise OverflowError(f"{time_us} microseconds do not fit a version 7 uuid")
-    tail = int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
+    tail = int.from_bytes(os.urandom(8 - len(mark)) + mark, "big") & ((1 << 62) - 1)
     return uuid.UUID(int=millis << 80 | 0x7 << 76 | micros << 64 | 0b10 << 62 | tail)
 
 

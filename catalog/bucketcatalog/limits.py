@@ -48,6 +48,9 @@ SAFE_COLLECTION_GRACE = MAX_SNAPSHOT_AGE
 BOUNDARY_WAIT = LATENESS_BOUND + MAX_SNAPSHOT_AGE
 """How long after a data boundary was published data may be deleted by it: it is seen by then, and who had not seen it has landed."""
 
+PLAIN_PIN_AGE, PLAIN_PINS = 7 * 24 * HOUR, 16
+"""How long after its commit a tag of who is no maintainer holds what it names, by default, and how many of a writer's do at once."""
+
 UNFINISHED_PUT_AGE = HOUR
 """The age from which no put of a writer is under way; large files take longer than a commit."""
 PATIENCE_SECONDS = 60.0

@@ -26,13 +26,14 @@ from ..format.runs import InlineRun, Run, SegmentReference
 from ..format.sealing import RUNS
 from ..format.segments import Origin
 from ..log.ancestry import version_view, without_ancestors
-from ..log.coverage import Covered, may_be_deleted
+from ..log.coverage import Covered, is_partial, may_be_deleted
 from ..log.discovery import horizon_of, newest_own, newest_view, own_view, whole_view
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.pruned import KeptCheckpoints
 from ..log.timeline import Timeline
+from ..log.trust import says
 from ..log.view import LogView
 from ..model.cuts import Cut, Head
 from ..state.contents import Contents
@@ -69,20 +70,27 @@ def _magnitude(rows: int) -> int:
     return power
 
 
-def coverages(files: LogFiles, view: LogView, oldest: int) -> dict[str, Coverage]:
-    """For each writer the transactions that may still be joined by late ones, by name, and the branches before these."""
+def coverages(
+    files: LogFiles, view: LogView, oldest: int, *, beside: Checkpoint | None = None, first: int = 0
+) -> dict[str, Coverage]:
+    """For each writer the transactions that may still be joined by late ones, by name, and the branches before these.
+
+    What is covered by the checkpoint ``beside`` is not, and before the ``first`` revision nothing that is not named.
+    """
     coverages = {}
+    held = Covered(files, [beside] if beside is not None else [], view.horizon)
     long_ago = oldest - limits.LOOK_WITHIN - limits.MAX_CLOCK_SKEW
     earlier = [checkpoint.cut for checkpoint in view.checkpoints if checkpoint.created < long_ago]
     covered = Covered(files, view.checkpoints, view.horizon)
     for writer in view.cut.heads:
         listed = set(files.transactions(writer))
         covered.know(writer, listed)
-        known = _known(covered, view, writer, listed)
-        branches = _branches(known, view, writer)
+        held.know(writer, listed)
+        known = {head for head in _known(covered, view, writer, listed) if not held.holds(writer, head)}
+        branches = _branches(known, view, writer, first)
         recent = [head for head in known if head.commit_time >= oldest and (writer, head) not in view.voids]
         # What lies there and is not covered, such as the other branch of a fork that came after the horizon, nobody else finds for readers.
-        left_out = listed - known
+        left_out = {head for head in listed - known if not held.holds(writer, head)}
         # A transaction may have arrived a moment ago, however old it is and whoever follows it: then another process that has not seen it
         # may be about to publish one of the same revision. What had been there long ago, for it was covered or followed by then, that
         # process has seen: it comes after it.
@@ -95,6 +103,7 @@ def coverages(files: LogFiles, view: LogView, oldest: int) -> dict[str, Coverage
             branches=frozenset(head for head in branches if head.revision < list_from),
             newest_commit_time=max((h.commit_time for h in known if (writer, h) not in view.voids), default=0),
             transactions=_transactions(covered, view, writer),
+            first_revision=first,
         )
     return coverages
 
@@ -106,14 +115,14 @@ def _known(covered: Covered, view: LogView, writer: str, listed: Set[Head]) -> s
     return tail | named | set(view.cut.of_writer(writer)) | {head for head in listed - tail if covered.holds(writer, head)}
 
 
-def _branches(known: set[Head], view: LogView, writer: str) -> set[Head]:
+def _branches(known: set[Head], view: LogView, writer: str, first: int) -> set[Head]:
     """Those that are not known by being alone at their revision: there are several, or others may have been deleted."""
     count = Counter(head.revision for head in known)
     floor = view.horizon.floor(writer) if view.horizon is not None else 0
     earlier = {head for c in view.checkpoints if writer in c.coverage for head in c.coverage[writer].branches}
     earlier |= {head for c in view.checkpoints for head in c.cut.of_writer(writer) if head.revision < floor}
     late = {t.head for t in view.tail if t.writer == writer and t.revision < floor}
-    return {head for head in known if count[head.revision] > 1} | earlier | late
+    return {head for head in known if count[head.revision] > 1 or head.revision < first} | earlier | late
 
 
 def _transactions(covered: Covered, view: LogView, writer: str) -> int:
@@ -154,31 +163,34 @@ def prepare(
 ) -> Prepared | None:
     """A checkpoint of the timeline, or with ``note`` of every writer's, as at most ``most`` tasks; None where there is nothing to write.
 
+    One of every writer's rests on what others' transactions say, not on what their checkpoints say of these.
+
     ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it. With ``full`` everything is
     merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
     ``instead`` of those in the store is always written.
     """
     started, writer = clock.monotonic(), timeline.writer
+    files = files if note is None else files.of_trusted()
     limit = files.time_for(writer) + timeline.limits.clock_skew
     horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
-    parent = _parent(files, writer, limit, horizon, alone=note is None) if not instead else None
-    using = instead or ([parent] if parent is not None else [])
+    parent, beside = _start(files, writer, limit, horizon, alone=note is None) if not instead else (None, None)
+    using = instead or [checkpoint for checkpoint in (parent, beside) if checkpoint is not None]
     if note is None:
         view = own_view(files, writer, using=using, ahead_of=limit, horizon=horizon)
     else:
         # What the transaction of this checkpoint will follow belongs to its cut, also where it is from the future and was voided.
         view = whole_view(files, using=using, ahead_of=limit, naming=[link.head for link in timeline.parents], horizon=horizon)
-    if parent is not None and parent.uuid not in {checkpoint.uuid for checkpoint in view.checkpoints}:
+    if parent is not None and parent.ref not in {checkpoint.ref for checkpoint in view.checkpoints}:
         parent = None  # it covers what was voided since
-    elif parent is None and not instead:
+    elif parent is None and beside is None and not instead:
         parent = _all_that_is_read(view, writer)
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
     is_layered = len(view.checkpoints) > 1 or any(RUNS in checkpoint.features for checkpoint in view.checkpoints)
-    if not view.tail and is_known and not instead and not (full and is_layered):
+    if not view.tail and (is_known or beside is not None) and not instead and not (full and is_layered):
         return None
     if note is None:
         destination = _Destination(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
-        return _prepared(files, destination, view, _Merge(parent, full, most, started))
+        return _prepared(files, destination, view, _Merge(parent, full, most, started, beside))
     followed = {(writer, link.head) for link in timeline.parents}
     head = note(view.cut)
     kept = [ref for ref in view.cut.refs() if ref not in followed]
@@ -216,25 +228,35 @@ def view_to_keep(files: LogFiles, cut: Cut, horizon: Horizon | None) -> LogView:
         return version_view(files, cut)
 
 
-def _parent(files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool) -> Checkpoint | None:
-    """The checkpoint to start from: the writer's newest of its own timeline ``alone``, or of others' too.
+def _start(
+    files: LogFiles, writer: str, limit: int, horizon: Horizon | None, *, alone: bool
+) -> tuple[Checkpoint | None, Checkpoint | None]:
+    """The checkpoint to start from: the writer's newest of its own timeline ``alone``, or of others' too; and one to go on beside.
 
     What it does not cover has to be there: from before the horizon it is gone. And it has to stay: segments of one that goes would be
-    referred to again. Else it is one that reaches the horizon, or is its own.
+    referred to again. Else it is one that reaches the horizon, or is its own; but a checkpoint of one timeline holds no more than
+    that, and is made and read beside the one that does.
     """
     own = newest_own(files, writer, limit, alone=alone)
     if horizon is None:
+        return own, None
+    kept = None if own is not None and may_be_deleted(own, horizon) else own
+    if kept is not None:
+        reaching = Covered(files, [kept], horizon)
+        if not alone and reaching.reaches(kept):
+            return kept, None
+        if alone and not is_partial(kept) and all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer)):
+            return kept, None
+        kept = kept if alone and is_partial(kept) else None
+    reached = _reaching(files, writer, limit, horizon)
+    return (kept, reached) if alone else (reached, None)
+
+
+def _reaching(files: LogFiles, writer: str, limit: int, horizon: Horizon) -> Checkpoint:
+    """A checkpoint that holds what the horizon's does, and stays: the writer's own, or the horizon's, or another writer's."""
+    own = newest_own(files, writer, limit, alone=False)
+    if own is not None and Covered(files, [own], horizon).reaches(own) and not may_be_deleted(own, horizon):
         return own
-    reaching = Covered(files, [own] if own is not None else [], horizon)
-    if alone:
-        is_enough = all(reaching.holds(writer, head) for head in horizon.cut.of_writer(writer))
-    else:
-        is_enough = own is not None and reaching.reaches(own)
-    if is_enough and not (own is not None and may_be_deleted(own, horizon)):
-        return own
-    others = newest_own(files, writer, limit, alone=False)
-    if others is not None and reaching.reaches(others) and not may_be_deleted(others, horizon):
-        return others
     if horizon.is_marked:
         try:
             return horizon.checkpoint
@@ -261,12 +283,22 @@ class _Destination:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """How a checkpoint is to be made: from which one, all of it or as ``lowest_merged`` says, in how many tasks, and since when."""
+    """How a checkpoint is to be made: from which one, all of it or as ``lowest_merged`` says, in how many tasks, and since when.
+
+    What the one ``beside`` holds it does not.
+    """
 
     parent: Checkpoint | None
     full: bool
     most: int
     started: float
+    beside: Checkpoint | None = None
+
+    def first_revision(self, writer: str) -> int:
+        """Where a checkpoint that is made beside another begins: the same as the one that it goes on from."""
+        if self.beside is None:
+            return 0
+        return self.beside.cut.newest_revision(writer) + 1 if self.parent is None else self.parent.coverage[writer].first_revision
 
     def levels(self, contents: Contents) -> dict[str, int]:
         """The lowest level of each table that is merged with what is new; tables that stay as they are are absent."""
@@ -288,6 +320,9 @@ def _is_kept(run: Run, levels: Mapping[str, int]) -> bool:
 def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: _Merge) -> Prepared:
     """The checkpoint of the view's cut, to be put at its destination."""
     contents = Contents(files, view)
+    if merge.beside is not None:
+        view = _without(merge.beside, view, destination.writer)
+        contents = Contents(files, view, contents.definitions)
     levels = merge.levels(contents)
     before = merge.parent.parts if merge.parent is not None else ()
     kept = [part for part in before if _is_kept(part.run, levels)]
@@ -300,10 +335,16 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         revision=destination.revision,
         uuid=clock.uuid7(view.newest_commit_time).bytes,
         cut=view.cut,
-        coverage=coverages(files, view, view.observed - 2 * bound),
+        coverage=coverages(
+            files,
+            view,
+            view.observed - 2 * bound,
+            beside=merge.beside,
+            first=merge.first_revision(destination.writer),
+        ),
         created=0,
         lateness_bound=bound,
-        definitions=contents.definitions.stamped,
+        definitions=tuple(each for each in contents.definitions.stamped if says(destination.writer, each.stamp[1])),
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
         segments=segments,
         inline=inline,
@@ -338,6 +379,12 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         for number, parts in enumerate(every)
     ]
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)
+
+
+def _without(beside: Checkpoint, view: LogView, writer: str) -> LogView:
+    """The writer's part of a view without what another checkpoint holds of it."""
+    others = tuple(checkpoint for checkpoint in view.checkpoints if checkpoint.ref != beside.ref)
+    return replace(view, cut=Cut({writer: view.cut.of_writer(writer)}), checkpoints=others)
 
 
 def outside_reads(files: LogFiles, view: LogView) -> Cut:

@@ -40,7 +40,7 @@ from .runs import (
     known_segments,
     segment_message,
 )
-from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, seal, unseal
+from .sealing import BOUNDARY, FORMAT_VERSION, PARTIAL, VOIDS, check_format, digest, seal, unseal
 
 _RUNS_FIELD = log_pb2.Checkpoint.RUNS_FIELD_NUMBER
 
@@ -55,13 +55,17 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How a checkpoint covers one timeline: every covered transaction from ``list_from`` on, before it only where several are known."""
+    """How a checkpoint covers one timeline: every covered transaction from ``list_from`` on, before it only where several are known.
+
+    Before ``first_revision`` it covers what is in ``branches`` alone: the horizon's checkpoint holds the rest.
+    """
 
     list_from: int
     recent: frozenset[Head]
     branches: frozenset[Head] = frozenset()
     newest_commit_time: int = 0
     transactions: int = 0
+    first_revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,10 @@ class ApplicationResult:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(OnTimelineOf):
-    """The state at ``cut``, as runs: in ``segments``, and ``inline`` those that it holds itself."""
+    """The state at ``cut``, as runs: in ``segments``, and ``inline`` those that it holds itself.
+
+    What its writer cannot say is left out, and named in ``ignored``.
+    """
 
     writer: str
     database: str
@@ -109,6 +116,7 @@ class Checkpoint(OnTimelineOf):
     features: frozenset[str] = frozenset()
     digest: bytes = b""
     size: int = 0
+    ignored: tuple[str, ...] = ()
 
     @property
     def as_of(self) -> int:
@@ -131,7 +139,10 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     message = log_pb2.Checkpoint(
         format_version=FORMAT_VERSION,
         required_features=sorted(
-            checkpoint.features | ({BOUNDARY} if checkpoint.boundaries else set()) | ({VOIDS} if checkpoint.voids else set())
+            checkpoint.features
+            | ({BOUNDARY} if checkpoint.boundaries else set())
+            | ({VOIDS} if checkpoint.voids else set())
+            | ({PARTIAL} if any(coverage.first_revision for coverage in checkpoint.coverage.values()) else set())
         ),
         writer=checkpoint.writer,
         database=checkpoint.database,
@@ -168,6 +179,7 @@ def _coverage_message(writer: str, coverage: Coverage) -> log_pb2.TimelineCovera
         transactions=coverage.transactions,
         recent=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.recent)],
         branches=[log_pb2.Head(revision=head.revision, uuid=head.uuid) for head in sorted(coverage.branches)],
+        first_revision=coverage.first_revision,
     )
 
 
@@ -227,7 +239,7 @@ def _definition(entry: log_pb2.TableDefinition) -> Definition:
 def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:
     recent = frozenset(map(head_of, entry.recent))
     branches = frozenset(map(head_of, entry.branches))
-    return Coverage(entry.list_from, recent, branches, entry.newest_commit_time, entry.transactions)
+    return Coverage(entry.list_from, recent, branches, entry.newest_commit_time, entry.transactions, entry.first_revision)
 
 
 def _application(entry: log_pb2.ApplicationResult) -> ApplicationResult:

@@ -54,7 +54,7 @@ class BlockPlace:
     """Where a block lies in a file, and what is said there of it.
 
     It is a message of its own, with a ``checksum``, and ``data`` is the block itself where who read the file has kept it; or it is a
-    ``row_group`` of a segment.
+    ``row_group`` of a segment. Where it is ``only_of`` a writer, stamps of anybody else in it are damage.
     """
 
     name: str
@@ -64,6 +64,7 @@ class BlockPlace:
     header: BlockHeader
     data: bytes | None = field(default=None, compare=False, repr=False)
     row_group: RowGroup | None = field(default=None, compare=False, repr=False)
+    only_of: str = field(default="", compare=False)
 
     @property
     def is_at_hand(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import UnsupportedFormat
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReference:
-    """Where a segment lies and which run it holds, as a checkpoint or a transaction says."""
+    """Where a segment lies and which run it holds, as a checkpoint or a transaction says; if it is ``only_of`` a writer its rows are."""
 
     writer: str
     uuid: bytes
@@ -57,6 +57,12 @@ class SegmentReference:
     run: Run
     filters_offset: int = 0
     filters_length: int = 0
+    only_of: str = field(default="", compare=False)
+
+    @property
+    def place(self) -> tuple[str, bytes]:
+        """What names the segment: two writers may call theirs the same."""
+        return self.writer, self.uuid
 
     def at_level(self, level: int) -> SegmentReference:
         """The same with its run at a level."""
@@ -74,6 +80,10 @@ class InlineRun:
     def size(self) -> int:
         """The bytes of its blocks."""
         return sum(place.length for place in self.blocks)
+
+    def only_of(self, writer: str) -> InlineRun:
+        """The same, whose rows count if all of them are the writer's."""
+        return replace(self, blocks=tuple(replace(place, only_of=writer) for place in self.blocks))
 
     def at_level(self, level: int) -> InlineRun:
         """The same with its run at a level."""

@@ -59,13 +59,15 @@ SEALED_BYTES = len(SEAL) + 32
 _CRC_TAG = b"\xfd\x7f"
 _CRC_SIZE = len(_CRC_TAG) + 4
 FORMAT_VERSION = 1
+PARTIAL = "partial"
+"""A checkpoint of one timeline covers only what the horizon's does not."""
 RUNS = "runs"
 """Rows of one key may lie in several runs, and have to be folded together."""
 VOIDS = "voids"
 """Some transactions are to be treated as absent."""
 BOUNDARY = "boundary"
 """Something may have been deleted: cuts that do not contain the horizon are not readable."""
-KNOWN_FEATURES = frozenset({RUNS, BOUNDARY, VOIDS})
+KNOWN_FEATURES = frozenset({PARTIAL, RUNS, BOUNDARY, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

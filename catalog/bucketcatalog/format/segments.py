@@ -9,7 +9,7 @@ and the footer. So one digest in the referring file fixes every byte that is rea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from .headers import BlockClass, BlockHeader, BlockPlace, Side, header_message, 
 from .held import shown_segment
 from .parquet import RowGroup
 from .records import cut_of, uuid_of
-from .runs import InlineRun, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
+from .runs import InlineRun, Run, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
 from .sealing import FORMAT_VERSION, LENGTH_BYTES, check_format, digest, field_spans, seal, unseal
 from .sizes import group_bytes, parts_of, refuse_large_index, refuse_large_rows
 
@@ -260,9 +260,22 @@ def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
         start = reference.index_offset + reference.index_length + LENGTH_BYTES
-        return Index(_places(message, footer, start, name), message.filters_digest)
+        places = tuple(replace(place, only_of=reference.only_of) for place in _places(message, footer, start, name))
+        _check_run(reference, known_run(message.run, name), places)
+        return Index(places, message.filters_digest)
     except (DecodeError, ValueError) as error:
         raise CorruptionError(f"{name} has no readable index: {error}.") from None
+
+
+def _check_run(reference: SegmentReference, run: Run, places: Sequence[BlockPlace]) -> None:
+    """``ValueError`` where the blocks do not come to the run that the index tells, or whoever refers to it tells another."""
+    if not places or run != replace(reference.run, level=0):
+        raise ValueError("it holds another run than the one that it was referred to for")
+    headers, side = [place.header for place in places], Side(run.table, run.purpose, run.name)
+    if run_of(headers, side) != run or any(
+        (header.table, header.block_class) != (run.block_table, run.block_class) for header in headers
+    ):
+        raise ValueError("its blocks do not come to the run that it tells")
 
 
 def _check_length(sealed: bytes, name: str) -> None:

@@ -13,7 +13,7 @@ from ..errors import UNREADABLE, InvalidVersion, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
-from .coverage import Covered, choose
+from .coverage import Covered, choose, is_partial
 from .files import LogFiles
 from .horizon import Horizon
 from .pruned import KeptCheckpoints
@@ -41,7 +41,7 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
         done.add(at)
         known = by_revision.get(at.revision)
         checkpoint = files.usable_checkpoint(writer, known) if known is not None else None
-        if checkpoint is not None and checkpoint.cut.of_writer(writer) != (at,):
+        if checkpoint is not None and (checkpoint.cut.of_writer(writer) != (at,) or is_partial(checkpoint)):
             checkpoint = None
         if checkpoint is not None and set(checkpoint.cut.heads) == {writer}:
             reads = reads.joined(checkpoint.reads)

@@ -7,6 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..cache import LruCache
 from ..errors import CorruptionError, MissingObject, ObjectNotFound
 from ..format.blocks import decode_block, facts_of_block
@@ -20,6 +23,7 @@ from ..model.arrays import one_chunk
 from ..model.facts import Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange, rows_within
 from ..model.tables import Table
+from ..model.uuids import MARK_BYTES, writer_mark
 from ..store.base import Store
 
 _KEPT_BYTES = 64 << 20
@@ -44,7 +48,7 @@ def read_block(
     statistics tell is not read, unless ``whole`` asks for every byte of it.
     """
     if place.row_group is None:
-        return decode_block(_sealed(store, place, table), table, place.name, columns, keys)
+        return _own(decode_block(_sealed(store, place, table), table, place.name, columns, keys), place)
     return _row_groups(partial(store.get_range, place.name), store, [place], table, columns, keys, whole=whole)
 
 
@@ -159,7 +163,7 @@ class Blocks:
 
     def _facts(self, place: BlockPlace, table: Table, columns: Collection[str] | None, *, again: bool) -> Facts:
         if place.row_group is None:
-            return decode_block(self._data(place, table, again=again), table, place.name, columns)
+            return _own(decode_block(self._data(place, table, again=again), table, place.name, columns), place)
         if not again and self._sealed.get((place.name, place.offset)) is None:
             return read_block(self.store, place, table, columns)
         data, start = self._data(place, table, again=again), place.offset
@@ -216,9 +220,27 @@ def _row_groups(
         if len(places) > 1 and [rows_of(group) for group in groups] != [place.header.rows for place in places]:
             raise CorruptionError(f"{name} has row groups of other sizes than its index says.")
         read = partial(read_row_groups, groups, fetch=fetch, held=held, whole=whole)
-        return facts_of_block(read, footer.layout.schema, header, table, name, columns, keys)
+        return _own(facts_of_block(read, footer.layout.schema, header, table, name, columns, keys), places[0])
     except ObjectNotFound:
         raise _gone(name, held()) from None
+
+
+def _own(facts: Facts, place: BlockPlace) -> Facts:
+    """The facts of a block; ``CorruptionError`` where all have to be one writer's and a stamp is another's.
+
+    Where no stamps are read nobody compares the rows with others': they are what their writer could have put.
+    """
+    stamps = facts.transactions
+    if place.only_of and len(stamps):
+        is_own = pc.and_(
+            pc.equal(stamps["writer"], place.only_of),
+            pc.equal(pc.binary_slice(stamps["uuid"].cast(pa.binary()), -MARK_BYTES), writer_mark(place.only_of)),
+        )
+        if not pc.all(is_own).as_py():
+            raise CorruptionError(
+                f"{place.name} holds rows with stamps of others than {place.only_of!r}, whose checkpoint they are for."
+            )
+    return facts
 
 
 def read_range(store: Store, name: str, offset: int, length: int, held: Callable[[], str]) -> bytes:

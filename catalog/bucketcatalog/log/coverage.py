@@ -8,13 +8,15 @@ from ..format.checkpoints import Checkpoint, Coverage
 from ..model.cuts import Head, Ref
 from .files import LogFiles
 from .horizon import Horizon
+from .trust import is_trusted
 
 
 class Covered:
     """The union of what some checkpoints cover.
 
-    From a coverage's ``list_from`` on, it names every covered transaction. Before that it names those at revisions where several were
-    known, and every other revision had one: a transaction there is it, unless the store now holds several.
+    From a coverage's ``list_from`` on, it names every covered transaction, and so it does before its ``first_revision``. Between these it
+    names those at revisions where several were known, and every other revision had one: a transaction there is it, unless the store now
+    holds several.
 
     Where transactions may have been deleted, before the floor of the ``horizon``, a transaction that is alone at its revision may be one
     that came later. There one that is gone is covered by what reaches the horizon, since nothing else is deleted; and one that is there, if
@@ -25,10 +27,10 @@ class Covered:
         self.checkpoints = tuple(checkpoints)
         self.files = files
         self.horizon = horizon
-        self._reaching: dict[bytes, bool] = {}
+        self._reaching: dict[Ref, bool] = {}
         self._begun: dict[str, bool] = {}
-        self._followed: dict[tuple[bytes, str], set[Head]] = {}
-        self._covered_at: dict[tuple[bytes, str], dict[int, set[Head]]] = {}
+        self._followed: dict[tuple[Ref, str], set[Head]] = {}
+        self._covered_at: dict[tuple[Ref, str], dict[int, set[Head]]] = {}
         self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
 
     def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
@@ -55,8 +57,8 @@ class Covered:
     def unaware(self, voided: Iterable[Ref]) -> list[Checkpoint]:
         """The checkpoints that cover one of these voided transactions and do not know it: what they hold is not the state."""
         voided = list(voided)
-        known = {c.uuid: {void.ref for void in c.voids} for c in self.checkpoints} if voided else {}
-        return [c for c in self.checkpoints if any(ref not in known[c.uuid] and self._one_holds(c, *ref) for ref in voided)]
+        known = {c.ref: {void.ref for void in c.voids} for c in self.checkpoints} if voided else {}
+        return [c for c in self.checkpoints if any(ref not in known[c.ref] and self._one_holds(c, *ref) for ref in voided)]
 
     def heads(self, writer: str) -> set[Head]:
         """The heads of what is covered of the writer's timeline."""
@@ -69,10 +71,14 @@ class Covered:
 
     def _is_behind(self, writer: str, head: Head) -> bool:
         return any(
-            head not in c.cut.of_writer(writer) and self._one_holds(c, writer, head)
+            head not in c.cut.of_writer(writer) and (self._one_holds(c, writer, head) or self._goes_on(c, writer, head))
             for c in self.checkpoints
             if writer in c.coverage
         )
+
+    def _goes_on(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
+        """Whether what the checkpoint covers begins behind the head, which another one holds, and follows it."""
+        return head.revision < checkpoint.coverage[writer].first_revision and self._is_followed(checkpoint, writer, head)
 
     def _one_holds(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
         coverage = checkpoint.coverage.get(writer)
@@ -80,6 +86,8 @@ class Covered:
             return False
         if _names(checkpoint, writer, head):
             return True
+        if head.revision < coverage.first_revision:
+            return False
         if self._may_be_gone(writer, head.revision):
             if head not in self._listed(writer, head.revision):
                 return self.reaches(checkpoint) or self._is_followed(checkpoint, writer, head)
@@ -93,7 +101,7 @@ class Covered:
 
     def _covered_ones(self, checkpoint: Checkpoint, writer: str, revision: int) -> set[Head]:
         """Of the transactions at an old revision that had only one and has several now, the covered one: a covered child names it."""
-        known = self._covered_at.setdefault((checkpoint.uuid, writer), {})
+        known = self._covered_at.setdefault((checkpoint.ref, writer), {})
         coverage, above = checkpoint.coverage[writer], revision
         while above not in known and not _names_all(coverage, above) and len(self._listed(writer, above)) > 1:
             above += 1
@@ -116,16 +124,18 @@ class Covered:
         """Whether the checkpoint certainly holds all that the horizon's does."""
         if self.horizon is None:
             return True
-        if checkpoint.uuid not in self._reaching:
-            self._reaching[checkpoint.uuid] = False  # while this is found out, what is gone counts as not covered
-            self._reaching[checkpoint.uuid] = self._reaches(checkpoint, self.horizon)
-        return self._reaching[checkpoint.uuid]
+        if checkpoint.ref not in self._reaching:
+            self._reaching[checkpoint.ref] = False  # while this is found out, what is gone counts as not covered
+            self._reaching[checkpoint.ref] = self._reaches(checkpoint, self.horizon)
+        return self._reaching[checkpoint.ref]
 
     def _reaches(self, checkpoint: Checkpoint, horizon: Horizon) -> bool:
         """Whoever has seen the boundary has seen what it names, and a maker's later checkpoint of everyone holds its earlier ones."""
         named, cut = horizon.boundary.checkpoint, horizon.cut
         if horizon.is_own(checkpoint):
             return True
+        if not is_trusted(checkpoint.writer):
+            return False
         if any(checkpoint.cut.newest_revision(writer) < cut.newest_revision(writer) for writer in cut.heads):
             return False
         if any(boundary.horizon.heads and boundary.stamp >= horizon.boundary.stamp for boundary in checkpoint.boundaries):
@@ -148,7 +158,7 @@ class Covered:
 
     def _followed_below(self, checkpoint: Checkpoint, writer: str) -> set[Head]:
         """Of the transactions before the floor that are still there those that are named, or that covered ones follow."""
-        key = checkpoint.uuid, writer
+        key = checkpoint.ref, writer
         if key not in self._followed:
             self._followed[key] = self._follow(checkpoint, writer)
         return self._followed[key]
@@ -191,7 +201,8 @@ def may_be_deleted(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
 
 def _names_all(coverage: Coverage, revision: int) -> bool:
     """Whether what is covered of a revision is named, each of it."""
-    return revision >= coverage.list_from or any(known.revision == revision for known in coverage.branches)
+    is_between = coverage.first_revision <= revision < coverage.list_from
+    return not is_between or any(known.revision == revision for known in coverage.branches)
 
 
 def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:
@@ -201,23 +212,32 @@ def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:
     return named or head in checkpoint.cut.of_writer(writer)
 
 
+def is_partial(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint begins behind a horizon, and is read beside one that holds what that does."""
+    return any(coverage.first_revision for coverage in checkpoint.coverage.values())
+
+
 def choose(checkpoints: Iterable[Checkpoint], horizon: Horizon | None = None) -> list[Checkpoint]:
     """The checkpoints to read from: the one that covers most, and others that save more than they cost.
 
-    With a ``horizon`` the first one reaches that, or is its own: what was deleted cannot be read from transactions.
+    With a ``horizon`` the first one reaches that, or is its own: what was deleted cannot be read from transactions. Beside that one, and
+    nowhere else, one that begins behind an earlier horizon can be read.
 
     A checkpoint is worth reading beside another where the transactions that it alone covers would be more to read than the rows that
     both hold. Checkpoints that have forgotten something are never combined.
     """
-    ranked = sorted(checkpoints, key=lambda c: (-sum(cov.transactions for cov in c.coverage.values()), c.uuid))
+    ranked = sorted(
+        checkpoints, key=lambda c: (not is_trusted(c.writer), -sum(cov.transactions for cov in c.coverage.values()), c.ref)
+    )
     if horizon is None:
+        ranked = [checkpoint for checkpoint in ranked if not is_partial(checkpoint)]
         chosen = ranked[:1]
     else:
         reaching = Covered(horizon.files, (), horizon)
         chosen = [next(filter(reaching.reaches, ranked), None) or horizon.checkpoint]
     if not chosen or chosen[0].forgotten_before:
         return chosen
-    for candidate in (c for c in ranked if c.uuid != chosen[0].uuid):
+    for candidate in (c for c in ranked if c.ref != chosen[0].ref):
         alone, shared = _gain(candidate, chosen)
         size = sum(segment.size for segment in candidate.segments)
         if alone and not candidate.forgotten_before and alone * _TRANSACTION_COST > size * shared / (alone + shared):
@@ -231,7 +251,12 @@ _TRANSACTION_COST = 16 << 10
 def _gain(candidate: Checkpoint, chosen: Sequence[Checkpoint]) -> tuple[int, int]:
     alone = shared = 0
     for writer, coverage in candidate.coverage.items():
-        known = max((c.coverage[writer].transactions for c in chosen if writer in c.coverage), default=0)
+        beside = [c for c in chosen if writer in c.coverage]
+        if coverage.first_revision:
+            newest = max((c.cut.newest_revision(writer) for c in beside), default=-1)
+            alone += max(candidate.cut.newest_revision(writer) - max(newest, coverage.first_revision - 1), 0)
+            continue
+        known = max((c.coverage[writer].transactions for c in beside), default=0)
         alone += max(coverage.transactions - known, 0)
         shared += min(coverage.transactions, known)
     return alone, shared

@@ -19,12 +19,13 @@ from .coverage import Covered, choose
 from .entries import newest_of
 from .files import LogFiles
 from .horizon import Horizon
+from .trust import is_ahead
 from .view import Gathering, LogView, view_of
 
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """What a writer's ``newest/`` said: the checkpoint to use, and the names of all at the same revision."""
+    """What a writer's ``newest/`` said: the checkpoint to use, and the names of all at the same revision, and of those passed over."""
 
     checkpoint: Checkpoint | None = None
     heads: frozenset[Head] = frozenset()
@@ -42,7 +43,7 @@ class LastLook:
     """
 
     markers: Mapping[str, Markers] = field(default_factory=dict)
-    avoided: frozenset[bytes] = frozenset()
+    avoided: frozenset[Ref] = frozenset()
     tail: Mapping[Ref, Transaction] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
     horizon: Horizon | None = None
@@ -134,15 +135,15 @@ def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Chec
 def _look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
     while True:
         observed = files.store.now_us()
-        search = _Search(files, files.writers(), _Scope(), known)
+        search = _Search(files, files.writers(), _Scope(), known, observed)
         markers = _markers(search)
         gathering = search.gathered(_used(markers.values()), known.horizon)
-        unaware = {checkpoint.uuid for checkpoint in gathering.unaware()}
+        unaware = {checkpoint.ref for checkpoint in gathering.unaware()}
         if not unaware:
             view = view_of(files, gathering, observed)
             revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in search.listed}
             return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon)
-        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.uuid not in unaware}
+        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.ref not in unaware}
         known = LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon)
 
 
@@ -158,15 +159,15 @@ def _view(
     """The view of a scope, of all writers where none are given. Checkpoints that do not know what is voided are done without."""
     observed = files.store.now_us() if observed is None else observed
     writers = files.writers() if writers is None else writers
-    avoided: frozenset[bytes] = frozenset()
+    avoided: frozenset[Ref] = frozenset()
     while True:
-        using = [checkpoint for checkpoint in using if checkpoint.uuid not in avoided]
-        search = _Search(files, writers, scope, LastLook(avoided=avoided))
+        using = [checkpoint for checkpoint in using if checkpoint.ref not in avoided]
+        search = _Search(files, writers, scope, LastLook(avoided=avoided), observed)
         if using or scope.own:
             gathering = search.gathered(using, horizon, given=True)
         else:
             gathering = search.gathered(_used(files.map(search.newest_markers, writers)), horizon)
-        unaware = {checkpoint.uuid for checkpoint in gathering.unaware()}
+        unaware = {checkpoint.ref for checkpoint in gathering.unaware()}
         if not unaware:
             return view_of(files, gathering, observed)
         avoided |= unaware
@@ -178,8 +179,9 @@ class _Search:
     Invariant: no timeline is listed twice from the same revision on. What is ``known`` of an earlier search is not asked for.
     """
 
-    def __init__(self, files: LogFiles, writers: Sequence[str], scope: _Scope, known: LastLook) -> None:
+    def __init__(self, files: LogFiles, writers: Sequence[str], scope: _Scope, known: LastLook, observed: int) -> None:
         self.files = files
+        self.observed = observed
         self.writers = writers
         self.scope = scope
         self.known = known
@@ -187,7 +189,11 @@ class _Search:
 
     def newest_markers(self, files: LogFiles, writer: str) -> Markers:
         """What the writer's ``newest/`` says of checkpoints in the scope, but for those that are avoided."""
-        return _newest_markers(files, writer, self.scope.limit, lambda checkpoint: checkpoint.uuid not in self.known.avoided)
+
+        def is_usable(checkpoint: Checkpoint) -> bool:
+            return checkpoint.ref not in self.known.avoided and not is_ahead(checkpoint, self.observed)
+
+        return _newest_markers(files, writer, self.scope.limit, is_usable)
 
     def list_beside(self, covered: Covered) -> None:
         """List each timeline from the revision on that has to be looked at beside these checkpoints, unless that was done."""
@@ -302,14 +308,16 @@ def _newest_markers(files: LogFiles, writer: str, limit: int | None, usable: Cal
     cover as much it is the one that was made last: it has the fewest levels.
     """
     found: dict[Head, Checkpoint] = {}
+    met: set[Head] = set()
     for head in files.checkpoints(writer):
         if found and head.revision < max(found).revision:
             break
+        met.add(head)
         checkpoint = files.usable_checkpoint(writer, head) if limit is None or head.commit_time <= limit else None
         if checkpoint is not None and usable(checkpoint):
             found[head] = checkpoint
     most = max(found.values(), key=_covered_and_made, default=None)
-    return Markers(most, frozenset(found))
+    return Markers(most, frozenset(met))
 
 
 def _covered_and_made(checkpoint: Checkpoint) -> tuple[int, int, bytes]:

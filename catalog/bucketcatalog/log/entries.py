@@ -12,15 +12,17 @@ tell the same of any union of checkpoints and transactions: the latest one, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from .. import limits
 from ..format.checkpoints import ApplicationResult, Checkpoint
 from ..format.records import Boundary, Link, TagEntry, Void
 from ..format.transactions import Transaction
 from ..model.cuts import Ref
 from ..model.names import is_maintainer
+from .trust import is_trusted
 
 
 class Carrier(Protocol):
@@ -45,7 +47,7 @@ class Entries(Protocol):
 
 def voids_of(transactions: Iterable[Carrier], checkpoints: Iterable[Checkpoint]) -> dict[Ref, Void]:
     """What maintainers among these have voided, sorted; a void counts even where the transaction that carries it is voided itself."""
-    found = [void for checkpoint in checkpoints for void in checkpoint.voids]
+    found = [void for checkpoint in checkpoints if is_trusted(checkpoint.writer) for void in checkpoint.voids]
     found += [void for t in transactions if is_maintainer(t.writer) for void in t.voids]
     return {void.ref: void for void in sorted(found, key=lambda void: void.ref)}
 
@@ -133,9 +135,27 @@ def states_of(entries: Iterable[TagEntry]) -> dict[str, TagState]:
     return {name: _state(by_name[name]) for name in sorted(by_name)}
 
 
-def _state(entries: Iterable[TagEntry]) -> TagState:
-    *earlier, latest = sorted(entries, key=lambda entry: entry.stamp)
+def _state(entries: Collection[TagEntry]) -> TagState:
+    """A name that a maintainer has given, or dropped, is the maintainers'."""
+    maintained = [entry for entry in entries if is_maintainer(entry.stamp.writer)]
+    *earlier, latest = sorted(maintained or entries, key=lambda entry: entry.stamp)
     return TagState(latest, next((entry for entry in reversed(earlier) if entry.cut != latest.cut), None))
+
+
+def pins_of(tags: Iterable[TagState], now: int, longest: int = limits.PLAIN_PIN_AGE) -> list[TagEntry]:
+    """The tags that hold what their cuts need, by name: every one that a maintainer gave, and of each other writer its latest ones.
+
+    These are at most ``PLAIN_PINS`` that it gave within the ``longest`` time before ``now``, in microseconds. A name that holds nothing any
+    more can be read while what it names is there.
+    """
+    given = [tag.latest for tag in tags if not tag.latest.dropped]
+    pins = [entry for entry in given if is_maintainer(entry.stamp.writer)]
+    by_writer: dict[str, list[TagEntry]] = {}
+    for entry in sorted(given, key=lambda entry: entry.stamp, reverse=True):
+        if not is_maintainer(entry.stamp.writer) and now - longest <= entry.stamp.commit_time <= now + limits.MAX_CLOCK_SKEW:
+            by_writer.setdefault(entry.stamp.writer, []).append(entry)
+    pins += [entry for each in by_writer.values() for entry in each[: limits.PLAIN_PINS]]
+    return sorted(pins, key=lambda entry: entry.name)
 
 
 def latest_results(view: Entries) -> dict[tuple[str, str], ApplicationResult]:

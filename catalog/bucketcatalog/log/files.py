@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ..cache import LruCache
 from ..clock import uuid7_time
@@ -26,6 +26,7 @@ from ..model.paths import LogFile
 from ..parallel import in_order
 from ..store.base import Store
 from .segments import read_index
+from .trust import as_counted, checkpoint_as_counted, counts, is_trusted
 
 _KEPT_BYTES = 64 << 20
 _FEW = 4
@@ -41,10 +42,20 @@ class LogFiles:
     def __init__(self, store: Store, database: str) -> None:
         self.store = store
         self.database = database
+        self._only_trusted = False
         self._kept: LruCache[str, Transaction | Checkpoint] = LruCache(_KEPT_BYTES, lambda file: file.size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LogFiles, (self.store, self.database)
+
+    def of_trusted(self) -> Self:
+        """The same log with the checkpoints of compactors and maintainers alone, for who merges for everybody, or deletes.
+
+        What a plain writer's checkpoint says of its own past nobody can compare with what it said then, once its transactions are gone.
+        """
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), _only_trusted=True)
+        return twin
 
     def time_for(self, writer: str) -> int:
         """The store's time in microseconds for one who writes as ``writer``; a ``StoreError`` where it cannot be learnt."""
@@ -103,6 +114,8 @@ class LogFiles:
 
     def checkpoints(self, writer: str) -> Iterator[Head]:
         """The writer's checkpoints, those at the largest revision first; a short request for the first few, which are mostly enough."""
+        if self._only_trusted and not is_trusted(writer):
+            return
         prefix = paths.newest_prefix(writer, self.database)
         first = list(self.store.list(prefix, limit=_FEW))
         rest = self.store.list(prefix, after=first[-1].name) if len(first) == _FEW else ()
@@ -151,8 +164,9 @@ class LogFiles:
         return found
 
     def usable_checkpoint(self, writer: str, head: Head) -> Checkpoint | None:
-        """The checkpoint, or None where it is to be passed over; errors as ``checkpoint``."""
-        return self.checkpoint(writer, head)
+        """The checkpoint, or None where it is to be passed over, as one that ``counts`` for nobody is; errors as ``checkpoint``."""
+        found = self.checkpoint(writer, head)
+        return found if counts(found) else None
 
     def unreadable_segment(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
         """Why the index of one of the checkpoint's segments cannot be read, or None; one request a segment, several at once."""
@@ -188,12 +202,12 @@ class LogFiles:
         self._check_identity(transaction, name, writer, head)
         if transaction.commit_time != uuid7_time(transaction.uuid):
             raise CorruptionError(f"{name} has a commit time that is not its uuid's.")
-        return transaction
+        return as_counted(transaction, name)
 
     def _checked_checkpoint(self, data: bytes, name: str, writer: str, head: Head) -> Checkpoint:
         checkpoint = decode_checkpoint(data, name)
         self._check_identity(checkpoint, name, writer, head)
-        return checkpoint
+        return checkpoint_as_counted(checkpoint)
 
     def _check_identity(self, file: Transaction | Checkpoint, name: str, writer: str, head: Head) -> None:
         if (file.writer, file.database, file.revision, file.uuid) != (writer, self.database, head.revision, head.uuid):

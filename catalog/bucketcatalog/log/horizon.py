@@ -17,6 +17,7 @@ from ..model.cuts import Cut
 from ..model.paths import checkpoint as checkpoint_path
 from ..model.times import shown_time
 from .files import LogFiles
+from .trust import counts, is_trusted
 
 FROM_THEN_ON = "Read a time from then on, or a version that contains that one."
 """What always helps who asks for something that lies before the horizon."""
@@ -63,7 +64,8 @@ class Horizon:
         """The checkpoint of the cut; ``CorruptionError`` where it is not the one that the boundary names."""
         link = self.boundary.checkpoint
         found = None if link is None else self.files.checkpoint(*link.ref)
-        if link is None or found is None or found.digest != link.digest or found.cut != self.cut:
+        is_it = found is not None and is_trusted(found.writer) and counts(found) and found.cut == self.cut
+        if link is None or found is None or not is_it or found.digest != link.digest:
             name = "The checkpoint" if link is None else checkpoint_path(link.writer, self.files.database, link.head)
             raise CorruptionError(
                 f"{name} is not the checkpoint that the boundary of {shown_time(self.boundary.stamp.commit_time)} names.",
@@ -79,7 +81,7 @@ class Horizon:
     def is_own(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is the horizon's own, which need not be there any more to be known."""
         link = self.boundary.checkpoint
-        return link is not None and checkpoint.uuid == link.uuid
+        return link is not None and checkpoint.ref == link.ref
 
     def floor(self, writer: str) -> int:
         """The writer's first revision that was kept whatever it was by this boundary and all before it."""

@@ -21,7 +21,7 @@ from ..format.losses import Losses
 from ..format.records import Boundary, Link
 from ..format.transactions import Transaction
 from ..model import paths
-from ..model.cuts import Head
+from ..model.cuts import Head, Ref
 from ..store.base import Store
 from .files import LogFiles
 from .view import LogView
@@ -33,9 +33,7 @@ class SalvagingFiles(LogFiles):
     Not to ``heed_horizon`` is for where nothing can be read that reaches it: then what was pruned is missing like anything else.
     """
 
-    def __init__(
-        self, store: Store, database: str, avoided: frozenset[bytes] = frozenset(), *, heed_horizon: bool = True
-    ) -> None:
+    def __init__(self, store: Store, database: str, avoided: frozenset[Ref] = frozenset(), *, heed_horizon: bool = True) -> None:
         super().__init__(store, database)
         self.on_damage = Losses()
         self._heed_horizon = heed_horizon
@@ -51,7 +49,7 @@ class SalvagingFiles(LogFiles):
         """Whether the horizon is to be heeded."""
         return self._heed_horizon
 
-    def without(self, checkpoints: Collection[bytes]) -> SalvagingFiles:
+    def without(self, checkpoints: Collection[Ref]) -> SalvagingFiles:
         """The same log, where these checkpoints are avoided too."""
         return SalvagingFiles(self.store, self.database, self.avoided.union(checkpoints), heed_horizon=self._heed_horizon)
 
@@ -71,10 +69,10 @@ class SalvagingFiles(LogFiles):
 
     def usable_checkpoint(self, writer: str, head: Head) -> Checkpoint | None:
         """The checkpoint, or None where it is avoided or cannot be read."""
-        if head.uuid in self.avoided:
+        if Ref(writer, head) in self.avoided:
             return None
         try:
-            return self.checkpoint(writer, head)
+            return super().usable_checkpoint(writer, head)
         except UNREADABLE as error:
             self.passed_over[paths.checkpoint(writer, self.database, head)] = error
             return None
@@ -123,19 +121,19 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -
         _tell(files)
         raise
     while broken := {
-        c.uuid: error
+        c.ref: error
         for c in view.checkpoints
-        if c.uuid not in files.avoided and (error := files.unreadable_segment(c)) is not None
+        if c.ref not in files.avoided and (error := files.unreadable_segment(c)) is not None
     }:
         others = files.without(broken)
         again = find(others)
-        if _lost(again) > _lost(view) or broken.keys() <= {checkpoint.uuid for checkpoint in again.checkpoints}:
+        if _lost(again) > _lost(view) or broken.keys() <= {checkpoint.ref for checkpoint in again.checkpoints}:
             break
         others.passed_over |= files.passed_over
         for checkpoint in view.checkpoints:
-            if checkpoint.uuid in broken:
+            if checkpoint.ref in broken:
                 name = paths.checkpoint(checkpoint.writer, database, checkpoint.head)
-                others.passed_over[name] = broken[checkpoint.uuid]
+                others.passed_over[name] = broken[checkpoint.ref]
         files, view = others, again
     _tell(files)
     return files, view

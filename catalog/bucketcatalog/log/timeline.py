@@ -64,9 +64,13 @@ class Timeline:
     def _covering(self) -> list[Checkpoint]:
         """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
         compactors = [name for name in self.files.writers() if is_compactor(name) and name != self.writer]
-        newest = [(maker, next(self.files.checkpoints(maker), None)) for maker in (self.writer, *compactors)]
-        found = [self.files.checkpoint(maker, head) for maker, head in newest if head is not None]
-        return [checkpoint for checkpoint in found if self.writer in checkpoint.coverage]
+        found = [self._newest_of(maker) for maker in (self.writer, *compactors)]
+        return [checkpoint for checkpoint in found if checkpoint is not None and self.writer in checkpoint.coverage]
+
+    def _newest_of(self, maker: str) -> Checkpoint | None:
+        """The maker's newest checkpoint that counts."""
+        found = (self.files.usable_checkpoint(maker, head) for head in self.files.checkpoints(maker))
+        return next((checkpoint for checkpoint in found if checkpoint is not None), None)
 
     def _list_from_of(self, checkpoint: Checkpoint) -> int:
         """Where to list from: from there on strays can be found that the checkpoint does not cover, and the newest that it does."""

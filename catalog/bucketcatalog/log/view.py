@@ -69,6 +69,7 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     """The view of what was gathered, of exactly ``cut`` where one is given; ``CorruptionError`` where links do not fit."""
     _check_links(gathering)
     voided = gathering.voids()
+    _check_times(gathering, voided)
     found = [without_events(t) if ref in voided else t for ref, t in gathering.found.items()]
     tail = sorted(found, key=lambda transaction: transaction.stamp)
     checkpoints = gathering.covered.checkpoints
@@ -95,6 +96,15 @@ def _check_links(gathering: Gathering) -> None:
             if parent is not None and not parent.lost and parent.digest != link.digest:
                 why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
                 gathering.found[parent.ref] = gathering.files.refuse(parent, why)
+
+
+def _check_times(gathering: Gathering, voided: Mapping[Ref, Void]) -> None:
+    """``CorruptionError`` where a transaction does not come after what it says that it had read; what is voided binds nobody."""
+    for ref, transaction in list(gathering.found.items()):
+        later = [of for of in transaction.built_on if of.head.commit_time >= transaction.commit_time and of not in voided]
+        if later and not transaction.lost:
+            why = f"says that it had read revision {later[0].head.revision} of {later[0].writer!r}, which was committed after it."
+            gathering.found[ref] = gathering.files.refuse(transaction, why)
 
 
 def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:

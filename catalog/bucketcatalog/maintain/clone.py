@@ -104,7 +104,7 @@ def clone(
     snapshot = source.snapshot(timestamp, version, strict=False)
     if not snapshot.cut.heads:
         raise InvalidOption("There is nothing to clone at that time or version.", next_step="Choose a later one.")
-    cut = found.cut if is_now and _is_still(source, name, found) else snapshot.cut
+    cut = found.cut if is_now and _is_still(source, maintainer.id, name, found) else snapshot.cut
     if found.cut is not None and found.cut != cut:
         raise _other_clone(target, source.name, found.cut)
     lost = {} if found.is_complete else _lost_segments(source.files, snapshot.view)
@@ -172,12 +172,12 @@ def _name_of(target: Store) -> str:
     return f"clone-{hashlib.sha256(target.url.encode()).hexdigest()[:12]}"
 
 
-def _is_still(source: Database, name: str, found: _Found) -> bool:
+def _is_still(source: Database, maintainer: str, name: str, found: _Found) -> bool:
     """Whether a complete clone is of the state of now: nothing but transactions without events has been committed since."""
     if not found.is_complete:
         return False
     try:
-        return not giving(source, name, None, None, replace=False).is_new
+        return not giving(source, maintainer, name, None, None, replace=False).is_new
     except TagExists:
         return False
 
@@ -256,9 +256,8 @@ class _Clone:
         )
 
     def _checkpoint(self) -> Checkpoint:
-        """The checkpoint of exactly the cut, whose segments are put; beside the newest transaction."""
-        view, contents = self._view, Contents(self._files, self._view)
-        writer, head = max(view.cut.refs(), key=lambda ref: ref.head.commit_time)
+        """The checkpoint of exactly the cut, whose segments are put; beside the transaction that is going to publish its horizon."""
+        view, contents, writer = self._view, Contents(self._files, self._view), self._place.maintainer
         began = self._place.store.now_us(paths.transactions_prefix(writer, self._files.database))
         uuid = clock.uuid7(view.newest_commit_time).bytes
         (parts,) = merge_parts(map(contents.state, contents.names), set(contents.names), 1) or [()]
@@ -268,7 +267,7 @@ class _Clone:
         return Checkpoint(
             writer=writer,
             database=self._files.database,
-            revision=head.revision,
+            revision=0,
             uuid=uuid,
             cut=view.cut,
             coverage={name: _coverage(view, name) for name in view.cut.heads},

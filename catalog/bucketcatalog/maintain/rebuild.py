@@ -25,6 +25,7 @@ from ..log.discovery import whole_view
 from ..log.entries import latest_of, newest_of, states_of, voids_of
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
+from ..log.trust import is_trusted
 from ..model.cuts import Cut, Head, Ref
 from .verify.checkpoints import check_block
 from .verify.walk import Walk
@@ -50,13 +51,12 @@ def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
 
     ``now`` is the store's time, ``files`` have no checkpoint that cannot be trusted.
     """
-    segments = dict(_readable(files, walk))
-    by_checkpoint: dict[bytes, list[SegmentFile]] = {}
-    for segment in segments.values():
-        if segment.origin is not None:
-            by_checkpoint.setdefault(segment.origin.checkpoint, []).append(segment)
-    whole = [found for found in by_checkpoint.values() if _is_complete(found, segments)]
-    for found in sorted(whole, key=_weight, reverse=True):
+    by_maker: dict[str, dict[bytes, SegmentFile]] = {}
+    for segment in _readable(files, walk):
+        writer = segment.reference.writer
+        by_maker.setdefault("" if is_trusted(writer) else writer, {})[segment.reference.uuid] = segment
+    whole = [(found, segments) for segments in by_maker.values() for found in _complete(segments)]
+    for found, segments in sorted(whole, key=lambda each: _weight(each[0]), reverse=True):
         needed = {s.reference.uuid: s for s in found} | {
             uuid: segments[uuid] for s in found if s.origin for uuid in s.origin.kept
         }
@@ -67,8 +67,11 @@ def rebuilt(files: LogFiles, walk: Walk, now: int) -> Rebuilt | None:
     return None
 
 
-def _readable(files: LogFiles, walk: Walk) -> Iterator[tuple[bytes, SegmentFile]]:
-    """Every segment of the database that says of itself what it is."""
+def _readable(files: LogFiles, walk: Walk) -> Iterator[SegmentFile]:
+    """Every segment of the database that says of itself what it is, and that a checkpoint which counts may have referred to.
+
+    A plain writer's is of its own timeline, and its rows count if all of them are; over a horizon nobody could tell which part of it.
+    """
     for writer, below in walk.found.items():
         for uuid, info in below.segments.items():
             try:
@@ -76,8 +79,30 @@ def _readable(files: LogFiles, walk: Walk) -> Iterator[tuple[bytes, SegmentFile]
             except _UNUSABLE:
                 continue
             reference = segment.reference
-            if (reference.writer, segment.database, reference.uuid) == (writer, files.database, uuid):
-                yield uuid, segment
+            if (reference.writer, segment.database, reference.uuid) != (writer, files.database, uuid):
+                continue
+            if is_trusted(writer):
+                yield segment
+            elif set(segment.cut.heads) == {writer} and walk.horizon is None:
+                yield _only_own(segment, writer)
+
+
+def _only_own(segment: SegmentFile, writer: str) -> SegmentFile:
+    origin = segment.origin
+    return segment._replace(
+        reference=replace(segment.reference, only_of=writer),
+        places=tuple(replace(place, only_of=writer) for place in segment.places),
+        origin=None if origin is None else replace(origin, runs=tuple(run.only_of(writer) for run in origin.runs)),
+    )
+
+
+def _complete(segments: Mapping[bytes, SegmentFile]) -> Iterator[list[SegmentFile]]:
+    """The segments of each checkpoint of which all are there."""
+    by_checkpoint: dict[bytes, list[SegmentFile]] = {}
+    for segment in segments.values():
+        if segment.origin is not None:
+            by_checkpoint.setdefault(segment.origin.checkpoint, []).append(segment)
+    return (found for found in by_checkpoint.values() if _is_complete(found, segments))
 
 
 def _is_complete(found: Sequence[SegmentFile], segments: Mapping[bytes, SegmentFile]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from functools import cache
 from typing import Any
@@ -13,11 +14,19 @@ import pyarrow.compute as pc
 
 from .arrays import is_constant
 
+MARK_BYTES = 4
+
 
 def uuid_text(raw: bytes) -> str:
     """The 36 characters of 16 bytes."""
     digits = raw.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+@cache
+def writer_mark(writer: str) -> bytes:
+    """What the uuids of a writer's transactions end in: versions are named by these alone, so that no two writers may have one."""
+    return hashlib.sha256(writer.encode()).digest()[:MARK_BYTES]
 
 
 def uuid_bytes(text: str) -> bytes:

@@ -37,18 +37,18 @@ class IndexCache:
         self.on_damage = on_damage
         self._store = store
         self._database = database
-        self._runs: dict[bytes, BlockRun] = {}
-        self._filters: LruCache[bytes, Filters] = LruCache(_KEPT_FILTER_BYTES, _size)
+        self._runs: dict[tuple[str, bytes], BlockRun] = {}
+        self._filters: LruCache[tuple[str, bytes], Filters] = LruCache(_KEPT_FILTER_BYTES, _size)
 
     def run(self, part: StoredPart) -> BlockRun:
         """The blocks of a run."""
         if isinstance(part, InlineRun):
             return block_run(part.run, part.blocks)
         try:
-            if part.uuid not in self._runs:
+            if part.place not in self._runs:
                 with telling_of_prunes(self._store):
-                    self._runs[part.uuid] = block_run(part.run, read_index(self._store, self._database, part))
-            return self._runs[part.uuid]
+                    self._runs[part.place] = block_run(part.run, read_index(self._store, self._database, part))
+            return self._runs[part.place]
         except UNREADABLE as error:
             self.on_damage.lose_segment(segment_path(part.writer, self._database, part.uuid), error, part)
             return BlockRun(part.run.block_class, ())
@@ -60,21 +60,21 @@ class IndexCache:
         """
         if isinstance(part, InlineRun):
             return self.run(part).holding(wanted.keys)
-        if part.uuid in self._runs and len(wanted.keys) <= LOOKED_UP_KEYS:
-            found = self._runs[part.uuid].holding(wanted.keys)
+        if part.place in self._runs and len(wanted.keys) <= LOOKED_UP_KEYS:
+            found = self._runs[part.place].holding(wanted.keys)
             if all(map(is_kept, found.places)):
                 return found
-        filters = self._filters.get(part.uuid)
+        filters = self._filters.get(part.place)
         if filters is None:
             try:
                 with telling_of_prunes(self._store):
                     places, filters = read_index_and_filters(self._store, self._database, part)
-                self._runs[part.uuid] = block_run(part.run, places)
+                self._runs[part.place] = block_run(part.run, places)
             except UNREADABLE:
                 if not self.on_damage.reads_on:
                     raise
                 return self.run(part).holding(wanted.keys)
-            self._filters.put(part.uuid, filters)
+            self._filters.put(part.place, filters)
         of_run = filters.get((part.run.block_table, part.run.block_class))
         keys = wanted.keys if of_run is None else wanted.keys.filter(pa.array(of_run.may_hold(wanted.hashes)))
         return self.run(part).holding(keys)

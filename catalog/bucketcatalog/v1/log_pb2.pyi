@@ -252,20 +252,22 @@ class Checkpoint(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
-    __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent")
+    __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent", "first_revision")
     WRITER_FIELD_NUMBER: _ClassVar[int]
     BRANCHES_FIELD_NUMBER: _ClassVar[int]
     LIST_FROM_FIELD_NUMBER: _ClassVar[int]
     NEWEST_COMMIT_TIME_FIELD_NUMBER: _ClassVar[int]
     TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
     RECENT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_REVISION_FIELD_NUMBER: _ClassVar[int]
     writer: str
     branches: _containers.RepeatedCompositeFieldContainer[Head]
     list_from: int
     newest_commit_time: int
     transactions: int
     recent: _containers.RepeatedCompositeFieldContainer[Head]
-    def __init__(self, writer: _Optional[str] = ..., branches: _Optional[_Iterable[_Union[Head, _Mapping]]] = ..., list_from: _Optional[int] = ..., newest_commit_time: _Optional[int] = ..., transactions: _Optional[int] = ..., recent: _Optional[_Iterable[_Union[Head, _Mapping]]] = ...) -> None: ...
+    first_revision: int
+    def __init__(self, writer: _Optional[str] = ..., branches: _Optional[_Iterable[_Union[Head, _Mapping]]] = ..., list_from: _Optional[int] = ..., newest_commit_time: _Optional[int] = ..., transactions: _Optional[int] = ..., recent: _Optional[_Iterable[_Union[Head, _Mapping]]] = ..., first_revision: _Optional[int] = ...) -> None: ...
 
 class TableTotals(_message.Message):
     __slots__ = ("table", "live", "tombstones", "stubs", "sums")

@@ -15,6 +15,7 @@ from ..log.segments import RunWriter
 from ..log.timeline import Timeline
 from ..model.cuts import Cut, Stamp
 from ..model.tables import Table
+from ..model.uuids import writer_mark
 from .staging import Encoded
 
 
@@ -98,7 +99,7 @@ class Commit:
         segments: tuple[SegmentReference, ...],
     ) -> Transaction:
         """The transaction as it stands in the log, at the next place of its writer's timeline."""
-        uuid = clock.uuid7(commit_time).bytes
+        uuid = clock.uuid7(commit_time, writer_mark(timeline.writer)).bytes
         said = self.stamped(Stamp(commit_time, timeline.writer, timeline.next_revision, uuid))
         return Transaction(
             writer=timeline.writer,

@@ -16,7 +16,7 @@ from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.versions import Version
 from ..model.cuts import Cut, Ref
-from ..model.names import is_data_writer, tag_name
+from ..model.names import is_data_writer, is_maintainer, tag_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
 
@@ -52,7 +52,9 @@ class Decided:
     after: int = 0
 
 
-def giving(database: Database, name: str, timestamp: Time | None, version: Version | None, *, replace: bool) -> Decided:
+def giving(
+    database: Database, writer: str, name: str, timestamp: Time | None, version: Version | None, *, replace: bool
+) -> Decided:
     """The entry that gives a name to the cut of now, of a time, or of a version; ``TagExists`` where it is another cut's.
 
     The cut is read first, so that nothing gets a name that cannot be read, and so that the transaction comes after all of it.
@@ -69,6 +71,7 @@ def giving(database: Database, name: str, timestamp: Time | None, version: Versi
         raise _exists(known.latest)
     if known.latest.cut == cut and not known.latest.dropped:
         return Decided(known.latest, is_new=False)
+    _refuse_maintained(known.latest, writer)
     return Decided(TagEntry(name, cut), after=known.latest.stamp.commit_time)
 
 
@@ -106,7 +109,16 @@ def _exists(entry: TagEntry) -> TagExists:
     )
 
 
-def taking_back(database: Database, name: str) -> Decided:
+def _refuse_maintained(entry: TagEntry, writer: str) -> None:
+    """``TagExists`` where a maintainer has given or dropped the name, and whoever speaks now is none: nobody would heed it."""
+    if is_maintainer(entry.stamp.writer) and not is_maintainer(writer):
+        raise TagExists(
+            f"The tag {entry.name!r} is the maintainer {entry.stamp.writer!r}'s: {writer!r} can neither move nor drop it.",
+            next_step="Choose another name, or let a maintainer do it.",
+        )
+
+
+def taking_back(database: Database, writer: str, name: str) -> Decided:
     """The entry that drops a tag; ``NotFound`` where there is no such tag, or it was dropped."""
     known = tags_of(database.view()).get(tag_name(name))
     if known is None:
@@ -120,6 +132,7 @@ def taking_back(database: Database, name: str) -> Decided:
             f"The tag {name!r} was dropped by {writer!r} at {shown_time(time)}.",
             next_step="There is nothing left to do; bucketcatalog tag CATALOG shows what it named.",
         )
+    _refuse_maintained(known.latest, writer)
     return Decided(
         TagEntry(name, known.latest.cut, dropped=True, created=known.latest.created), after=known.latest.stamp.commit_time
     )

@@ -25,9 +25,10 @@ from ..limits import Limits
 from ..log.entries import latest_results
 from ..log.segments import RunWriter
 from ..log.timeline import Timeline
+from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Head, Stamp
-from ..model.names import MAINTAINER_PREFIX
+from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
 from ..query.database import Database
@@ -226,12 +227,19 @@ class Writer:
     ) -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
 
+        ``InvalidOption`` for ``all`` of who is neither a compactor nor a maintainer.
+
         ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
         this process; other threads may commit meanwhile. It starts from the checkpoints ``instead`` of those in the store, where given.
         ``ClosedWriter`` where the writer is closed before it is done.
         """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
+        if scope == "all" and not is_trusted(self.id):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot write a checkpoint of every writer: nobody would read it.",
+                next_step=f"Use one whose id begins with {COMPACTOR_PREFIX}, or the scope own.",
+            )
         files = self._database.files
         with self._merging:
             with self._turn:
@@ -276,14 +284,14 @@ class Writer:
         """
         with self._turn:
             self._open_timeline()
-            decided = giving(self._database, name, timestamp, version, replace=replace)
+            decided = giving(self._database, self.id, name, timestamp, version, replace=replace)
             return self._say_of_tag("tag", decided) if decided.is_new else Tag.of(decided.entry)
 
     def drop_tag(self, name: str) -> Tag:
         """Take a name back from its cut; ``NotFound`` where it names none. The name stays known, with what it named."""
         with self._turn:
             self._open_timeline()
-            return self._say_of_tag("drop tag", taking_back(self._database, name))
+            return self._say_of_tag("drop tag", taking_back(self._database, self.id, name))
 
     def _say_of_tag(self, operation: str, decided: Decided) -> Tag:
         """Commit a transaction without events that carries the entry."""

@@ -70,10 +70,15 @@ def uuid_at(time: int, number: int) -> bytes:
     return (time // 1000 << 80 | 7 << 76 | time % 1000 << 64 | 2 << 62 | number).to_bytes(16, "big")
 
 
+def transaction_uuid(writer: str, time: int, number: int = 0) -> bytes:
+    """The same of a transaction: it ends in its writer's mark (spec/stamps.md)."""
+    return uuid_at(time, number << 32 | int.from_bytes(hashlib.sha256(writer.encode()).digest()[:4], "big"))
+
+
 def new_transaction(writer: str, revision: int, time: int, number: int = 0) -> Any:
     """A transaction that follows nothing and says nothing yet (spec/transactions.md)."""
     known = {"format_version": 1, "writer": writer, "database": "default", "lateness_bound": 360_000_000}
-    return message("Transaction")(**known, revision=revision, uuid=uuid_at(time, number), commit_time=time)
+    return message("Transaction")(**known, revision=revision, uuid=transaction_uuid(writer, time, number), commit_time=time)
 
 
 def name_of_file(file: Any, ending: str) -> str:

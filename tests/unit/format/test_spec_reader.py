@@ -309,7 +309,7 @@ def test_the_engine_reads_a_transaction_that_was_written_from_the_specification(
     newest = max(t.commit_time for t in reader.transactions.values())
     sample = next(t for t in reader.transactions.values() if any(d.name == "objects" for d in t.tables))
     time = newest + 1
-    uuid = (time // 1000 << 80 | 7 << 76 | time % 1000 << 64 | 2 << 62 | random.Random(1).getrandbits(62)).to_bytes(16, "big")
+    uuid = transaction_uuid("by-hand", time)
     tx = message("Transaction")(format_version=1, writer="by-hand", database="default", uuid=uuid, commit_time=time)
     tx.lateness_bound = 6 * MINUTE
     tx.tables.extend(d for d in sample.tables if d.name == "objects")
@@ -333,7 +333,7 @@ def test_the_engine_honours_a_tag_that_was_written_from_the_specification(tmp_pa
     world.commit(world.writer("node-1"), ("put", "objects", obj("b")))
     reader = SpecReader(copied(world, tmp_path))
     time = max(t.commit_time for t in reader.transactions.values()) + 1
-    uuid = (time // 1000 << 80 | 7 << 76 | time % 1000 << 64 | 2 << 62 | random.Random(1).getrandbits(62)).to_bytes(16, "big")
+    uuid = transaction_uuid("by-hand", time)
     tx = message("Transaction")(format_version=1, writer="by-hand", database="default", uuid=uuid, commit_time=time)
     tx.lateness_bound = 6 * MINUTE
     head = message("Head")(revision=named.revision, uuid=UUID(named.uuid).bytes)
