@@ -5,6 +5,7 @@ Before it comes the state that it writes, level by level; after it writers, who 
 ::
 
     merge      levels in, segments of their fold out, task by task
-    plan       what a checkpoint starts from, what it covers, which levels it merges
+    covering   what a checkpoint says that it covers
+    plan       what a checkpoint starts from, which levels it merges
     publish    what was decided and what its tasks wrote, as a checkpoint in the store
 """

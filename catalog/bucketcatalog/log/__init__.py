@@ -6,6 +6,7 @@ Before it come the store and the format; after it the state, which is given log 
 
     blocks       blocks in the store, read by range, and some kept for a while
     segments     segments in the store: indexes and filters by range, files put when full
+    trust        what counts from whom
     files        reads transactions and checkpoints, each checked against its name
     entries      what transactions say of the catalog itself, and which of it counts
     horizon      the cut before which history may have been deleted
