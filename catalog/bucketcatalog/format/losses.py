@@ -2,8 +2,9 @@
 
 Reading past damage is a policy that files, indexes and blocks are opened with: whoever reads asks nothing, and says what it could not read.
 
-Where a block cannot be read, nothing is known of its keys: another level or the tail may hold a row of them that it ended. So whoever
-reads on leaves out all rows of its key range, and says so.
+Where a block of a checkpoint cannot be read, nothing is known of its keys: another level or the tail may hold a row of them that it ended.
+So whoever reads on leaves out all rows of its key range, and says so. Events that cannot be read are left out by themselves, as if their
+transaction had not had them: what range they claim to be of is their writer's word, and would hide the rows of others.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NoReturn, Protocol
 
 from ..errors import BucketCatalogError, CatalogWarning
 from ..model.keys import KeyRange
+from .headers import BlockClass
 from .held import Held, held_in_segment
 from .runs import SegmentReference
 
@@ -52,7 +54,7 @@ class OnDamage(Protocol):
         ...
 
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
-        """Note that the index of a segment could not be read: its key range is in no answer. Or raise the error."""
+        """Note that the index of a segment could not be read: but for events its key range is in no answer. Or raise it."""
         ...
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
@@ -112,12 +114,12 @@ class Losses:
             return loss
 
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
-        """Note, with a warning, that the index of a segment could not be read: its key range is left out of every answer."""
+        """Note, with a warning, that the index of a segment could not be read: but for events its key range is left out of every answer."""
         loss = self.add(file, error, held_in_segment(reference))
         if loss is None:
             return
         with self._adding:
-            if (run := reference.run).is_of_rows:
+            if (run := reference.run).is_of_rows and run.block_class is not BlockClass.EVENTS:
                 self._withheld.setdefault(run.table, []).append(KeyRange.closed(run.first_key, run.last_key))
         warnings.warn(str(loss), CatalogWarning, stacklevel=3)
 

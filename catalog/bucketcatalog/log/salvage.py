@@ -33,17 +33,27 @@ class SalvagingFiles(LogFiles):
     Not to ``heed_horizon`` is for where nothing can be read that reaches it: then what was pruned is missing like anything else.
     """
 
-    def __init__(self, store: Store, database: str, avoided: frozenset[Ref] = frozenset(), *, heed_horizon: bool = True) -> None:
+    def __init__(
+        self,
+        store: Store,
+        database: str,
+        avoided: frozenset[Ref] = frozenset(),
+        *,
+        heed_horizon: bool = True,
+        only_trusted: bool = False,
+    ) -> None:
         super().__init__(store, database)
         self.on_damage = Losses()
         self._heed_horizon = heed_horizon
+        self._only_trusted = only_trusted
         self.avoided = avoided
         self.passed_over: dict[str, BucketCatalogError] = {}
         self._timelines: dict[str, list[Head]] = {}
         self._listing = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(SalvagingFiles, heed_horizon=self._heed_horizon), (self.store, self.database, self.avoided)
+        how = partial(SalvagingFiles, heed_horizon=self._heed_horizon, only_trusted=self._only_trusted)
+        return how, (self.store, self.database, self.avoided)
 
     def heeds(self, boundary: Boundary) -> bool:
         """Whether the horizon is to be heeded."""
@@ -51,7 +61,13 @@ class SalvagingFiles(LogFiles):
 
     def without(self, checkpoints: Collection[Ref]) -> SalvagingFiles:
         """The same log, where these checkpoints are avoided too."""
-        return SalvagingFiles(self.store, self.database, self.avoided.union(checkpoints), heed_horizon=self._heed_horizon)
+        avoided = self.avoided.union(checkpoints)
+        how = {"heed_horizon": self._heed_horizon, "only_trusted": self._only_trusted}
+        return SalvagingFiles(self.store, self.database, avoided, **how)
+
+    def without_horizon(self) -> SalvagingFiles:
+        """The same log, where the horizon is not heeded."""
+        return SalvagingFiles(self.store, self.database, self.avoided, heed_horizon=False, only_trusted=self._only_trusted)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or what stands in for it."""
@@ -107,19 +123,13 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -
     """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
 
     Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them, or nothing else
-    reaches the horizon. Where there is no view, the warnings of what may have had it come before the error.
+    reaches the horizon. So are those of plain writers, a block of which might be damaged, and claim to be of any keys. Where there is no
+    view, the warnings of what may have had it come before the error.
     """
-    files = SalvagingFiles(store, database)
-    try:
-        try:
-            view = find(files)
-        except UNREADABLE as damage:  # of the horizon's own checkpoint: all else has a stand-in
-            warnings.warn(f"What was pruned is left out: {damage.message}", CatalogWarning, stacklevel=4)
-            files = SalvagingFiles(store, database, heed_horizon=False)
-            view = find(files)
-    except BucketCatalogError:
-        _tell(files)
-        raise
+    files, view = _found(SalvagingFiles(store, database, only_trusted=True), find)
+    if _lost(view):
+        others, again = _found(SalvagingFiles(store, database), find)
+        files, view = (others, again) if _lost(again) < _lost(view) else (files, view)
     while broken := {
         c.ref: error
         for c in view.checkpoints
@@ -139,12 +149,26 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -
     return files, view
 
 
-def _tell(files: SalvagingFiles) -> None:
-    """Warn of everything that could not be read."""
+def _found(files: SalvagingFiles, find: Callable[[LogFiles], LogView]) -> tuple[SalvagingFiles, LogView]:
+    """The view that ``find`` gives of the files, without the horizon where nothing can be read that reaches it."""
+    try:
+        try:
+            return files, find(files)
+        except UNREADABLE as damage:  # of the horizon's own checkpoint: all else has a stand-in
+            warnings.warn(f"What was pruned is left out: {damage.message}", CatalogWarning, stacklevel=5)
+            files = files.without_horizon()
+            return files, find(files)
+    except BucketCatalogError:
+        _tell(files, called_from=6)
+        raise
+
+
+def _tell(files: SalvagingFiles, *, called_from: int = 5) -> None:
+    """Warn of everything that could not be read, as of the call so many frames above."""
     for name, error in files.passed_over.items():
-        warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=5)
+        warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=called_from)
     for loss in files.on_damage.found:
-        warnings.warn(str(loss), CatalogWarning, stacklevel=5)
+        warnings.warn(str(loss), CatalogWarning, stacklevel=called_from)
 
 
 def _lost(view: LogView) -> int:

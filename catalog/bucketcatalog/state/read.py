@@ -60,7 +60,7 @@ def read_batches(
     """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
 
     ``columns`` are storage names; without them every column is read. A damaged block is an error, or where
-    ``blocks.on_damage`` notes it all rows of its key range are left out.
+    ``blocks.on_damage`` notes it all rows of its key range are left out; of events that are damaged these alone.
     """
     if not blocks.on_damage.reads_on:
         with telling_of_prunes(blocks.store):
@@ -69,23 +69,28 @@ def read_batches(
     try:
         yield from list(_batches(blocks, table, slice_, part, columns))
     except UNREADABLE:
-        parts = [slice_]
-        for lost in _unreadable(blocks, table, slice_):
+        ranges, events = _unreadable(blocks, table, slice_)
+        parts = [replace(slice_, events=tuple(event for event in slice_.events if event.place not in events))]
+        for lost in ranges:
             parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
         for part_left in parts:
             yield from _batches(blocks, table, part_left, part, columns)
 
 
-def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> list[KeyRange]:
-    """The key ranges of the slice's blocks that cannot be read, each noted as lost."""
-    found = []
+def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> tuple[list[KeyRange], set[BlockPlace]]:
+    """The key ranges of the slice's blocks that cannot be read, and those that are of events, each noted as lost."""
+    ranges: list[KeyRange] = []
+    events: set[BlockPlace] = set()
     for place in (*slice_.live, *slice_.rest, *slice_.upper, *(event.place for event in slice_.events)):
         try:
             read_block(blocks.store, place, table)
         except UNREADABLE as error:
-            found.append(KeyRange.closed(place.header.first_key, place.header.last_key))
+            if place.header.block_class is BlockClass.EVENTS:
+                events.add(place)
+            else:
+                ranges.append(KeyRange.closed(place.header.first_key, place.header.last_key))
             _lose(blocks, held_in_block(place.header, table), place.name, error)
-    return found
+    return ranges, events
 
 
 def _lose(blocks: Blocks, held: Held, name: str, error: BucketCatalogError) -> None:

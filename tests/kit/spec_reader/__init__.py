@@ -14,7 +14,7 @@ from .reader import SpecReader
 from .sealing import message, seal
 from .segments import LIVE
 from .tables import table_of
-from .writing import Style, new_transaction, put_transaction
+from .writing import Style, new_transaction, put_transaction, transaction_uuid
 
 __all__ = [
     "LIVE",
@@ -28,4 +28,5 @@ __all__ = [
     "put_transaction",
     "seal",
     "table_of",
+    "transaction_uuid",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import random
 from pathlib import Path
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -20,7 +19,7 @@ from bucketcatalog.write.commit import Committed
 from bucketcatalog.write.derived_ids import NAMESPACE
 
 from ...kit import spec_reader
-from ...kit.spec_reader import LIVE, SpecReader, Style, compact, message, seal
+from ...kit.spec_reader import LIVE, SpecReader, Style, compact, message, seal, transaction_uuid
 from ...kit.spec_reader import reader as reading
 from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import MINUTE, World, bucket, messages, names, obj, proto, rows

@@ -468,6 +468,8 @@ class TestReading:
 
     def test_who_reads_past_damage_asks_every_question_of_the_same_blocks(self, world: World) -> None:
         """Nobody can tell what became of the keys of a lost block: what was put under them since is left out with them, whoever asks."""
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
         with world.writer() as writer:
             world.commit(writer, ("put", "objects", obj("0005", content_length=9_000)))
         place = world.snapshot().state("objects").blocks_by_level()[0][0]
