@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,7 +21,7 @@ from ..format.held import held_in_block
 from ..format.losses import STRICT, OnDamage
 from ..format.parquet import ranges_to_read, read_row_groups, rows_of
 from ..model.arrays import one_chunk
-from ..model.facts import Facts, SortedFacts, concat
+from ..model.facts import Facts, SortedFacts, commit_times, concat
 from ..model.keys import EVERYTHING, KeyRange, rows_within
 from ..model.tables import Table
 from ..model.uuids import MARK_BYTES, writer_mark
@@ -236,7 +237,8 @@ def _own(facts: Facts, place: BlockPlace) -> Facts:
             pc.equal(stamps["writer"], place.only_of),
             pc.equal(pc.binary_slice(stamps["uuid"].cast(pa.binary()), -MARK_BYTES), writer_mark(place.only_of)),
         )
-        if not pc.all(is_own).as_py():
+        is_timed = np.array_equal(commit_times(one_chunk(stamps["uuid"])), np.asarray(one_chunk(stamps["commit_time"])))
+        if not is_timed or not pc.all(is_own).as_py():
             raise CorruptionError(
                 f"{place.name} holds rows with stamps of others than {place.only_of!r}, whose checkpoint they are for."
             )
