@@ -249,7 +249,7 @@ def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
 def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
     refs = list(checkpoint.cut.refs())
     others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint], covered.horizon)
-    return all(ref in reached or others.holds(*ref) for ref in refs)
+    return all(ref in reached or others.comes_after(*ref) for ref in refs)
 
 
 def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transaction:

@@ -71,14 +71,18 @@ class Covered:
 
     def _is_behind(self, writer: str, head: Head) -> bool:
         return any(
-            head not in c.cut.of_writer(writer) and (self._one_holds(c, writer, head) or self._goes_on(c, writer, head))
+            head not in c.cut.of_writer(writer) and self._comes_after(c, writer, head)
             for c in self.checkpoints
             if writer in c.coverage
         )
 
-    def _goes_on(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
-        """Whether what the checkpoint covers begins behind the head, which another one holds, and follows it."""
-        return head.revision < checkpoint.coverage[writer].first_revision and self._is_followed(checkpoint, writer, head)
+    def comes_after(self, writer: str, head: Head) -> bool:
+        """Whether one of the checkpoints covers the transaction, or begins behind it."""
+        return any(self._comes_after(c, writer, head) for c in self.checkpoints if writer in c.coverage)
+
+    def _comes_after(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
+        is_before = head.revision < checkpoint.coverage[writer].first_revision
+        return self._one_holds(checkpoint, writer, head) or (is_before and self._is_followed(checkpoint, writer, head))
 
     def _one_holds(self, checkpoint: Checkpoint, writer: str, head: Head) -> bool:
         coverage = checkpoint.coverage.get(writer)
