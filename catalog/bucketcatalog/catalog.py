@@ -264,7 +264,8 @@ class Catalog:
         ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of
         deleters who does the work, by default this process.
         """
-        from .maintain.gc.collect import InProcess, check_grace, collect, dry_run_of
+        from .maintain.gc.boundaries import check_grace
+        from .maintain.gc.collect import InProcess, collect, dry_run_of
         from .maintain.gc.data import DataPlace, deleters
         from .maintain.gc.orphans import namer_of
 
@@ -297,7 +298,7 @@ class Catalog:
 
         ``find`` finds a table's rows of some parents, by default in this process.
         """
-        from .maintain.gc.collect import check_grace
+        from .maintain.gc.boundaries import check_grace
         from .maintain.gc.reap import reap
 
         grace = age_micros(older_than)
@@ -306,7 +307,7 @@ class Catalog:
         if dry_run:
             return reap(opened.look, None, grace, find)
         with self._maintainer(opened.name, writer, clock) as held:
-            return reap(opened.look, held, grace, find)
+            return reap(opened.look, held, grace, find, force=force)
 
     def orphans(
         self,
@@ -325,7 +326,7 @@ class Catalog:
         ``InvalidOption`` where no table could name anything there, or for an age that a writer's commit may need, unless forced;
         ``StoreNotFound`` where ``data_url`` is of a folder that is not there.
         """
-        from .maintain.gc.collect import check_grace
+        from .maintain.gc.boundaries import check_grace
         from .maintain.gc.data import DataPlace
         from .maintain.gc.orphans import namer_of, orphans
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bucketcatalog import Catalog
 from bucketcatalog.maintain.gc.collect import Collected
+from bucketcatalog.maintain.gc.reap import Reaped
 from bucketcatalog.write.writer import Writer
 
 from .world import BUCKET, HOUR, OWNER, World, obj
@@ -36,6 +37,19 @@ def noting(asked: list[Any], column: str) -> Callable[[pa.Table], list[bool]]:
 def thing(name: str, data: str | None = None, **more: Any) -> dict[str, Any]:
     """An object whose data is called ``data``."""
     return obj(name, id=an_id(data or name), **more)
+
+
+def reap(world: World, **options: Any) -> Reaped:
+    """A run that reaps by the boundaries there are, and publishes one if it has to."""
+    world.clock.tick()
+    return world.catalog().reap(clock=world.clock, **{"dry_run": False, "writer": "maintainer-1", **options})
+
+
+def reaped(world: World, **options: Any) -> Reaped:
+    """The same, a run that publishes, and the wait before it."""
+    reap(world)
+    world.clock.tick(7 * HOUR)
+    return reap(world, **options)
 
 
 @dataclass

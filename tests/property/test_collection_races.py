@@ -20,7 +20,7 @@ import pytest
 from bucketcatalog import Catalog, DataCollected, InvalidVersion, StaleRead
 from bucketcatalog.limits import DEFAULT_LIMITS
 from bucketcatalog.log.entries import Boundaries
-from bucketcatalog.maintain.gc.collect import DataBoundary
+from bucketcatalog.maintain.gc.boundaries import DataBoundary
 from bucketcatalog.maintain.restore import Hold, restore
 from bucketcatalog.model.names import writer_id
 from bucketcatalog.write.commit import Commit, Committed

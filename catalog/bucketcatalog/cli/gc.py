@@ -13,9 +13,11 @@ from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
 from ..console.output import Row, finish, number, print_facts, print_rows, progress_line, write
 from ..errors import StoreError
-from ..maintain.gc.collect import Collected, check_grace
+from ..maintain.gc.boundaries import check_grace
+from ..maintain.gc.collect import Collected
 from ..maintain.gc.data import DataPlace
 from ..maintain.gc.orphans import abandoned
+from ..maintain.gc.reap import Reaped
 from ..model.names import maintainer_id
 from ..model.paths import transactions_prefix
 from ..model.times import parse_age, shown_age, shown_time
@@ -72,7 +74,7 @@ def gc(
     if reap:
         with progress_line("looking for rows whose parent has ended"):
             reaped = opened.reap(**common, writer=writer)
-        _say("reap", {**asdict(reaped)}, as_json=as_json)
+        _say("reap", {**asdict(reaped), **_times(reaped)}, as_json=as_json)
     if data:
         with progress_line("collecting"):
             done = opened.collect(**common, **place, writer=writer)
@@ -131,9 +133,14 @@ def refuse_problems(problems: Sequence[str]) -> None:
 
 def collected_facts(done: Collected) -> dict[str, Any]:
     """What a run did, as it is printed."""
-    times = {name: shown_time(at) for name in ("boundary", "published", "usable_from") if (at := getattr(done, name))}
     said = {"problems": list(done.problems), "why_left": list(done.why_left)}
-    return {**asdict(done), "boundary": None, "published": None, "usable_from": None, **times, **said}
+    return {**asdict(done), **_times(done), **said}
+
+
+def _times(done: Collected | Reaped) -> dict[str, str | None]:
+    """The times of the boundaries that a run knows, as they are printed."""
+    names = ("boundary", "published", "usable_from")
+    return {name: shown_time(at) if (at := getattr(done, name)) else None for name in names}
 
 
 def _say(section: str, facts: dict[str, Any], *, as_json: bool) -> None:

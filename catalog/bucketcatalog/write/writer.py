@@ -330,10 +330,12 @@ class Writer:
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
 
-        This process has read the cut that the boundary names: whoever sees the transaction has to see that too.
+        This process has read the cut that the boundary names: whoever sees the transaction has to see that too. It names all that was
+        read, also what an earlier transaction has named, for what it frees is asked of that alone.
         """
         with self._turn:
             self._open_timeline()
+            self._read = Cut()
             return replace(boundary, stamp=self._say(Commit(operation=operation, boundary=boundary)))
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, count, first, lit, when
 
 from bucketcatalog import limits
+from bucketcatalog.maintain.gc.boundaries import DataBoundary
 from bucketcatalog.maintain.gc.candidates import (
     EXTERNAL,
     ID,
@@ -64,13 +65,13 @@ class CollectOnExecutors:
     place: CatalogPlace
     deleters: Deleters
 
-    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
-        """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], known: DataBoundary) -> tuple[int, int]:
+        """How many tombstones ended at or before the tables' limits, and how many of these the boundary does not reach."""
         place = self.place  # a session cannot travel
 
         def count(task: Share) -> tuple[int, int]:
             limit = limits[task.table.name]
-            found = [count_waiting(facts, limit, boundary) for facts in read_states(task, place.open().store, ())]
+            found = [count_waiting(facts, limit, known) for facts in read_states(task, place.open().store, ())]
             return sum(waiting for waiting, _ in found), sum(beyond for _, beyond in found)
 
         tasks = [task for name, limit in limits.items() for task in ended_shares(snapshot.state(name), limit)]

@@ -21,7 +21,8 @@ from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
 from ...write.references import ids
-from .judge import Pins, judge, masked
+from .boundaries import DataBoundary
+from .judge import Ends, Held, Pins, judge, masked
 from .parents import Distinct, ParentIds, parent_ids, says_external, state_rows
 from .spaces import Space
 
@@ -35,24 +36,31 @@ EXTERNAL = "_external"
 class Rules:
     """What rows are judged by, at one cut: up to when versions must have ended, by table, and what pins them. Picklable.
 
-    ``parents`` are the ids of each parent table's rows; ``children`` the tables whose rows belong to rows of each parent table.
+    ``held`` is what an earlier cut holds of it, in which they must have ended already; None asks for no such thing. ``parents`` are the ids of each parent table's rows; ``children`` the tables whose rows belong to rows of each parent table.
     """
 
     limits: Mapping[str, int]
     pins: Pins
+    held: Held | None = None
     parents: Mapping[str, ParentIds] = field(default_factory=dict)
     children: Mapping[str, list[Table]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contents: Contents, limits: Mapping[str, int], earlier: LogView | None = None) -> Rules:
+    def of(
+        cls, contents: Contents, limits: Mapping[str, int], held: Held | None = None, earlier: LogView | None = None
+    ) -> Rules:
         """The rules for a cut; reads its parent tables. What the tags of an ``earlier`` view keep is kept too."""
         tables = contents.definitions.usable()
         children: dict[str, list[Table]] = {}
         for table in tables:
             if table.parent is not None and table.parent.table in contents.definitions:
                 children.setdefault(table.parent.table, []).append(table)
-        parents = {name: parent_ids(contents, name, limits.get(name, 0)) for name in children}
-        return cls(limits, Pins.of(contents.view, earlier), parents, children)
+        parents = {name: parent_ids(contents, name, Ends(limits.get(name, 0), held)) for name in children}
+        return cls(limits, Pins.of(contents.view, earlier), held, parents, children)
+
+    def ends(self, table: Table) -> Ends:
+        """The ends of the table's versions that count."""
+        return Ends(self.limits[table.name], self.held)
 
     def external(self, facts: Facts, table: Table) -> Mask:
         """Which rows have an external parent."""
@@ -89,7 +97,7 @@ def candidates_in(facts: Facts, table: Table, rules: Rules, space: Space) -> tup
 
     A row that says that its children's data is somebody else's is none: nobody is to forget that.
     """
-    judged = judge(facts, limit=rules.limits[table.name], pins=rules.pins, external=np.zeros(len(facts), dtype=bool))
+    judged = judge(facts, ends=rules.ends(table), pins=rules.pins, external=np.zeros(len(facts), dtype=bool))
     chosen = judged.candidates
     if table.name in rules.children:
         chosen = chosen & ~says_external(facts, table)
@@ -101,16 +109,15 @@ def candidates_in(facts: Facts, table: Table, rules: Rules, space: Space) -> tup
     return pa.table(columns, schema=schema), int(judged.pinned.sum())
 
 
-def count_waiting(facts: Facts, limit: int, boundary: int) -> tuple[int, int]:
-    """How many of a state's tombstones ended at or before the limit, and how many of these after the boundary."""
-    there = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.numbers("_purged") == 0)
-    waiting = there & (facts.end_times() <= limit)
-    return int(waiting.sum()), int((waiting & (facts.end_times() > boundary)).sum())
+def count_waiting(facts: Facts, limit: int, known: DataBoundary) -> tuple[int, int]:
+    """How many of a state's tombstones ended at or before the limit, and how many of these ends do not count by the boundary."""
+    waiting = Ends(limit).count(facts) & (facts.numbers("_purged") == 0)
+    return int(waiting.sum()), int((waiting & ~known.ends(limit).count(facts)).sum())
 
 
 def needed_in(facts: Facts, table: Table, rules: Rules, space: Space) -> pa.Array:
     """The references in a space that versions among the rows of a state need, or may, each once."""
-    judged = judge(facts, limit=rules.limits[table.name], pins=rules.pins, external=rules.external(facts, table))
+    judged = judge(facts, ends=rules.ends(table), pins=rules.pins, external=rules.external(facts, table))
     return space.named(facts.filter(pa.array(judged.needs)), table).drop_null().unique()
 
 

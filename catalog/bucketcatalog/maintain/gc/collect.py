@@ -15,17 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ... import limits
-from ...errors import InvalidOption
-from ...format.records import Boundary
-from ...log.entries import boundaries_of
-from ...log.view import LogView
 from ...model.arrays import one_chunk
 from ...model.tables import Table
-from ...model.times import shown_age
 from ...query.snapshot import Snapshot
 from ...state.contents import Contents
 from ...write.writer import Writer
+from .boundaries import DataBoundary, KnownBoundaries, known_boundary, limits_of, next_boundary, publish
 from .candidates import (
     EXTERNAL,
     ID,
@@ -42,53 +37,6 @@ from .candidates import (
 )
 from .data import NOBODY, Deleter, Deleters, Deletions
 from .spaces import Space, spaces
-
-
-@dataclass(frozen=True, slots=True)
-class DataBoundary:
-    """The latest boundary that a look has shown: how far it reaches, and when it was published. Both 0 where there is none.
-
-    A boundary B says that data may be deleted of which every version ended at or before B. From the moment it can be seen no writer takes
-    that data for a new version, and what was taken before has landed a maximum snapshot age later: then nothing that is not seen can name
-    that data.
-    """
-
-    data: int = 0
-    published: int = 0
-
-    @property
-    def usable_from(self) -> int:
-        """The store's time from which data may be deleted by it: it can be seen by then, and whoever had not seen it has landed."""
-        return self.published + limits.BOUNDARY_WAIT
-
-    def is_usable(self, now: int) -> bool:
-        """Whether data may be deleted by it at a time of the store."""
-        return self.data > 0 and now >= self.usable_from
-
-
-def settled(view: LogView) -> int:
-    """Nothing with an earlier commit time, or this one, can still arrive."""
-    return view.observed - max(view.lateness_bound, limits.LATENESS_BOUND) - 1
-
-
-def grace_of(table: Table, grace: int) -> int:
-    """For how long the table's tombstones are kept at least."""
-    return table.tombstone_retention_seconds * 1_000_000 or grace
-
-
-def next_boundary(view: LogView, grace: int) -> int:
-    """How far a boundary may reach that is published now."""
-    return min(settled(view), view.observed - grace)
-
-
-def check_grace(grace: int, *, force: bool) -> None:
-    """``InvalidOption`` for a grace period that readers and writers may need, unless forced."""
-    if grace < limits.SAFE_COLLECTION_GRACE and not force:
-        safe = shown_age(limits.SAFE_COLLECTION_GRACE)
-        raise InvalidOption(
-            f"What ended {shown_age(grace)} ago may be in use: readers and writers count on {safe}.",
-            next_step=f"Give an age of {safe} or more, or --force where nobody reads or writes.",
-        )
 
 
 AT_ONCE = 1 << 19
@@ -144,29 +92,11 @@ HeldRows: TypeAlias = list[tuple[Table, pa.Table]]
 """Candidates of several tables of one space."""
 
 
-def known_boundary(view: LogView) -> DataBoundary:
-    """The boundary that collection goes by: of all that the view knows the one that reaches farthest."""
-    boundary = boundaries_of(view).data
-    return DataBoundary() if boundary is None else DataBoundary(boundary.data, boundary.stamp.commit_time)
-
-
-def limits_of(snapshot: Snapshot, grace: int, boundary: int) -> dict[str, int]:
-    """For each table up to when its versions must have ended; an error where a table is not defined, for it may name any data."""
-    tables = [snapshot.table(name) for name in snapshot.names]
-    return {table.name: min(boundary, snapshot.view.observed - grace_of(table, grace)) for table in tables}
-
-
-def reach(snapshot: Snapshot, grace: int) -> int:
-    """How far a boundary may reach that is published now: as far as the table needs that keeps its tombstones the shortest."""
-    shortest = min([grace, *(grace_of(snapshot.table(name), grace) for name in snapshot.names)])
-    return next_boundary(snapshot.view, shortest)
-
-
 class GcWorkers(Protocol):
     """Does the work of a run that grows with the tables: in this process, or on executors."""
 
-    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
-        """How many tombstones ended at or before the tables' limits, and how many of these after the boundary."""
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], known: DataBoundary) -> tuple[int, int]:
+        """How many tombstones ended at or before the tables' limits, and how many of these the boundary does not reach."""
         ...
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:
@@ -176,38 +106,34 @@ class GcWorkers(Protocol):
 
 def dry_run_of(snapshot: Snapshot, workers: GcWorkers, grace: int) -> Collected:
     """What collection would do by the boundary that could be published now. No deleter is asked; what there is is taken to succeed."""
-    known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
-    rules = Rules.of(snapshot, limits_of(snapshot, grace, boundary))
-    begun = Collected(snapshot.database, True, boundary=boundary, usable_from=known.usable_from if known.data else 0)
+    known, reach = known_boundary(snapshot.view), next_boundary(snapshot.view, grace)
+    rules = Rules.of(snapshot, limits_of(snapshot, grace, reach))
+    begun = Collected(snapshot.database, True, boundary=reach, usable_from=known.usable_from)
     return workers.collect(snapshot, rules, None, begun)
 
 
 def collect(look: Callable[[], Snapshot], writer: Writer, workers: GcWorkers, grace: int, *, force: bool) -> Collected:
     """One run; see ``Collected``. ``force`` publishes a boundary and does not wait: for where nobody else reads or writes."""
     snapshot = look()
-    known, boundary = known_boundary(snapshot.view), reach(snapshot, grace)
-    done = Collected(snapshot.database, False)
-    if force and boundary > known.data:
-        _publish(writer, snapshot, boundary)
+    reach, done = next_boundary(snapshot.view, grace), Collected(snapshot.database, False)
+    if force:
+        done = replace(done, published=publish(writer, OPERATION, snapshot.view, reach).data)
         snapshot = look()
-        known = known_boundary(snapshot.view)
-        done = replace(done, published=boundary)
-    if force or known.is_usable(snapshot.view.observed):
-        # A listing is of no one moment: it may show that a tag was dropped, and not the one that whoever restores has given before.
-        earlier, snapshot = snapshot.view, look()
-        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data), earlier)
+    # A listing is of no one moment: it may show that a tag was dropped, and not the one that whoever restores has given before.
+    earlier, boundaries = snapshot.view, KnownBoundaries.of(snapshot.view)
+    known = DataBoundary()
+    if boundaries.can_be_used(waited=not force):
+        snapshot = look()
+        known = boundaries.used(snapshot, waited=not force)
+    if known.data:
+        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data), known.held, earlier)
         done = workers.collect(snapshot, rules, writer, replace(done, boundary=known.data))
-    waiting, beyond = workers.waiting(snapshot, limits_of(snapshot, grace, boundary), known.data)
+    waiting, beyond = workers.waiting(snapshot, limits_of(snapshot, grace, reach), known)
     done = replace(done, waiting=waiting)
-    if beyond and not force and (not known.data or done.boundary):
-        return replace(done, published=boundary, usable_from=_publish(writer, snapshot, boundary).usable_from)
-    return done if force else replace(done, usable_from=known.usable_from if known.data else 0)
-
-
-def _publish(writer: Writer, snapshot: Snapshot, boundary: int) -> DataBoundary:
-    """Publish how far collection will reach."""
-    published = writer.bound(OPERATION, Boundary(data=boundary, settled=settled(snapshot.view)))
-    return DataBoundary(boundary, published.stamp.commit_time)
+    if beyond and not force and not boundaries.waits:
+        published = publish(writer, OPERATION, snapshot.view, reach)
+        return replace(done, published=published.data, usable_from=published.usable_from)
+    return done if force else replace(done, usable_from=boundaries.farthest.usable_from)
 
 
 @dataclass(frozen=True)
@@ -216,10 +142,10 @@ class InProcess:
 
     deleters: Deleters = NOBODY
 
-    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], boundary: int) -> tuple[int, int]:
+    def waiting(self, snapshot: Snapshot, limits: Mapping[str, int], known: DataBoundary) -> tuple[int, int]:
         """See ``GcWorkers``."""
         states = [(snapshot.state(name), limit) for name, limit in limits.items()]
-        counts = [count_waiting(facts, limit, boundary) for state, limit in states for facts in ended_rows(state, limit, ())]
+        counts = [count_waiting(facts, limit, known) for state, limit in states for facts in ended_rows(state, limit, ())]
         return sum(waiting for waiting, _ in counts), sum(beyond for _, beyond in counts)
 
     def collect(self, snapshot: Snapshot, rules: Rules, writer: Writer | None, done: Collected) -> Collected:

@@ -1,8 +1,11 @@
 """Judging: which versions collection may forget, and whose data is needed. Pure functions of the state's rows.
 
-A version is a *candidate* if it ended at or before the table's limit, is not purged, and no tag has it live. It *needs* its data if it is
-live, ended later, is pinned by a tag, or belongs to somebody else (an external parent's); whether it is purged makes no difference, for
-whoever purged it by hand has not waited. Data that some candidate names and nothing needs is garbage.
+A version is a *candidate* if it has an end that counts, is not purged, and no tag has it live. It *needs* its data if it has none, is pinned
+by a tag, or belongs to somebody else (an external parent's); whether it is purged makes no difference, for whoever purged it by hand has not
+waited. Data that some candidate names and nothing needs is garbage.
+
+An end counts if it lies at or before the table's limit, and if it and the version's PUT were there when the boundary was published: what
+arrives later may have any commit time, and nobody has waited for it.
 
 A version is live at a cut if the cut has its PUT and nothing that ends it. Of the events that end it the state knows the earliest, so what
 is said here is at least what is live there: the earliest end may be one that the cut lacks while it has a later one, or lie at a forked
@@ -12,7 +15,8 @@ revision of which the heads alone do not say whether the cut has it. Then a vers
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -28,18 +32,73 @@ from ...model.tables import UUID_BYTES
 
 
 @dataclass(frozen=True)
+class Forked:
+    """The revisions at which more than one transaction is known, or may have been: of these a cut's heads alone do not tell which it has."""
+
+    places: frozenset[tuple[str, int]] = frozenset()
+
+    @classmethod
+    def of(cls, view: LogView) -> Forked:
+        """Those of a view."""
+        return cls(_forked(view))
+
+    @cached_property
+    def _index(self) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """The forked writers, the revisions, and the pairs of their positions as one number each."""
+        writers = pa.array(sorted({writer for writer, _ in self.places}), pa.string())
+        revisions = pa.array(sorted({revision for _, revision in self.places}), pa.int64())
+        pairs = pa.table({"writer": [w for w, _ in self.places], "revision": [r for _, r in self.places]}, schema=_PLACES)
+        return writers, revisions, _paired(pairs, writers, revisions)
+
+    def has(self, transactions: pa.Table) -> Mask:
+        """Which of the transactions lie at a forked revision."""
+        writers, revisions, pairs = self._index
+        return np.asarray(pc.is_in(_paired(transactions, writers, revisions), value_set=pairs))
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a cut holds: the transactions up to its heads, and of those at forked revisions only the ones that are ``known`` to be in it."""
+
+    cut: Cut
+    forked: Forked = field(default_factory=Forked)
+    known: frozenset[bytes] = frozenset()
+
+    def has(self, transactions: pa.Table) -> Mask:
+        """Which of the transactions the cut certainly has."""
+        named = [*(head.uuid for _, head in self.cut.refs()), *self.known]
+        return _may_have(transactions, self.cut) & (~self.forked.has(transactions) | _are(transactions, named))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Which ends of versions count: those up to a ``limit`` in microseconds that ``held`` has, with the version; None has everything."""
+
+    limit: int
+    held: Held | None = None
+
+    def count(self, facts: Facts) -> Mask:
+        """Which of the rows are versions with an end that counts."""
+        ended: Mask = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.end_times() <= self.limit)
+        if self.held is None or not ended.any():
+            return ended
+        has, put, end = self.held.has(facts.transactions), facts.numbers("_txn", NO_STAMP), facts.numbers("_end_txn", NO_STAMP)
+        return ended & (put != NO_STAMP) & has[put] & has[end]
+
+
+@dataclass(frozen=True)
 class Pins:
-    """The cuts that tags name, and the revisions at which more than one transaction is known, or may have been."""
+    """The cuts that tags name, and where timelines are forked."""
 
     cuts: tuple[Cut, ...] = ()
-    forked: frozenset[tuple[str, int]] = frozenset()
+    forked: Forked = field(default_factory=Forked)
 
     @classmethod
     def of(cls, view: LogView, earlier: LogView | None = None) -> Pins:
         """The tags that the view knows, and those that an ``earlier`` one knew, without those that were dropped."""
         states = [state for known in (view, earlier) if known is not None for state in tags_of(known).values()]
         cuts = dict.fromkeys(state.latest.cut for state in states if not state.latest.dropped)
-        return cls(tuple(cuts), _forked(view))
+        return cls(tuple(cuts), Forked.of(view))
 
     def live(self, facts: Facts) -> Mask:
         """Which of the versions may be live at one of the cuts."""
@@ -47,25 +106,12 @@ class Pins:
         if not len(facts) or not self.cuts:
             return found
         put, end = facts.numbers("_txn", NO_STAMP), facts.numbers("_end_txn", NO_STAMP)
-        unsure = self._unsure(facts.transactions)
+        unsure = self.forked.has(facts.transactions)
         for cut in self.cuts:
             may_have = _may_have(facts.transactions, cut)
-            has = may_have & (~unsure | _are_heads(facts.transactions, cut))
+            has = may_have & (~unsure | _are(facts.transactions, [head.uuid for _, head in cut.refs()]))
             found |= (put != NO_STAMP) & may_have[put] & ~((end != NO_STAMP) & has[end])
         return found
-
-    @cached_property
-    def _index(self) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """The forked writers, the revisions, and the pairs of their positions as one number each."""
-        writers = pa.array(sorted({writer for writer, _ in self.forked}), pa.string())
-        revisions = pa.array(sorted({revision for _, revision in self.forked}), pa.int64())
-        pairs = pa.table({"writer": [w for w, _ in self.forked], "revision": [r for _, r in self.forked]}, schema=_PLACES)
-        return writers, revisions, _paired(pairs, writers, revisions)
-
-    def _unsure(self, transactions: pa.Table) -> Mask:
-        """Which of the transactions lie at a forked revision."""
-        writers, revisions, pairs = self._index
-        return np.asarray(pc.is_in(_paired(transactions, writers, revisions), value_set=pairs))
 
 
 _PLACES = pa.schema([("writer", pa.string()), ("revision", pa.int64())])
@@ -88,10 +134,9 @@ def _may_have(transactions: pa.Table, cut: Cut) -> Mask:
     return may_have
 
 
-def _are_heads(transactions: pa.Table, cut: Cut) -> Mask:
-    """Which of the transactions are heads of the cut."""
-    heads = pa.array([head.uuid for _, head in cut.refs()], UUID_BYTES)
-    return np.asarray(pc.is_in(one_chunk(transactions["uuid"]), value_set=heads))
+def _are(transactions: pa.Table, uuids: Sequence[bytes]) -> Mask:
+    """Which of the transactions have one of these uuids."""
+    return np.asarray(pc.is_in(one_chunk(transactions["uuid"]), value_set=pa.array(uuids, UUID_BYTES)))
 
 
 def _forked(view: LogView) -> frozenset[tuple[str, int]]:
@@ -125,11 +170,11 @@ class Judged:
     pinned: Mask
 
 
-def judge(facts: Facts, *, limit: int, pins: Pins, external: Mask) -> Judged:
-    """Judge the rows of a state; ``limit`` is in microseconds, ``external`` says which rows have an external parent."""
+def judge(facts: Facts, *, ends: Ends, pins: Pins, external: Mask) -> Judged:
+    """Judge the rows of a state by the ends that count; ``external`` says which rows have an external parent."""
     versions: Mask = facts.numbers("_kind") == Kind.VERSION
-    old = versions & (facts.numbers("_end_kind") > 0) & (facts.end_times() <= limit)
-    tagged = versions & old & pins.live(facts)
+    old = ends.count(facts)
+    tagged = old & pins.live(facts)
     there = old & (facts.numbers("_purged") == 0)
     return Judged(there & ~tagged, versions & (~old | tagged | external), there & tagged)
 

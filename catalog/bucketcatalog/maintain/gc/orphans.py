@@ -30,7 +30,7 @@ from ...parallel import in_order
 from ...query.snapshot import Snapshot
 from ...state.plan import Part
 from ...store.base import ObjectInfo, Store, UnfinishedPut
-from .collect import known_boundary
+from .boundaries import known_boundary
 from .data import DataPlace, Template
 from .judge import Pins
 from .parents import state_rows

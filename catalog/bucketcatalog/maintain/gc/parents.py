@@ -27,7 +27,7 @@ from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
 from ...state.read import read_batches
 from ...write.references import ids
-from .judge import FACT_NAMES, masked
+from .judge import FACT_NAMES, Ends, masked
 
 NO_IDS = pa.nulls(0, pa.binary())
 """None, of ids as they compare."""
@@ -86,8 +86,8 @@ def slice_states(blocks: Blocks, table: Table, part: Part, slice_: Slice, column
     return (facts for facts in read_batches(blocks, table, slice_, part, wanted) if len(facts))
 
 
-def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str] = ()) -> ParentIds:
-    """The ids of a parent table's rows; ``ended`` are those whose last version ended at or before ``limit``.
+def parent_ids(contents: Contents, name: str, ends: Ends, *, below: Sequence[str] = ()) -> ParentIds:
+    """The ids of a parent table's rows; ``ended`` are those of which every version has an end that counts.
 
     Held in memory: 16 bytes and some an id. Nothing where the table is not there or has no id. ``below`` are the tables on the way here.
     """
@@ -96,12 +96,12 @@ def parent_ids(contents: Contents, name: str, limit: int, *, below: Sequence[str
     table = contents.table(name)
     assert table.id is not None
     own = table.by_name[table.id]
-    above = parent_ids(contents, table.parent.table, limit, below=(*below, name)) if table.parent is not None else ParentIds()
+    above = parent_ids(contents, table.parent.table, ends, below=(*below, name)) if table.parent is not None else ParentIds()
     columns = [own, *table.external_columns, *([table.by_name[table.parent.column]] if table.parent else [])]
     live, ended, late, external, has_external = Distinct(), Distinct(), Distinct(), Distinct(), False
     for facts in state_rows(contents.state(name), Part.EVERYTHING, columns):
         versions: Mask = facts.numbers("_kind") == Kind.VERSION
-        has_ended, is_late = facts.numbers("_end_kind") > 0, facts.end_times() > limit
+        has_ended, is_late = facts.numbers("_end_kind") > 0, ~ends.count(facts)
         is_external = above.of_external(facts, table) | says_external(facts, table)
         values = ids(facts, own)
         live.add(masked(values, versions & ~has_ended))

@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor
 from bucketcatalog.maintain.gc.collect import Collected
 from bucketcatalog.maintain.restore import plan_restore
 
-from ....kit.collecting import Yard, noting
+from ....kit.collecting import Yard, noting, reaped
 from ....kit.world import HOUR, messages, names, proto
 
 STRING = ("optional string {} = 2;", "x")
@@ -90,7 +90,7 @@ def test_where_no_parent_is_somebody_elses_no_row_is(kind: str, side: str) -> No
 
 
 def test_no_row_is_ended_whose_parent_nobody_can_tell(yard: Yard) -> None:
-    assert yard.world.catalog().reap(dry_run=False, writer="maintainer-1", clock=yard.world.clock).rows["own.file"] == 0
+    assert reaped(yard.world).rows["own.file"] == 0
     assert names(yard.world.snapshot(), "own.file") == ["live"]
 
 

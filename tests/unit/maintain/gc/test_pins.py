@@ -139,4 +139,4 @@ def test_of_what_a_checkpoint_names_as_a_branch_no_tag_is_certain(yard: Yard) ->
     assert len(coverage.branches) == 2
     alone = replace(coverage, branches=frozenset([min(coverage.branches)]))
     found = replace(view, checkpoints=(replace(checkpoint, coverage={"w": alone}),))
-    assert Pins.of(found).forked == {("w", 1)}, "another checkpoint may cover its sibling without a name"
+    assert Pins.of(found).forked.places == {("w", 1)}, "another checkpoint may cover its sibling without a name"

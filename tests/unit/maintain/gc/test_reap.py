@@ -12,16 +12,13 @@ from bucketcatalog import InvalidOption, StaleRead
 from bucketcatalog.format.records import Link, Void
 from bucketcatalog.maintain.gc import parents
 from bucketcatalog.maintain.gc.parents import Distinct
-from bucketcatalog.maintain.gc.reap import Find, Reaped, orphaned, reap
+from bucketcatalog.maintain.gc.reap import Find, orphaned, reap
 from bucketcatalog.model.tables import Table
 from bucketcatalog.query.snapshot import Snapshot
 
+from ....kit import collecting
+from ....kit.collecting import reaped
 from ....kit.world import BUCKET, HOUR, OTHER, OWNER, World, bucket, messages, names, obj, proto, rows
-
-
-def reaped(world: World, **options: Any) -> Reaped:
-    world.clock.tick()
-    return world.catalog().reap(clock=world.clock, **{"dry_run": False, "writer": "maintainer-1", **options})
 
 
 def test_objects_of_a_bucket_that_ended_a_day_ago_are_ended_and_no_others(world: World) -> None:
@@ -31,7 +28,7 @@ def test_objects_of_a_bucket_that_ended_a_day_ago_are_ended_and_no_others(world:
     world.commit(writer, ("delete", "buckets", bucket("cats")))
     assert reaped(world).rows["objects"] == 0
     world.clock.tick(24 * HOUR)
-    told = reaped(world, dry_run=True)
+    told = collecting.reap(world, dry_run=True)
     assert (told.dry_run, told.rows["objects"], told.parents) == (True, 2, 1)
     assert len(names(world.snapshot())) == 4
     assert reaped(world).rows["objects"] == 2
@@ -89,6 +86,8 @@ def test_a_row_that_is_overwritten_meanwhile_is_not_ended(world: World) -> None:
     world.commit(writer, ("put", "buckets", bucket("cats", id=BUCKET)), ("put", "objects", obj("a", content_length=1)))
     world.commit(writer, ("delete", "buckets", bucket("cats")))
     world.clock.tick(25 * HOUR)
+    collecting.reap(world)
+    world.clock.tick(7 * HOUR)
     world.commit(writer, ("put", "objects", obj("b")))
     stale = world.snapshot()
     world.commit(writer, ("put", "objects", obj("a", content_length=2)))
@@ -172,6 +171,8 @@ def test_rows_are_not_ended_by_whoever_looked_long_ago(world: World) -> None:
     world.commit(writer, ("put", "buckets", bucket("cats", id=BUCKET)), ("put", "objects", obj("a")))
     world.commit(writer, ("delete", "buckets", bucket("cats")))
     world.clock.tick(25 * HOUR)
+    collecting.reap(world)
+    world.clock.tick(7 * HOUR)
     catalog = world.catalog()
 
     def look() -> Snapshot:

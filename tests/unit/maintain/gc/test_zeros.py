@@ -11,7 +11,7 @@ import pytest
 from bucketcatalog.maintain.gc.collect import Collected
 from bucketcatalog.maintain.restore import plan_restore
 
-from ....kit.collecting import Yard
+from ....kit.collecting import Yard, reaped
 from ....kit.world import HOUR, messages, names, proto, rows
 
 SOURCE = """
@@ -111,8 +111,7 @@ def test_a_zero_that_may_not_have_been_said_ends_nothing(yard: Yard, forms: tupl
     put(yard, *calls, *(("put", "own.piece", formed(forms[1], row)) for row in pieces), presence=presence)
     put(yard, ("delete", "own.holder", [{"name": "h"}, {"name": "i"}]), presence=presence)
     yard.world.clock.tick(25 * HOUR)
-    reaped = yard.world.catalog().reap(dry_run=False, writer="maintainer-1", clock=yard.world.clock)
-    assert reaped.rows["own.piece"] == (2 if presence else 1)
+    assert reaped(yard.world).rows["own.piece"] == (2 if presence else 1)
     assert names(yard.world.snapshot(), "own.piece") == ([] if presence else ["a"])
     planned = plan_restore(yard.world.catalog().database("default"), "own.piece", None, "w@0")
     assert (planned.put, planned.ended_parents) == ((2, 2) if presence else (1, 1))
