@@ -26,7 +26,7 @@ from ..log.horizon import Horizon, floors_of
 from ..log.pruned import KeptCheckpoints, may_be_dropped
 from ..log.view import LogView
 from ..model.cuts import Cut
-from ..model.names import is_data_writer
+from ..model.names import is_data_writer, is_trusted
 from ..query.database import Database
 from ..store.retry import for_seconds, retry
 from ..write.writer import Writer
@@ -127,6 +127,8 @@ class Pruning:
         if not is_due:
             return replace(result, waiting=verdict.going)
         going = tuple(_in_turn(verdict.going, stored, horizon))
+        if going and horizon.is_marked and (error := self._files.unreadable_segment(horizon.checkpoint)) is not None:
+            raise error  # what goes may be all that it can be replaced by
         self._delete(going)
         return replace(result, files=result.files + going, tags=result.tags + kept)
 
@@ -159,10 +161,11 @@ class Pruning:
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
 
     def _choose(self, stored: StoredFiles, view: LogView) -> _Choice:
-        """The next horizon, if there is one. None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its
-        segments are damaged.
+        """The next horizon, if there is one: a compactor's or a maintainer's, for what a plain writer says of others counts for nobody. None
+        without a marker can be: nobody reads it, and ``repair`` may have dropped it since its segments are damaged.
         """
         every = [c for (writer, head), (c, _) in stored.checkpoints.items() if head in stored.markers.get(writer, {})]
+        every = [c for c in every if is_trusted(c.writer)]
         checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}

@@ -1,24 +1,32 @@
 """Which files go behind a horizon, and what keeps the others, by a listing of all and a view of now.
 
 Nothing goes that was not seen covered, nothing from where readers list a timeline, no head of a timeline, and nothing that cannot be read.
+What a checkpoint names is freed by it only where that is its writer's own, or it is a compactor's or a maintainer's: what stands below any
+other prefix may say anything. Segments that hold events stay while a transaction of their writer that stays names them, whoever frees them.
+
 Nothing is written or deleted here; checkpoints are read for what they refer to, and of segments that nothing refers to whose they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from .. import limits
-from ..errors import CorruptionError
+from ..clock import uuid7_time
+from ..errors import UNREADABLE
 from ..format.checkpoints import Checkpoint
+from ..format.headers import BlockClass
 from ..log.coverage import Covered
 from ..log.entries import TagState, tags_of
+from ..log.files import LogFiles
 from ..log.horizon import floors_of
 from ..log.segments import read_segment_file
 from ..log.view import LogView
 from ..model.cuts import Cut, Head, Ref
+from ..model.names import is_trusted
+from ..store.base import ObjectInfo
 from .retention import StoredFiles
 
 _NEVER = 1 << 62
@@ -102,13 +110,14 @@ _Fate = Prunable | Staying
 def judged(stored: StoredFiles, view: LogView, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
     """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
     before = now - max(grace, limits.UNFINISHED_PUT_AGE)
+    left = min(before, now - limits.LEFT_BEHIND)
     covered = Covered(stored.files, [horizon], view.horizon)
     for writer in stored.timelines:
         covered.know(writer, (head for head, _ in stored.transactions(writer)))
     keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
     found = [*_checkpoints(stored, keepers, before), *_transactions(stored, view, covered)]
     gone = {file.name for file in found if isinstance(file, Prunable)}
-    found += _segments(stored, keepers, gone, min(before, now - limits.LEFT_BEHIND))
+    found += _Segments(stored, _Named.by(stored, keepers), gone, before, left).fates()
     return Verdict(tuple(fate for fate in found if isinstance(fate, Prunable)), _summed(found))
 
 
@@ -140,12 +149,14 @@ def _keeper(stored: StoredFiles, view: LogView, covered: Covered, key: Ref, befo
     if checkpoint.uuid == covered.checkpoints[0].uuid:
         return Keeper.HORIZON
     is_marked, is_of_tags = stored.is_marked(*key), stored.is_of_tags(*key)
+    placed = info.modified_us + (0 if is_marked else limits.MARKER_DELAY)  # a marker under way must not come to lead nowhere
+    if not _counts(checkpoint):
+        return Keeper.GRACE if placed > before else None
     if (is_marked or not is_of_tags) and not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
         return Keeper.NEWER
     free = _free_since(tags_of(view).values(), checkpoint.cut) if is_of_tags else 0
     if free == _NEVER:
         return Keeper.TAG
-    placed = info.modified_us + (0 if is_marked else limits.MARKER_DELAY)  # a marker under way must not come to lead nowhere
     return Keeper.GRACE if max(placed, free) > before else None
 
 
@@ -159,10 +170,11 @@ def _checkpoints(stored: StoredFiles, keepers: _Keepers, before: int) -> Iterato
                 why = "it leads to a checkpoint that only a tag needs"
                 keeper = Keeper.GRACE if info.modified_us > before else None
             yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.MARKER, info.size, why)
-    for key, (_, info) in stored.checkpoints.items():
+    for key, (checkpoint, info) in stored.checkpoints.items():
         keeper = keepers[key]
         was_kept = stored.is_of_tags(*key) and not stored.is_marked(*key)
         why = "no tag names its version any more" if was_kept else "it is older than the horizon"
+        why = why if _counts(checkpoint) else "it is of others' timelines, and no compactor's or maintainer's"
         yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.CHECKPOINT, info.size, why)
 
 
@@ -194,45 +206,107 @@ def _transactions(stored: StoredFiles, view: LogView, covered: Covered) -> Itera
                 yield Staying(keeper, 1, info.size)
 
 
-def _segments(stored: StoredFiles, keepers: _Keepers, going: Collection[str], before: int) -> Iterator[_Fate]:
-    """The segments that nothing refers to: those of checkpoints that go, and those that were left behind long ago."""
-    kept_by: dict[bytes, Keeper] = {}
-    freed: set[bytes] = set()
-    for key, (checkpoint, _) in stored.checkpoints.items():
-        keeper, own = keepers[key], {segment.uuid for segment in checkpoint.segments}
-        if keeper is None:
-            freed |= own
-        else:
-            kept_by |= {uuid: keeper for uuid in own if kept_by.get(uuid) is not Keeper.HORIZON}
-    for writer, segments in stored.segments.items():
-        named: set[bytes] | None = None
-        for uuid, info in segments:
-            if uuid in kept_by:
-                yield Staying(kept_by[uuid], 1, info.size)
-            elif uuid in freed:
-                yield Prunable(info.name, StoredKind.SEGMENT, info.size, "no checkpoint that stays refers to it")
-            elif info.modified_us >= before:
-                yield Staying(Keeper.GRACE, 1, info.size)
-            else:
-                try:
-                    is_events = not read_segment_file(stored.files.store, info.name, info.size).cut.heads
-                except CorruptionError:
-                    yield Staying(Keeper.UNREADABLE, 1, info.size)
+def _counts(checkpoint: Checkpoint) -> bool:
+    """Whether anybody reads from a checkpoint: a plain writer's is of its own timeline alone."""
+    return is_trusted(checkpoint.writer) or {*checkpoint.cut.heads, *checkpoint.coverage} <= {checkpoint.writer}
+
+
+_Place = tuple[str, bytes]
+"""Whose segment, and its uuid."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What checkpoints say of segments, as far as it counts.
+
+    ``kept`` by which keeper of a checkpoint that stays, ``freed`` by one that goes; of these what ``is_state``, for a compactor or maintainer
+    that merged it says so, is no transaction's.
+    """
+
+    kept: Mapping[_Place, Keeper]
+    freed: Collection[_Place]
+    is_state: Collection[_Place]
+
+    @classmethod
+    def by(cls, stored: StoredFiles, keepers: _Keepers) -> _Named:
+        """What the checkpoints that there are say: of others' segments only what those of compactors and maintainers do."""
+        kept: dict[_Place, Keeper] = {}
+        freed, is_state = set[_Place](), set[_Place]()
+        for key, (checkpoint, _) in stored.checkpoints.items():
+            for reference in checkpoint.segments:
+                place, keeper = (reference.writer, reference.uuid), keepers[key]
+                if reference.writer != checkpoint.writer and not is_trusted(checkpoint.writer):
                     continue
-                if is_events and named is None:
-                    named = _named_by_transactions(stored, writer, going)
-                if is_events and named and uuid in named:
-                    yield Staying(Keeper.NEWER, 1, info.size)
+                if keeper is not None:
+                    kept[place] = keeper if kept.get(place) is not Keeper.HORIZON else Keeper.HORIZON
+                    continue
+                freed.add(place)
+                if is_trusted(reference.writer) and reference.run.block_class is not BlockClass.EVENTS:
+                    is_state.add(place)
+        return cls(kept, freed, is_state)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segments:
+    """What becomes of the segments: those that were freed go from one age on, those that were left behind from a larger one on."""
+
+    stored: StoredFiles
+    named: _Named
+    going: Collection[str]
+    freed_before: int
+    left_before: int
+
+    def fates(self) -> Iterator[_Fate]:
+        """What becomes of each."""
+        for writer, segments in self.stored.segments.items():
+            asked = []
+            for uuid, info in segments:
+                is_freed = (writer, uuid) in self.named.freed
+                if (writer, uuid) in self.named.kept:
+                    yield Staying(self.named.kept[writer, uuid], 1, info.size)
+                elif max(info.modified_us, uuid7_time(uuid)) > (self.freed_before if is_freed else self.left_before):
+                    yield Staying(Keeper.GRACE, 1, info.size)
+                elif (writer, uuid) in self.named.is_state:
+                    yield Prunable(info.name, StoredKind.SEGMENT, info.size, _FREED)
                 else:
-                    yield Prunable(info.name, StoredKind.SEGMENT, info.size, "nothing refers to it")
+                    asked.append((uuid, info))
+            yield from self._asked(writer, asked)
+
+    def _asked(self, writer: str, segments: Sequence[tuple[bytes, ObjectInfo]]) -> Iterator[_Fate]:
+        """What becomes of segments of a writer that are no transaction's only if they say so, or none of its transactions names them."""
+        said = self.stored.files.map(_has_events, [info for _, info in segments])
+        is_asked = any(has_events is not False for has_events in said)
+        events = _named_by_transactions(self.stored, writer, self.going) if is_asked else set()
+        for (uuid, info), has_events in zip(segments, said, strict=True):
+            is_freed = (writer, uuid) in self.named.freed
+            if has_events is not False and (events is None or uuid in events):
+                yield Staying(Keeper.UNREADABLE if events is None else Keeper.NEWER, 1, info.size)
+            elif has_events is None and not is_freed:
+                yield Staying(Keeper.UNREADABLE, 1, info.size)
+            else:
+                yield Prunable(info.name, StoredKind.SEGMENT, info.size, _FREED if is_freed else "nothing refers to it")
 
 
-def _named_by_transactions(stored: StoredFiles, writer: str, going: Collection[str]) -> set[bytes]:
-    """The segments whose rows are events of the writer's transactions that stay."""
+_FREED = "no checkpoint that stays refers to it"
+
+
+def _has_events(files: LogFiles, info: ObjectInfo) -> bool | None:
+    """Whether a segment says that its rows are events of a transaction; None where it cannot be read."""
+    try:
+        return not read_segment_file(files.store, info.name, info.size).cut.heads
+    except UNREADABLE:
+        return None
+
+
+def _named_by_transactions(stored: StoredFiles, writer: str, going: Collection[str]) -> set[bytes] | None:
+    """The segments whose rows are events of the writer's transactions that stay; None where one of these cannot be read."""
     refs = [Ref(writer, head) for head, info in stored.transactions(writer) if info.name not in going]
     found: set[bytes] = set()
-    for at in range(0, len(refs), _AT_ONCE):
-        found |= {segment.uuid for t in stored.files.fetched(refs[at : at + _AT_ONCE]) for segment in t.segments}
+    try:
+        for at in range(0, len(refs), _AT_ONCE):
+            found |= {segment.uuid for t in stored.files.fetched(refs[at : at + _AT_ONCE]) for segment in t.segments}
+    except UNREADABLE:
+        return None
     return found
 
 
