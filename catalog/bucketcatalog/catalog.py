@@ -252,6 +252,7 @@ class Catalog:
         data_options: Mapping[str, Any] | None = None,
         dry_run: bool = True,
         force: bool = False,
+        pin_age: Age = limits.PLAIN_PIN_AGE,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
         workers: Callable[[Deleters], GcWorkers] | None = None,
@@ -261,27 +262,28 @@ class Catalog:
         A run collects by the boundary that an earlier one has published, six hours before at least, and publishes the next; see
         ``maintain.gc.collect``. ``deleter`` is called with tables of data references and returns a boolean for each, whether that data
         is gone; or ``data_url`` says where data lies, such as ``s3://data/{owner}/{bucket_id}/{id}``, reached with ``data_options``.
-        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. ``workers`` makes of
-        deleters who does the work, by default this process.
+        ``InvalidOption`` for an age that readers may need, unless forced; ``force`` also waits for nobody. A tag of who is no maintainer
+        holds what it names for ``pin_age``. ``workers`` makes of deleters who does the work, by default this process.
         """
         from .maintain.gc.boundaries import check_grace
         from .maintain.gc.collect import InProcess, collect, dry_run_of
         from .maintain.gc.data import DataPlace, deleters
         from .maintain.gc.orphans import namer_of
+        from .write.writer import Writer
 
-        grace = age_micros(older_than)
+        grace, longest = age_micros(older_than), age_micros(pin_age)
         check_grace(grace, force=force)
         place = DataPlace.given_by(data_url, data_options, self.store)
-        opened = self._existing(database)
+        opened = self._existing(database).of_trusted()
         given = deleters(deleter, place, self.registry.deleters(self.store, opened.name))
         maintainer_id(writer)
         if place is not None:
             namer_of(place, opened.files, opened.look())  # a URL that no table's data can have is a mistake
         work = InProcess(given) if workers is None else workers(given)
         if dry_run:
-            return dry_run_of(opened.look(), work, grace)
-        with self._maintainer(opened.name, writer, clock) as held:
-            return collect(opened.look, held, work, grace, force=force)
+            return dry_run_of(opened.look(), work, grace, longest)
+        with self._turn(opened.name, writer) as by, Writer(opened, by, clock, DEFAULT_LIMITS) as held:
+            return collect(opened.look, held, work, grace, longest, force=force)
 
     def reap(
         self,
@@ -300,13 +302,14 @@ class Catalog:
         """
         from .maintain.gc.boundaries import check_grace
         from .maintain.gc.reap import reap
+        from .write.writer import Writer
 
         grace = age_micros(older_than)
         check_grace(grace, force=force)
-        opened = self._existing(database)
+        opened = self._existing(database).of_trusted()
         if dry_run:
             return reap(opened.look, None, grace, find)
-        with self._maintainer(opened.name, writer, clock) as held:
+        with self._turn(opened.name, writer) as by, Writer(opened, by, clock, DEFAULT_LIMITS) as held:
             return reap(opened.look, held, grace, find, force=force)
 
     def orphans(
@@ -336,7 +339,7 @@ class Catalog:
         if place is not None:
             place.require()
         by = maintainer_id(writer)
-        opened = self._existing(database)
+        opened = self._existing(database).of_trusted()
         return orphans(opened.look, namer_of(place, opened.files, opened.look()), grace, None if dry_run else by)
 
     def prune(
@@ -347,12 +350,15 @@ class Catalog:
         database: str | None = None,
         writer: str | None = None,
         grace: Age = limits.PRUNE_GRACE,
+        pin_age: Age = limits.PLAIN_PIN_AGE,
         dry_run: bool = True,
         force: bool = False,
         clock: Callable[[], int] = clock.now_us,
         tell: Callable[[int], None] = lambda _: None,
     ) -> PruneResult:
-        """Delete what is needed for nothing that stays: ``keep`` checkpoints, everything younger than ``older_than``, and all tags.
+        """Delete what is needed for nothing that stays: ``keep`` checkpoints, everything younger than ``older_than``, and what tags hold.
+
+        Those of maintainers hold what they name, those of others for ``pin_age`` from their commit.
 
         What may go is published first, by a maintainer, and deleted by a run after the ``grace`` period. ``InvalidOption`` for ages that
         writers or readers under way may need, unless forced. ``tell`` is called with the number of files deleted so far.
@@ -361,9 +367,9 @@ class Catalog:
         from .maintain.retention import Retention
         from .write.writer import Writer
 
-        policy = Retention(age_micros(older_than), keep, age_micros(grace))
+        policy = Retention(age_micros(older_than), keep, age_micros(grace), age_micros(pin_age))
         # What stays must be there, and be whole: what this process has read of it before says nothing.
-        opened = Database(self.store, self._existing(database).name, self.registry.beside)
+        opened = self._existing(database).of_trusted()
         maintainer = maintainer_id(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)

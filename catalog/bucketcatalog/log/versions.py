@@ -16,7 +16,7 @@ from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, parse_causal, parse_time, shown_age, shown_time
 from .ancestry import causal_cut, rests_on_what_is_gone, version_view
 from .discovery import newest_view, view_at
-from .entries import TagState, tags_of
+from .entries import TagState, pins_of, tags_of
 from .files import LogFiles
 from .horizon import FROM_THEN_ON, Horizon
 from .pruned import KeptCheckpoints, is_of_source, kept_is_gone
@@ -62,7 +62,7 @@ def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | N
         tags = [] if now is None else [tag for tag in _undropped(now) if tag.cut == cut]
         if now is None or not tags:
             raise
-        return _tagged_view(files, max(tags, key=lambda tag: tag.stamp), now, error)
+        return _tagged_view(files, max(tags, key=lambda tag: (is_maintainer(tag.stamp.writer), tag.stamp)), now, error)
 
 
 def _tagged_view(files: LogFiles, tag: TagEntry, now: LogView, error: HistoryPruned | CorruptionError) -> LogView:
@@ -77,13 +77,25 @@ def _tagged_view(files: LogFiles, tag: TagEntry, now: LogView, error: HistoryPru
             raise  # nobody was allowed to delete that
         if is_of_source(files, now.cut, tag):
             raise error from None
+        if not is_maintainer(tag.stamp.writer):
+            raise _held_no_more(error, tag) from None
         raise KeptCheckpoints.listed(files).unread_of(tag.cut) or kept_is_gone(files, tag, now.horizon) from None
+
+
+def _held_no_more(error: HistoryPruned, tag: TagEntry) -> HistoryPruned:
+    """The error for a version that only a tag of who is no maintainer named, which holds it for a while."""
+    return HistoryPruned(
+        f"{error.message} The tag {tag.name!r} held it for a while only: {tag.stamp.writer!r}, who gave it at "
+        f"{shown_time(tag.stamp.commit_time)}, is no maintainer.",
+        next_step=f"Let a maintainer give tags that are to last. {FROM_THEN_ON}",
+    )
 
 
 def _naming_tags(error: HistoryPruned, files: LogFiles, now: LogView) -> HistoryPruned:
     """The error with a tag to read instead, if there is one that is not of a clone's source; whether it can be read is not asked."""
     try:
-        tag = next((tag for tag in _undropped(now) if not is_of_source(files, now.cut, tag)), None)
+        held = pins_of(tags_of(now).values(), now.observed)
+        tag = next((tag for tag in held if not is_of_source(files, now.cut, tag)), None)
     except CorruptionError:
         tag = None  # a reader is told what was pruned, not what else is wrong
     if tag is None:

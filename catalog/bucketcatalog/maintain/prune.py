@@ -20,13 +20,14 @@ from ..format.checkpoints import Checkpoint
 from ..format.records import Boundary, CheckpointLink
 from ..log.ancestry import rests_on_what_is_gone
 from ..log.coverage import Covered
-from ..log.entries import tags_of
+from ..log.entries import pins_of, tags_of
 from ..log.files import FilesWithout, LogFiles
 from ..log.horizon import Horizon, floors_of
 from ..log.pruned import KeptCheckpoints, may_be_dropped
+from ..log.trust import is_trusted
 from ..log.view import LogView
 from ..model.cuts import Cut
-from ..model.names import is_data_writer, is_trusted
+from ..model.names import is_data_writer
 from ..query.database import Database
 from ..store.retry import for_seconds, retry
 from ..write.writer import Writer
@@ -182,15 +183,15 @@ class Pruning:
         return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
 
     def _judged(self, stored: StoredFiles, view: LogView, horizon: Checkpoint) -> Verdict:
-        return judged(stored, view, horizon, now=self._now(), grace=self._policy.grace)
+        return judged(stored, view, horizon, now=self._now(), policy=self._policy)
 
     def _is_due(self, horizon: Horizon) -> bool:
         grace = self._policy.grace
         return not grace or self._now() >= horizon.boundary.stamp.commit_time + grace
 
     def _keep_tags(self, view: LogView, horizon: Checkpoint) -> tuple[str, ...]:
-        """Give each tag that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
-        named = {tag.latest.cut for tag in tags_of(view).values() if not tag.latest.dropped}
+        """Give what each tag holds that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
+        named = {pin.cut for pin in pins_of(tags_of(view).values(), self._now(), self._policy.pins)}
         behind = [cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view)]
         if not behind:
             return ()

@@ -45,8 +45,9 @@ from .revert import Reverted, reverted
 
 
 def lasting_tag(view: LogView, cut: Cut) -> TagEntry | None:
-    """The tag that has named exactly this cut for the longest time, if one does."""
-    named = (tag.latest for tag in tags_of(view).values() if tag.latest.cut == cut and not tag.latest.dropped)
+    """The maintainers' tag that has named exactly this cut for the longest time, if one does; how long others' hold is up to who deletes."""
+    given = (tag.latest for tag in tags_of(view).values() if is_maintainer(tag.latest.stamp.writer))
+    named = (entry for entry in given if entry.cut == cut and not entry.dropped)
     return min(named, key=lambda tag: tag.stamp, default=None)
 
 

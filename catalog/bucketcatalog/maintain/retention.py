@@ -92,18 +92,19 @@ def _list_writer(
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept: ``keep`` checkpoints of everyone, everything younger than ``older_than``, and all tags.
+    """What is kept: ``keep`` checkpoints of everyone, everything younger than ``older_than``, and what tags hold.
 
-    What may go is deleted ``grace`` after that was published. Times are in microseconds.
+    Those of who is no maintainer do for ``pins``. What may go is deleted ``grace`` after that was published. Times are in microseconds.
     """
 
     older_than: int
     keep: int = 1
     grace: int = limits.PRUNE_GRACE
+    pins: int = limits.PLAIN_PIN_AGE
 
     def check(self, lateness_bound: int, *, force: bool) -> None:
         """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
-        if not _is_count(self.keep) or self.older_than < 0 or self.grace < 0:
+        if not _is_count(self.keep) or min(self.older_than, self.grace, self.pins) < 0:
             raise InvalidOption(
                 f"History cannot be pruned with --keep {self.keep!r} and the ages {shown_age(self.older_than)} "
                 f"and {shown_age(self.grace)}.",

@@ -19,15 +19,16 @@ from ..errors import UNREADABLE
 from ..format.checkpoints import Checkpoint
 from ..format.headers import BlockClass
 from ..log.coverage import Covered
-from ..log.entries import TagState, tags_of
+from ..log.entries import TagState, pins_of, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import floors_of
 from ..log.segments import read_segment_file
+from ..log.trust import counts, is_trusted
 from ..log.view import LogView
 from ..model.cuts import Cut, Head, Ref
-from ..model.names import is_trusted
+from ..model.names import is_maintainer
 from ..store.base import ObjectInfo
-from .retention import StoredFiles
+from .retention import Retention, StoredFiles
 
 _NEVER = 1 << 62
 
@@ -107,14 +108,15 @@ class Verdict:
 _Fate = Prunable | Staying
 
 
-def judged(stored: StoredFiles, view: LogView, horizon: Checkpoint, *, now: int, grace: int) -> Verdict:
+def judged(stored: StoredFiles, view: LogView, horizon: Checkpoint, *, now: int, policy: Retention) -> Verdict:
     """Which files go when ``horizon`` is the horizon, and what keeps the others; ``view`` is of now."""
-    before = now - max(grace, limits.UNFINISHED_PUT_AGE)
+    before = now - max(policy.grace, limits.UNFINISHED_PUT_AGE)
     left = min(before, now - limits.LEFT_BEHIND)
     covered = Covered(stored.files, [horizon], view.horizon)
     for writer in stored.timelines:
         covered.know(writer, (head for head, _ in stored.transactions(writer)))
-    keepers = {key: _keeper(stored, view, covered, key, before) for key in stored.checkpoints}
+    tags = _Tags(tags_of(view).values(), now, policy.pins)
+    keepers = {key: _keeper(stored, tags, covered, key, before) for key in stored.checkpoints}
     found = [*_checkpoints(stored, keepers, before), *_transactions(stored, view, covered)]
     gone = {file.name for file in found if isinstance(file, Prunable)}
     found += _Segments(stored, _Named.by(stored, keepers), gone, before, left).fates()
@@ -143,18 +145,18 @@ _Keepers = Mapping[Ref, Keeper | None]
 """What keeps each checkpoint; None where it goes."""
 
 
-def _keeper(stored: StoredFiles, view: LogView, covered: Covered, key: Ref, before: int) -> Keeper | None:
+def _keeper(stored: StoredFiles, tags: _Tags, covered: Covered, key: Ref, before: int) -> Keeper | None:
     """What keeps a checkpoint: the horizon's own stays, each that holds what that does not, and what a tag needs; None where it goes."""
     checkpoint, info = stored.checkpoints[key]
     if checkpoint.uuid == covered.checkpoints[0].uuid:
         return Keeper.HORIZON
     is_marked, is_of_tags = stored.is_marked(*key), stored.is_of_tags(*key)
     placed = info.modified_us + (0 if is_marked else limits.MARKER_DELAY)  # a marker under way must not come to lead nowhere
-    if not _counts(checkpoint):
+    if not counts(checkpoint):
         return Keeper.GRACE if placed > before else None
     if (is_marked or not is_of_tags) and not all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs()):
         return Keeper.NEWER
-    free = _free_since(tags_of(view).values(), checkpoint.cut) if is_of_tags else 0
+    free = tags.free_since(checkpoint.cut) if is_of_tags else 0
     if free == _NEVER:
         return Keeper.TAG
     return Keeper.GRACE if max(placed, free) > before else None
@@ -174,19 +176,31 @@ def _checkpoints(stored: StoredFiles, keepers: _Keepers, before: int) -> Iterato
         keeper = keepers[key]
         was_kept = stored.is_of_tags(*key) and not stored.is_marked(*key)
         why = "no tag names its version any more" if was_kept else "it is older than the horizon"
-        why = why if _counts(checkpoint) else "it is of others' timelines, and no compactor's or maintainer's"
+        why = why if counts(checkpoint) else "it is of others' timelines, and no compactor's or maintainer's"
         yield Staying(keeper, 1, info.size) if keeper else Prunable(info.name, StoredKind.CHECKPOINT, info.size, why)
 
 
-def _free_since(tags: Iterable[TagState], cut: Cut) -> int:
-    """Since when no tag names the cut: a time in the future where one does, and never before what is known of it."""
-    since = 0
-    for tag in tags:
-        if tag.latest.cut == cut and not tag.latest.dropped:
-            return _NEVER
-        since = max(since, tag.latest.stamp.commit_time if cut in (tag.latest.cut, tag.replaced and tag.replaced.cut) else 0)
-        since = max(since, tag.replaced.stamp.commit_time if tag.replaced else 0)
-    return since
+class _Tags:
+    """The tags there are ``now``, and which cuts they hold; those of who is no maintainer do for the ``longest`` time."""
+
+    def __init__(self, tags: Iterable[TagState], now: int, longest: int) -> None:
+        self._tags = list(tags)
+        self._longest = longest
+        self._held = {pin.cut for pin in pins_of(self._tags, now, longest)}
+        self._ahead = now + limits.MAX_CLOCK_SKEW
+
+    def free_since(self, cut: Cut) -> int:
+        """Since when none of them holds the cut: a time in the future where one does, and never before what is known of it."""
+        since = _NEVER if cut in self._held else 0
+        for tag in self._tags:
+            latest, replaced = tag.latest, tag.replaced
+            names = cut in (latest.cut, replaced and replaced.cut)
+            if is_maintainer(latest.stamp.writer):
+                since = max(since, latest.stamp.commit_time if names else 0, replaced.stamp.commit_time if replaced else 0)
+            elif names and latest.stamp.commit_time <= self._ahead:
+                held = self._longest if latest.cut == cut and not latest.dropped else 0
+                since = max(since, latest.stamp.commit_time + held)
+        return since
 
 
 def _transactions(stored: StoredFiles, view: LogView, covered: Covered) -> Iterator[_Fate]:
@@ -204,11 +218,6 @@ def _transactions(stored: StoredFiles, view: LogView, covered: Covered) -> Itera
                 yield Prunable(info.name, StoredKind.TRANSACTION, info.size, why, writer, head)
             else:
                 yield Staying(keeper, 1, info.size)
-
-
-def _counts(checkpoint: Checkpoint) -> bool:
-    """Whether anybody reads from a checkpoint: a plain writer's is of its own timeline alone."""
-    return is_trusted(checkpoint.writer) or {*checkpoint.cut.heads, *checkpoint.coverage} <= {checkpoint.writer}
 
 
 _Place = tuple[str, bytes]

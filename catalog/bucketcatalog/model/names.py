@@ -73,11 +73,6 @@ def is_maintainer(writer: str) -> bool:
     return writer.startswith(MAINTAINER_PREFIX)
 
 
-def is_trusted(writer: str) -> bool:
-    """Whether what the writer says of others counts: a compactor's or a maintainer's name, which policies guard."""
-    return is_compactor(writer) or is_maintainer(writer)
-
-
 def role_of(writer: str) -> str:
     """What the writer's name says that it is: a compactor, a maintainer, or any other writer."""
     if is_compactor(writer):

@@ -59,6 +59,12 @@ class Database:
         self._seeing = threading.Lock()
         self._found: dict[str, Table] = {}
 
+    def of_trusted(self) -> Database:
+        """The same for who deletes: it is read anew, and without checkpoints of plain writers (``LogFiles.of_trusted``)."""
+        twin = Database(self.files.store, self.name, self._beside)
+        twin.files = twin.files.of_trusted()
+        return twin
+
     @property
     def seen(self) -> Cut:
         """The newest cut that this process has read: what its commits come after."""

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.view import LogView
 from ...model.arrays import Mask
 from ...model.facts import Facts, Kind
 from ...model.render import output_schema, render
@@ -46,17 +45,15 @@ class Rules:
     children: Mapping[str, list[Table]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, contents: Contents, limits: Mapping[str, int], held: Held | None = None, earlier: LogView | None = None
-    ) -> Rules:
-        """The rules for a cut; reads its parent tables. What the tags of an ``earlier`` view keep is kept too."""
+    def of(cls, contents: Contents, limits: Mapping[str, int], pins: Pins, held: Held | None = None) -> Rules:
+        """The rules for a cut; reads its parent tables."""
         tables = contents.definitions.usable()
         children: dict[str, list[Table]] = {}
         for table in tables:
             if table.parent is not None and table.parent.table in contents.definitions:
                 children.setdefault(table.parent.table, []).append(table)
         parents = {name: parent_ids(contents, name, Ends(limits.get(name, 0), held)) for name in children}
-        return cls(limits, Pins.of(contents.view, earlier), held, parents, children)
+        return cls(limits, pins, held, parents, children)
 
     def ends(self, table: Table) -> Ends:
         """The ends of the table's versions that count."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ... import limits
 from ...model.arrays import one_chunk
 from ...model.tables import Table
 from ...query.snapshot import Snapshot
@@ -36,6 +37,7 @@ from .candidates import (
     with_children,
 )
 from .data import NOBODY, Deleter, Deleters, Deletions
+from .judge import Pins
 from .spaces import Space, spaces
 
 
@@ -104,16 +106,27 @@ class GcWorkers(Protocol):
         ...
 
 
-def dry_run_of(snapshot: Snapshot, workers: GcWorkers, grace: int) -> Collected:
+def dry_run_of(snapshot: Snapshot, workers: GcWorkers, grace: int, pin_age: int = limits.PLAIN_PIN_AGE) -> Collected:
     """What collection would do by the boundary that could be published now. No deleter is asked; what there is is taken to succeed."""
     known, reach = known_boundary(snapshot.view), next_boundary(snapshot.view, grace)
-    rules = Rules.of(snapshot, limits_of(snapshot, grace, reach))
+    rules = Rules.of(snapshot, limits_of(snapshot, grace, reach), Pins.of(snapshot.view, longest=pin_age))
     begun = Collected(snapshot.database, True, boundary=reach, usable_from=known.usable_from)
     return workers.collect(snapshot, rules, None, begun)
 
 
-def collect(look: Callable[[], Snapshot], writer: Writer, workers: GcWorkers, grace: int, *, force: bool) -> Collected:
-    """One run; see ``Collected``. ``force`` publishes a boundary and does not wait: for where nobody else reads or writes."""
+def collect(
+    look: Callable[[], Snapshot],
+    writer: Writer,
+    workers: GcWorkers,
+    grace: int,
+    pin_age: int = limits.PLAIN_PIN_AGE,
+    *,
+    force: bool,
+) -> Collected:
+    """One run; see ``Collected``. Tags of who is no maintainer hold what they name for ``pin_age``.
+
+    ``force`` publishes a boundary and does not wait: for where nobody else reads or writes.
+    """
     snapshot = look()
     reach, done = next_boundary(snapshot.view, grace), Collected(snapshot.database, False)
     if force:
@@ -126,7 +139,8 @@ def collect(look: Callable[[], Snapshot], writer: Writer, workers: GcWorkers, gr
         snapshot = look()
         known = boundaries.used(snapshot, waited=not force)
     if known.data:
-        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data), known.held, earlier)
+        pins = Pins.of(snapshot.view, earlier, pin_age)
+        rules = Rules.of(snapshot, limits_of(snapshot, grace, known.data), pins, known.held)
         done = workers.collect(snapshot, rules, writer, replace(done, boundary=known.data))
     waiting, beyond = workers.waiting(snapshot, limits_of(snapshot, grace, reach), known)
     done = replace(done, waiting=waiting)

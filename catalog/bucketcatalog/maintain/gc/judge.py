@@ -23,7 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.entries import tags_of
+from ... import limits
+from ...log.entries import pins_of, tags_of
 from ...log.view import LogView
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Cut
@@ -88,17 +89,17 @@ class Ends:
 
 @dataclass(frozen=True)
 class Pins:
-    """The cuts that tags name, and where timelines are forked."""
+    """The cuts that tags hold, and where timelines are forked."""
 
     cuts: tuple[Cut, ...] = ()
     forked: Forked = field(default_factory=Forked)
 
     @classmethod
-    def of(cls, view: LogView, earlier: LogView | None = None) -> Pins:
-        """The tags that the view knows, and those that an ``earlier`` one knew, without those that were dropped."""
-        states = [state for known in (view, earlier) if known is not None for state in tags_of(known).values()]
-        cuts = dict.fromkeys(state.latest.cut for state in states if not state.latest.dropped)
-        return cls(tuple(cuts), Forked.of(view))
+    def of(cls, view: LogView, earlier: LogView | None = None, longest: int = limits.PLAIN_PIN_AGE) -> Pins:
+        """Those that the view knows, and those that an ``earlier`` one knew; of who is no maintainer as long as they hold at the longest."""
+        looks = [known for known in (view, earlier) if known is not None]
+        pins = [pin for known in looks for pin in pins_of(tags_of(known).values(), known.observed, longest)]
+        return cls(tuple(dict.fromkeys(pin.cut for pin in pins)), Forked.of(view))
 
     def live(self, facts: Facts) -> Mask:
         """Which of the versions may be live at one of the cuts."""
