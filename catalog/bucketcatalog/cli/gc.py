@@ -32,6 +32,11 @@ DataUrl = Annotated[
 DataOption = Annotated[
     list[str] | None, typer.Option("--data-option", metavar="K=V", help="An option of the store that data lies in; repeat it.")
 ]
+PIN_AGE = shown_age(limits.PLAIN_PIN_AGE)
+"""The default of ``--pin-age``."""
+PinAge = Annotated[
+    str, typer.Option("--pin-age", metavar="AGE", help="How long a tag of who is no maintainer holds what it names.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Take an age that readers and writers may need, and wait for nobody.")]
 
 
@@ -47,6 +52,7 @@ def gc(
     orphans: Annotated[bool, typer.Option("--orphans", help="Delete data that no version names too.")] = False,
     data_url: DataUrl = None,
     data_option: DataOption = None,
+    pin_age: PinAge = PIN_AGE,
     yes: Yes = False,
     force: Force = False,
     writer: Maintainer = None,
@@ -74,10 +80,10 @@ def gc(
     if reap:
         with progress_line("looking for rows whose parent has ended"):
             reaped = opened.reap(**common, writer=writer)
-        _say("reap", {**asdict(reaped), **_times(reaped)}, as_json=as_json)
+        _say("reap", {**asdict(reaped), **boundary_times(reaped)}, as_json=as_json)
     if data:
         with progress_line("collecting"):
-            done = opened.collect(**common, **place, writer=writer)
+            done = opened.collect(**common, **place, pin_age=pin_age, writer=writer)
         _say("data", collected_facts(done), as_json=as_json)
         problems += done.problems
     if orphans:
@@ -134,10 +140,10 @@ def refuse_problems(problems: Sequence[str]) -> None:
 def collected_facts(done: Collected) -> dict[str, Any]:
     """What a run did, as it is printed."""
     said = {"problems": list(done.problems), "why_left": list(done.why_left)}
-    return {**asdict(done), **_times(done), **said}
+    return {**asdict(done), **boundary_times(done), **said}
 
 
-def _times(done: Collected | Reaped) -> dict[str, str | None]:
+def boundary_times(done: Collected | Reaped) -> dict[str, str | None]:
     """The times of the boundaries that a run knows, as they are printed."""
     names = ("boundary", "published", "usable_from")
     return {name: shown_time(at) if (at := getattr(done, name)) else None for name in names}

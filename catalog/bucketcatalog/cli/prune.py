@@ -13,6 +13,7 @@ from ..console.output import finish, number, print_facts, print_rows, progress_l
 from ..maintain.prune import PruneResult
 from ..maintain.verdict import Prunable
 from ..model.times import shown_age, shown_time
+from .gc import PIN_AGE, PinAge
 
 
 def prune(
@@ -24,6 +25,7 @@ def prune(
     grace: Annotated[
         str, typer.Option("--grace", metavar="AGE", help="How long before it is deleted it is published what may go.")
     ] = shown_age(limits.PRUNE_GRACE),
+    pin_age: PinAge = PIN_AGE,
     yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Take ages that writers or readers may need.")] = False,
     writer: Maintainer = None,
@@ -40,6 +42,7 @@ def prune(
             older_than,
             keep=keep,
             grace=grace,
+            pin_age=pin_age,
             database=database,
             writer=writer,
             dry_run=not yes,

@@ -162,8 +162,9 @@ class Pruning:
         return self._within(replace(result, tags=result.tags + tags), view, view.horizon)
 
     def _choose(self, stored: StoredFiles, view: LogView) -> _Choice:
-        """The next horizon, if there is one: a compactor's or a maintainer's, for what a plain writer says of others counts for nobody. None
-        without a marker can be: nobody reads it, and ``repair`` may have dropped it since its segments are damaged.
+        """The next horizon, if there is one: a compactor's or a maintainer's, for what a plain writer says of others counts for nobody.
+
+        None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its segments are damaged.
         """
         every = [c for (writer, head), (c, _) in stored.checkpoints.items() if head in stored.markers.get(writer, {})]
         every = [c for c in every if is_trusted(c.writer)]

@@ -45,7 +45,7 @@ from .revert import Reverted, reverted
 
 
 def lasting_tag(view: LogView, cut: Cut) -> TagEntry | None:
-    """The maintainers' tag that has named exactly this cut for the longest time, if one does; how long others' hold is up to who deletes."""
+    """The maintainers' tag that has named exactly this cut for the longest time, if one does; how long others' hold nobody can tell."""
     given = (tag.latest for tag in tags_of(view).values() if is_maintainer(tag.latest.stamp.writer))
     named = (entry for entry in given if entry.cut == cut and not entry.dropped)
     return min(named, key=lambda tag: tag.stamp, default=None)

@@ -228,8 +228,8 @@ _Place = tuple[str, bytes]
 class _Named:
     """What checkpoints say of segments, as far as it counts.
 
-    ``kept`` by which keeper of a checkpoint that stays, ``freed`` by one that goes; of these what ``is_state``, for a compactor or maintainer
-    that merged it says so, is no transaction's.
+    ``kept`` by which keeper of a checkpoint that stays, ``freed`` by one that goes; of these what ``is_state``, for a compactor or
+    maintainer that merged it says so, is no transaction's.
     """
 
     kept: Mapping[_Place, Keeper]

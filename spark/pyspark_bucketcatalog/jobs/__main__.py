@@ -10,7 +10,18 @@ import typer
 from pyspark.sql import SparkSession
 
 from bucketcatalog.cli.checkpoint import print_checkpoint
-from bucketcatalog.cli.gc import GRACE, DataOption, DataUrl, Force, OlderThan, collected_facts, refuse_problems
+from bucketcatalog.cli.gc import (
+    GRACE,
+    PIN_AGE,
+    DataOption,
+    DataUrl,
+    Force,
+    OlderThan,
+    PinAge,
+    boundary_times,
+    collected_facts,
+    refuse_problems,
+)
 from bucketcatalog.console.app import main, program
 from bucketcatalog.console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
 from bucketcatalog.console.output import print_facts
@@ -60,6 +71,7 @@ def gc(
     older_than: OlderThan = GRACE,
     data_url: DataUrl = None,
     data_option: DataOption = None,
+    pin_age: PinAge = PIN_AGE,
     yes: Yes = False,
     force: Force = False,
     writer: Maintainer = None,
@@ -82,6 +94,7 @@ def gc(
             data_options=parse_options(data_option, "data") or None,
             dry_run=not yes,
             force=force,
+            pin_age=pin_age,
             writer=writer,
             storage_options=parse_options(storage_option, "storage"),
         )
@@ -121,7 +134,7 @@ def reap(
         )
     finally:
         spark.stop()
-    print_facts(asdict(done), as_json=as_json)
+    print_facts({**asdict(done), **boundary_times(done)}, as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -264,6 +264,7 @@ def gc(
     data_options: Mapping[str, Any] | None = None,
     dry_run: bool = True,
     force: bool = False,
+    pin_age: Age = limits.PLAIN_PIN_AGE,
     writer: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Collected:
@@ -281,6 +282,7 @@ def gc(
         data_options=data_options,
         dry_run=dry_run,
         force=force,
+        pin_age=pin_age,
         writer=writer,
         workers=lambda deleters: CollectOnExecutors(spark, place, deleters),
     )

@@ -82,8 +82,9 @@ class KnownBoundaries:
         return bool(self._usable(waited=waited))
 
     def used(self, snapshot: Snapshot, *, waited: bool) -> DataBoundary:
-        """The one to go by: of those that were ``waited`` out, or of all, the one that reaches farthest and of which it is known what it had
-        read; none where there is no such one. The snapshot is of the same look or a later one.
+        """The one to go by: of those that were ``waited`` out, or of all, the farthest of which it is known what it had read; or none.
+
+        The snapshot is of the same look or a later one.
         """
         for boundary in self._usable(waited=waited):
             cut = _had_read(snapshot.files, boundary)
@@ -106,7 +107,7 @@ def known_boundary(view: LogView) -> DataBoundary:
 
 def _had_read(files: LogFiles, boundary: Boundary) -> Cut | None:
     """What the transaction of a boundary names as read, and itself; None where it cannot be read any more, or says something else."""
-    commit_time, writer, revision, uuid = boundary.stamp
+    _, writer, revision, uuid = boundary.stamp
     try:
         transaction = files.transaction(writer, Head(revision, uuid))
     except BucketCatalogError:

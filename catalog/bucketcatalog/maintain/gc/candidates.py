@@ -35,7 +35,8 @@ EXTERNAL = "_external"
 class Rules:
     """What rows are judged by, at one cut: up to when versions must have ended, by table, and what pins them. Picklable.
 
-    ``held`` is what an earlier cut holds of it, in which they must have ended already; None asks for no such thing. ``parents`` are the ids of each parent table's rows; ``children`` the tables whose rows belong to rows of each parent table.
+    ``held`` is what an earlier cut holds of it, in which they must have ended already; None asks for no such thing. ``parents`` are the
+    ids of each parent table's rows; ``children`` the tables whose rows belong to rows of each parent table.
     """
 
     limits: Mapping[str, int]

@@ -40,7 +40,6 @@ from .data import NOBODY, Deleter, Deleters, Deletions
 from .judge import Pins
 from .spaces import Space, spaces
 
-
 AT_ONCE = 1 << 19
 """Candidates that are held at a time."""
 BATCH = 1 << 14

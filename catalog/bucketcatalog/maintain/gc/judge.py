@@ -1,8 +1,8 @@
 """Judging: which versions collection may forget, and whose data is needed. Pure functions of the state's rows.
 
-A version is a *candidate* if it has an end that counts, is not purged, and no tag has it live. It *needs* its data if it has none, is pinned
-by a tag, or belongs to somebody else (an external parent's); whether it is purged makes no difference, for whoever purged it by hand has not
-waited. Data that some candidate names and nothing needs is garbage.
+A version is a *candidate* if it has an end that counts, is not purged, and no tag has it live. It *needs* its data if it has no such end,
+is pinned by a tag, or belongs to somebody else (an external parent's); whether it is purged makes no difference, for whoever purged it by
+hand has not waited. Data that some candidate names and nothing needs is garbage.
 
 An end counts if it lies at or before the table's limit, and if it and the version's PUT were there when the boundary was published: what
 arrives later may have any commit time, and nobody has waited for it.
@@ -34,7 +34,7 @@ from ...model.tables import UUID_BYTES
 
 @dataclass(frozen=True)
 class Forked:
-    """The revisions at which more than one transaction is known, or may have been: of these a cut's heads alone do not tell which it has."""
+    """The revisions at which several transactions are known, or may have been: a cut's heads alone do not tell which of them it has."""
 
     places: frozenset[tuple[str, int]] = frozenset()
 
@@ -68,7 +68,9 @@ class Held:
     def has(self, transactions: pa.Table) -> Mask:
         """Which of the transactions the cut certainly has."""
         named = [*(head.uuid for _, head in self.cut.refs()), *self.known]
-        return _may_have(transactions, self.cut) & (~self.forked.has(transactions) | _are(transactions, named))
+        sure: Mask = ~self.forked.has(transactions) | _are(transactions, named)
+        held: Mask = _may_have(transactions, self.cut) & sure
+        return held
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,14 @@ class Ends:
 
     def count(self, facts: Facts) -> Mask:
         """Which of the rows are versions with an end that counts."""
-        ended: Mask = (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.end_times() <= self.limit)
+        ended: Mask = (
+            (facts.numbers("_kind") == Kind.VERSION) & (facts.numbers("_end_kind") > 0) & (facts.end_times() <= self.limit)
+        )
         if self.held is None or not ended.any():
             return ended
         has, put, end = self.held.has(facts.transactions), facts.numbers("_txn", NO_STAMP), facts.numbers("_end_txn", NO_STAMP)
-        return ended & (put != NO_STAMP) & has[put] & has[end]
+        counted: Mask = ended & (put != NO_STAMP) & has[put] & has[end]
+        return counted
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Pins:
 
     @classmethod
     def of(cls, view: LogView, earlier: LogView | None = None, longest: int = limits.PLAIN_PIN_AGE) -> Pins:
-        """Those that the view knows, and those that an ``earlier`` one knew; of who is no maintainer as long as they hold at the longest."""
+        """What tags hold that the view knows or an ``earlier`` one knew, those of who is no maintainer for the ``longest`` time."""
         looks = [known for known in (view, earlier) if known is not None]
         pins = [pin for known in looks for pin in pins_of(tags_of(known).values(), known.observed, longest)]
         return cls(tuple(dict.fromkeys(pin.cut for pin in pins)), Forked.of(view))

@@ -140,3 +140,27 @@ def test_of_what_a_checkpoint_names_as_a_branch_no_tag_is_certain(yard: Yard) ->
     alone = replace(coverage, branches=frozenset([min(coverage.branches)]))
     found = replace(view, checkpoints=(replace(checkpoint, coverage={"w": alone}),))
     assert Pins.of(found).forked.places == {("w", 1)}, "another checkpoint may cover its sibling without a name"
+
+
+def test_a_plain_writers_tag_keeps_data_for_a_while(yard: Yard) -> None:
+    writer = yard.world.writer()
+    yard.put(writer, thing("a"))
+    writer.tag("mine")
+    yard.world.commit(writer, ("delete", "objects", obj("a")))
+    yard.world.clock.tick(25 * HOUR)
+    assert yard.collected().tagged == 1 and yard.collected(pin_age="2d").tagged == 1
+    yard.world.clock.tick(6 * DAY)
+    assert yard.collect(pin_age="30d").tagged == 1 and yard.has("a")
+    assert yard.collect().purged == 1 and not yard.has("a")
+
+
+def test_of_a_plain_writers_tags_only_the_latest_keep_data(yard: Yard) -> None:
+    writer = yard.world.writer()
+    yard.put(writer, thing("a"))
+    writer.tag("first")
+    yard.world.commit(writer, ("delete", "objects", obj("a")))
+    for number in range(16):
+        yard.world.clock.tick()
+        writer.tag(f"t{number}")
+    yard.world.clock.tick(25 * HOUR)
+    assert yard.collected().purged == 1 and not yard.has("a")

@@ -105,7 +105,9 @@ def test_a_forged_checkpoint_keeps_no_segment_of_another_writer(world: World) ->
             world.clock.tick(HOUR)
     world.clock.tick(2 * DAY)
     before, files = told(world), LogFiles(world.store, "default")
-    named = [reference for head in files.checkpoints("compactor-1") for reference in files.checkpoint("compactor-1", head).segments]
+    named = [
+        reference for head in files.checkpoints("compactor-1") for reference in files.checkpoint("compactor-1", head).segments
+    ]
     going = {name for name, _ in before}
     freed = [reference for reference in named if paths.segment("compactor-1", "default", reference.uuid) in going]
     assert freed
@@ -115,7 +117,9 @@ def test_a_forged_checkpoint_keeps_no_segment_of_another_writer(world: World) ->
     assert told(world) == before
 
 
-def test_what_a_plain_writer_says_of_everybody_becomes_no_horizon_and_goes_when_nothing_under_way_may_need_it(world: World) -> None:
+def test_what_a_plain_writer_says_of_everybody_becomes_no_horizon_and_goes_when_nothing_under_way_may_need_it(
+    world: World,
+) -> None:
     mallory(world)
     horizon = old_history(world)
     files = LogFiles(world.store, "default")

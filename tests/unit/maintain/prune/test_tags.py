@@ -177,3 +177,44 @@ def test_a_tag_whose_transactions_were_pruned_is_not_cloned_by_who_had_read_them
     with world.writer("maintainer-2", catalog=had_read) as held, pytest.raises(HistoryPruned, match="kept for a tag"):
         clone(had_read.database("default"), held, target, None, "early", now=world.clock)
     assert (stored(world), list(target.list(""))) == (there, [])
+
+
+def tagged_by(world: World, who: str, **options: str) -> None:
+    """A tag behind a horizon that is published."""
+    with world.writer("a") as writer:
+        put(world, writer, "x")
+        with world.writer(who) as tagger:
+            tagger.tag("early")
+        world.clock.tick(HOUR)
+        put(world, writer, "y")
+        world.clock.tick(HOUR)
+        put(world, writer, "z")
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    prune(world, **options)
+    world.clock.tick(GRACE)
+
+
+def test_a_plain_writers_tag_keeps_its_version_for_a_while_and_then_says_why_it_cannot_be_read(world: World) -> None:
+    tagged_by(world, "b")
+    assert prune(world).files and names(world.snapshot(version="early")) == ["x"]
+    world.clock.tick(4 * DAY)
+    assert prune(world).files == ()
+    assert names(world.snapshot(version="early")) == ["x"], "what is freed by a tag is left for the grace period"
+    world.clock.tick(4 * DAY)  # no marker of it can be under way any more
+    assert [file.why for file in prune(world).files if file.name.endswith(".ckpt")] == ["no tag names its version any more"]
+    with pytest.raises(HistoryPruned, match=r"The tag 'early' held it for a while only: 'b'.* is no maintainer"):
+        world.snapshot(version="early")
+
+
+@pytest.mark.parametrize(("who", "is_kept"), [("b", False), ("maintainer-2", True)])
+def test_how_long_a_plain_writers_tag_holds_is_up_to_who_prunes(world: World, who: str, is_kept: bool) -> None:
+    tagged_by(world, who, pin_age="1d")
+    done = prune(world, pin_age="1d")
+    assert done.files and done.unreadable == ()
+    if is_kept:
+        assert names(world.snapshot(version="early")) == ["x"]
+    else:
+        with pytest.raises(HistoryPruned, match="held it for a while only"):
+            world.snapshot(version="early")

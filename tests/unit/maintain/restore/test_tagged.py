@@ -130,7 +130,7 @@ def test_a_tag_of_a_restore_that_cannot_be_dropped_is_told(yard: Yard) -> None:
     assert names(yard.world.snapshot()) == ["a", "b"]
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 def test_a_collection_that_lists_the_drop_of_a_tag_and_not_the_tag_given_before_it_deletes_nothing(
     yard: Yard, number: int
 ) -> None:
