@@ -41,6 +41,7 @@
     ├── TargetNotEmpty                 a place to clone to that has something else
     ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
+    ├── SetAsideError                  what was asked for needs a file that was set aside
     └── UnsupportedFormat              a format version or required feature that is too new
 
 An error's text is one line: what is wrong with which file, row or option, then the next step. `code` is stable across releases.
@@ -312,6 +313,12 @@ class ForkDetected(BucketCatalogError):
     """A timeline has more than one branch, and the caller asked to be strict, or to have them joined, which cannot be yet."""
 
     code = "FORK"
+
+
+class SetAsideError(BucketCatalogError):
+    """What was asked for would leave out, unseen, what a file held that a maintainer has set aside; or it was made before that."""
+
+    code = "SET_ASIDE"
 
 
 class UnsupportedFormat(BucketCatalogError):

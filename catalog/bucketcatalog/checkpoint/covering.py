@@ -11,6 +11,7 @@ from collections.abc import Set
 
 from .. import limits
 from ..format.checkpoints import Checkpoint, Coverage
+from ..log.aside import set_aside
 from ..log.coverage import Covered
 from ..log.files import LogFiles
 from ..log.view import LogView
@@ -69,7 +70,8 @@ def _branches(known: set[Head], view: LogView, writer: str, first: int) -> set[H
     earlier = {head for c in view.checkpoints if writer in c.coverage for head in c.coverage[writer].branches}
     earlier |= {head for c in view.checkpoints for head in c.cut.of_writer(writer) if head.revision < floor}
     late = {t.head for t in view.tail if t.writer == writer and t.revision < floor}
-    return {head for head in known if count[head.revision] > 1 or head.revision < first} | earlier | late
+    aside = {ref.head for ref in set_aside(view.asides.values()) if ref.writer == writer} & known  # which need not be there
+    return {head for head in known if count[head.revision] > 1 or head.revision < first} | earlier | late | aside
 
 
 def _transactions(covered: Covered, view: LogView, writer: str) -> int:

@@ -23,8 +23,9 @@ from ..format.runs import InlineRun, Run, SegmentReference
 from ..format.sealing import RUNS
 from ..format.segments import Origin
 from ..log.ancestry import version_view, without_ancestors
+from ..log.aside import carried_by
 from ..log.coverage import Covered, is_partial, may_be_deleted
-from ..log.discovery import horizon_of, newest_own, newest_view, own_view, whole_view
+from ..log.discovery import informed, newest_own, newest_view, own_view, whole_view
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
@@ -108,7 +109,7 @@ def prepare(
     started, writer = clock.monotonic(), timeline.writer
     files = files if note is None else files.of_trusted()
     limit = files.time_for(writer) + timeline.limits.clock_skew
-    horizon = horizon_of(files) if not instead else None  # whose own checkpoint may be what is lost
+    files, horizon = informed(files) if not instead else (files, None)  # whose own checkpoint may be what is lost
     parent, beside = _start(files, writer, limit, horizon, alone=note is None) if not instead else (None, None)
     using = instead or [checkpoint for checkpoint in (parent, beside) if checkpoint is not None]
     if note is None:
@@ -286,6 +287,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         inline=inline,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         voids=tuple(view.voids.values()),
+        asides=carried_by(destination.writer, view.asides),
         boundaries=boundaries_of(view).entries,
         reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),

@@ -16,8 +16,11 @@ from .definitions import parse_definition
 from .records import (
     Boundary,
     Link,
+    SetAside,
     TagEntry,
     Void,
+    aside_message,
+    aside_of,
     boundary_message,
     boundary_of,
     cut_message,
@@ -40,7 +43,7 @@ from .runs import (
     known_segments,
     segment_message,
 )
-from .sealing import BOUNDARY, FORMAT_VERSION, PARTIAL, VOIDS, check_format, digest, seal, unseal
+from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, PARTIAL, VOIDS, check_format, digest, seal, unseal
 
 _RUNS_FIELD = log_pb2.Checkpoint.RUNS_FIELD_NUMBER
 
@@ -110,6 +113,7 @@ class Checkpoint(OnTimelineOf):
     inline: tuple[InlineRun, ...] = ()
     tags: tuple[TagEntry, ...] = ()
     voids: tuple[Void, ...] = ()
+    asides: tuple[SetAside, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
@@ -142,6 +146,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
             checkpoint.features
             | ({BOUNDARY} if checkpoint.boundaries else set())
             | ({VOIDS} if checkpoint.voids else set())
+            | ({ASIDES} if checkpoint.asides else set())
             | ({PARTIAL} if any(coverage.first_revision for coverage in checkpoint.coverage.values()) else set())
         ),
         writer=checkpoint.writer,
@@ -155,6 +160,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         runs=[inline_message(inline) for inline in checkpoint.inline],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
         voids=map(void_message, checkpoint.voids),
+        asides=[aside_message(entry, with_stamp=True) for entry in checkpoint.asides],
         boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
@@ -221,6 +227,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
         inline=tuple(inline_runs(message.runs, body, _RUNS_FIELD, name)),
         tags=tuple(map(tag_of, message.tags)),
         voids=tuple(map(void_of, message.voids)),
+        asides=tuple(map(aside_of, message.asides)),
         boundaries=tuple(map(boundary_of, message.boundaries)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,

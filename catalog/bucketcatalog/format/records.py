@@ -1,4 +1,4 @@
-"""Small values that transactions and checkpoints carry, as messages: cuts, links, voids, entries of tags, boundaries."""
+"""Small values that transactions and checkpoints carry, as messages: cuts, links, voids, what is set aside, entries of tags, boundaries."""
 
 from __future__ import annotations
 
@@ -48,6 +48,23 @@ class Void:
     def ref(self) -> Ref:
         """Whose transaction it is, and where it stands."""
         return Ref(self.writer, self.link.head)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside(Linked):
+    """What one transaction says of a transaction of any timeline: that it counts as one without events, or with ``taken_in`` as what it is.
+
+    ``parents``, whose digests are empty, and ``reads`` are all that it is taken for. ``stamp`` is what the stamps of the transaction's
+    events begin with.
+    """
+
+    writer: str
+    revision: int
+    uuid: bytes
+    parents: tuple[Link, ...] = ()
+    reads: Cut = field(default_factory=Cut)
+    taken_in: bool = False
+    stamp: Stamp = UNPUBLISHED
 
 
 def cut_message(cut: Cut) -> Any:
@@ -174,6 +191,31 @@ def boundary_of(message: Any, stamp: Stamp | None = None) -> Boundary:
         settled=message.settled,
         first=cut_of(message.first.writers),
         floors={floor.writer: floor.revision for floor in message.floors},
+        stamp=stamp if stamp is not None else stamp_of(message.carried_by),
+    )
+
+
+def aside_message(entry: SetAside, *, with_stamp: bool) -> Any:
+    """The entry as a message, with its stamp where nothing around it tells that."""
+    message = log_pb2.SetAside(writer=entry.writer, revision=entry.revision, uuid=entry.uuid, taken_in=entry.taken_in)
+    for link in entry.parents:
+        message.parents.add(writer=entry.writer, revision=link.revision, uuid=link.uuid, digest=link.digest)
+    if entry.reads.heads:
+        message.reads.extend(cut_message(entry.reads).writers)
+    if with_stamp:
+        message.carried_by.CopyFrom(stamp_message(entry.stamp))
+    return message
+
+
+def aside_of(message: Any, stamp: Stamp | None = None) -> SetAside:
+    """The entry that a message holds, of the transaction with this stamp or else of the one that the message names."""
+    return SetAside(
+        writer=message.writer,
+        revision=message.revision,
+        uuid=uuid_of(message),
+        parents=tuple(map(link_of, message.parents)),
+        reads=cut_of(message.reads),
+        taken_in=message.taken_in,
         stamp=stamp if stamp is not None else stamp_of(message.carried_by),
     )
 

@@ -67,7 +67,9 @@ VOIDS = "voids"
 """Some transactions are to be treated as absent."""
 BOUNDARY = "boundary"
 """Something may have been deleted: cuts that do not contain the horizon are not readable."""
-KNOWN_FEATURES = frozenset({PARTIAL, RUNS, BOUNDARY, VOIDS})
+ASIDES = "asides"
+"""Some transactions count as ones without events, whatever their files hold."""
+KNOWN_FEATURES = frozenset({ASIDES, PARTIAL, RUNS, BOUNDARY, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

@@ -21,8 +21,11 @@ from .records import (
     Boundary,
     Link,
     Linked,
+    SetAside,
     TagEntry,
     Void,
+    aside_message,
+    aside_of,
     boundary_message,
     boundary_of,
     cut_message,
@@ -35,7 +38,7 @@ from .records import (
 )
 from .rows import decode_row, encode_row
 from .runs import SegmentReference, known_segments, segment_message
-from .sealing import BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
+from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
 
 MAX_ACTIONS = 64
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
@@ -63,8 +66,8 @@ class Transaction(Linked):
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
     ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
-    ``lost`` stands in for a file that could not be read, and has only its name; one that is ``voided`` has no events for readers. What
-    its writer cannot say is left out, and named in ``ignored``.
+    ``lost`` stands in for a file that could not be read, and has only its name; one that was ``set_aside`` for a file that nobody reads, and
+    has its links; one that is ``voided`` has no events for readers. What its writer cannot say is left out, and named in ``ignored``.
     """
 
     writer: str
@@ -85,10 +88,12 @@ class Transaction(Linked):
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
     voids: tuple[Void, ...] = ()
+    asides: tuple[SetAside, ...] = ()
     boundary: Boundary | None = None
     digest: bytes = b""
     size: int = 0
     lost: bool = False
+    set_aside: bool = False
     voided: bool = False
     ignored: tuple[str, ...] = ()
 
@@ -182,6 +187,9 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
     message.voids.extend(map(void_message, transaction.voids))
+    if transaction.asides:
+        message.required_features.append(ASIDES)
+        message.asides.extend(aside_message(entry, with_stamp=False) for entry in transaction.asides)
     if transaction.boundary is not None:
         message.required_features.append(BOUNDARY)
         message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
@@ -223,6 +231,7 @@ def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...]
         segments=known_segments(message.segments, name),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags),
         voids=tuple(map(void_of, message.voids)),
+        asides=tuple(aside_of(entry, stamp) for entry in message.asides),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
         digest=digest(data),
         size=len(data),

@@ -43,6 +43,8 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
         checkpoint = files.usable_checkpoint(writer, known) if known is not None else None
         if checkpoint is not None and (checkpoint.cut.of_writer(writer) != (at,) or is_partial(checkpoint)):
             checkpoint = None
+        if checkpoint is not None and Covered(files, [checkpoint], horizon).disagreeing():
+            checkpoint = None
         if checkpoint is not None and set(checkpoint.cut.heads) == {writer}:
             reads = reads.joined(checkpoint.reads)
             continue

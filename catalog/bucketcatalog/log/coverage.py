@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..format.checkpoints import Checkpoint, Coverage
 from ..model.cuts import Head, Ref
+from .aside import set_aside
 from .files import LogFiles
 from .horizon import Horizon
 from .trust import is_trusted
@@ -59,6 +60,12 @@ class Covered:
         voided = list(voided)
         known = {c.ref: {void.ref for void in c.voids} for c in self.checkpoints} if voided else {}
         return [c for c in self.checkpoints if any(ref not in known[c.ref] and self._one_holds(c, *ref) for ref in voided)]
+
+    def disagreeing(self) -> list[Checkpoint]:
+        """The checkpoints that hold events of something that is set aside, as the files know, or lack those of something that is not."""
+        now = set_aside(self.files.asides.values())
+        then = {c.ref: set_aside(c.asides) for c in self.checkpoints}
+        return [c for c in self.checkpoints if any(self._one_holds(c, *ref) for ref in sorted(now ^ then[c.ref]))]
 
     def heads(self, writer: str) -> set[Head]:
         """The heads of what is covered of the writer's timeline."""

@@ -15,6 +15,8 @@ from ..format.transactions import Transaction
 from ..model.cuts import Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import LogFile
+from .aside import Asides, counting
+from .awareness import aware_of
 from .coverage import Covered, choose
 from .entries import newest_of
 from .files import LogFiles
@@ -47,6 +49,7 @@ class LastLook:
     tail: Mapping[Ref, Transaction] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
     horizon: Horizon | None = None
+    asides: Asides = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ class _Scope:
 
     With a ``limit`` none with a later commit time is taken but by name, as those that are ``named`` are; where the view has to be
     ``founded`` what builds on such a one is left out too, however far removed. Of an ``own`` timeline, one writer's, the view is closed
-    under parents, not under reads. ``whole`` timelines are listed from their start, so that strays below the checkpoints are found.
+    under parents, not under reads. ``whole`` timelines are listed from their start, so that strays below the checkpoints are found. Where
+    it is of the ``past`` the files know what is set aside, for that is told by later transactions.
     """
 
     limit: int | None = None
@@ -63,6 +67,7 @@ class _Scope:
     founded: bool = False
     own: bool = False
     whole: bool = False
+    past: bool = False
 
 
 Timelines = dict[str, tuple[int, list[LogFile]]]
@@ -83,7 +88,15 @@ def look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
 
 def horizon_of(files: LogFiles) -> Horizon | None:
     """The horizon of now. Only maintainers publish one: a database without them has none, which one request tells."""
-    return look(files, LastLook())[0].horizon if any(map(is_maintainer, files.writers())) else None
+    return informed(files)[1]
+
+
+def informed(files: LogFiles) -> tuple[LogFiles, Horizon | None]:
+    """The same log as it knows by now what is set aside, and the horizon of now; one request tells where there are no maintainers."""
+    if not any(map(is_maintainer, files.writers())):
+        return files, None
+    view = look(files, LastLook())[0]
+    return files.aware(view.asides), view.horizon
 
 
 def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizon | None = None) -> LogView:
@@ -97,9 +110,9 @@ def newest_view(files: LogFiles, *, ahead_of: int | None = None, horizon: Horizo
 def view_at(files: LogFiles, time: int, observed: int, *, horizon: Horizon | None, writers: Sequence[str]) -> LogView:
     """The view of every transaction whose commit time is at most ``time``, of the ``writers``, who were listed after ``observed``.
 
-    The horizon is given: it is told by later transactions.
+    The horizon is given: it is told by later transactions, as is what the files have to know of what was set aside.
     """
-    return _view(files, writers, _Scope(time), horizon=horizon, observed=observed)
+    return _view(files, writers, _Scope(time, past=True), horizon=horizon, observed=observed)
 
 
 def whole_view(
@@ -135,16 +148,21 @@ def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Chec
 def _look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
     while True:
         observed = files.store.now_us()
+        files = files.aware(counting([*files.asides.values(), *known.asides.values()]))
         search = _Search(files, files.writers(), _Scope(), known, observed)
         markers = _markers(search)
         gathering = search.gathered(_used(markers.values()), known.horizon)
+        if known.avoided and gathering.files.asides != known.asides:
+            known = LastLook(asides=gathering.files.asides)  # what was avoided may be what can be read by now
+            continue
         unaware = {checkpoint.ref for checkpoint in gathering.unaware()}
         if not unaware:
             view = view_of(files, gathering, observed)
             revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in search.listed}
-            return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon)
+            return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon, view.asides)
         others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.ref not in unaware}
-        known = LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon)
+        asides = gathering.files.asides
+        known = LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon, asides=asides)
 
 
 def _view(
@@ -171,6 +189,7 @@ def _view(
         if not unaware:
             return view_of(files, gathering, observed)
         avoided |= unaware
+        files = gathering.files
 
 
 class _Search:
@@ -217,7 +236,7 @@ class _Search:
         horizon, gone = _newest_horizon(self.files, known, candidates), None
         while True:
             try:
-                gathering = self._beside(Covered(self.files, candidates if given else choose(candidates, horizon), horizon))
+                gathering = self._beside(self._aware(candidates, given=given, horizon=horizon))
             except MissingObject:
                 if horizon in (None, gone):
                     raise
@@ -228,12 +247,17 @@ class _Search:
                 return self._completed(gathering)
             horizon = newest
 
+    def _aware(self, candidates: Sequence[Checkpoint], *, given: bool, horizon: Horizon | None) -> Covered:
+        """What is covered by the candidates that are worth reading, once the timelines beside are listed, by files that know asides."""
+        covered = Covered(self.files, candidates if given else choose(candidates, horizon), horizon)
+        self.list_beside(covered)
+        return covered if self.scope.past else aware_of(covered, candidates, self.listed)
+
     def _beside(self, covered: Covered) -> Gathering:
         """What the timelines have in the scope that is not covered."""
-        self.list_beside(covered)
         limit = self.scope.limit
         gathering = Gathering(
-            self.files,
+            covered.files,
             covered,
             lambda head: limit is None or head.commit_time <= limit or head in self.scope.named,
             closed_reads=not self.scope.own,

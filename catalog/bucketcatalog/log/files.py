@@ -6,7 +6,7 @@ there: whoever copies or deletes by what is there asks the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Self, TypeVar
@@ -16,7 +16,7 @@ from ..clock import uuid7_time
 from ..errors import UNREADABLE, BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
 from ..format.checkpoints import Checkpoint, decode_checkpoint
 from ..format.losses import STRICT, OnDamage
-from ..format.records import Boundary
+from ..format.records import Boundary, SetAside
 from ..format.runs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
@@ -25,6 +25,7 @@ from ..model.names import is_name
 from ..model.paths import LogFile
 from ..parallel import in_order
 from ..store.base import Store
+from .aside import stand_in
 from .segments import read_index
 from .trust import as_counted, checkpoint_as_counted, counts, is_trusted
 
@@ -35,9 +36,13 @@ Result = TypeVar("Result")
 
 
 class LogFiles:
-    """The log of one database in a store. ``on_damage`` says what becomes of what cannot be read."""
+    """The log of one database in a store. ``on_damage`` says what becomes of what cannot be read.
+
+    ``asides`` is what is known of transactions that were set aside: one that is gives what stands in for it, whatever its file holds.
+    """
 
     on_damage: OnDamage = STRICT
+    asides: Mapping[Ref, SetAside] = {}
 
     def __init__(self, store: Store, database: str) -> None:
         self.store = store
@@ -46,7 +51,20 @@ class LogFiles:
         self._kept: LruCache[str, Transaction | Checkpoint] = LruCache(_KEPT_BYTES, lambda file: file.size)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LogFiles, (self.store, self.database)
+        return made_again, (LogFiles, (self.store, self.database), dict(self.asides))
+
+    def aware(self, asides: Mapping[Ref, SetAside]) -> Self:
+        """The same log where this, and nothing else, is known of what was set aside."""
+        if asides == self.asides:
+            return self
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__ | {"asides": asides}
+        return other
+
+    def is_aside(self, writer: str, head: Head) -> bool:
+        """Whether the transaction counts as one without events."""
+        entry = self.asides.get(Ref(writer, head)) if self.asides else None
+        return entry is not None and not entry.taken_in
 
     def of_trusted(self) -> Self:
         """The same log with the checkpoints of compactors and maintainers alone, for who merges for everybody, or deletes.
@@ -146,7 +164,13 @@ class LogFiles:
             self.fetched(refs)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
-        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file."""
+        """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file; what stands in for one that was set aside."""
+        if self.is_aside(writer, head):
+            return stand_in(self.asides[Ref(writer, head)], self.database)
+        return self.as_stored(writer, head)
+
+    def as_stored(self, writer: str, head: Head) -> Transaction:
+        """The transaction as its file tells it, set aside or not; errors as ``transaction``."""
         name = paths.transaction(writer, self.database, head)
         found: Transaction = self._read(name, "a transaction", lambda data: self._checked_transaction(data, name, writer, head))
         return found
@@ -155,6 +179,8 @@ class LogFiles:
         """The transaction and its bytes as they lie in the store now, whatever was read before; errors as ``transaction``."""
         name = paths.transaction(writer, self.database, head)
         data = self._get(name, "a transaction")
+        if self.is_aside(writer, head):
+            return self.transaction(writer, head), data
         return self._checked_transaction(data, name, writer, head), data
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
@@ -214,6 +240,11 @@ class LogFiles:
             raise CorruptionError(
                 f"{name} holds {file.writer}/{file.database} revision {file.revision}: another file lies under this name.",
             )
+
+
+def made_again(kind: Callable[..., LogFiles], place: tuple[Any, ...], asides: Mapping[Ref, SetAside]) -> LogFiles:
+    """What was pickled."""
+    return kind(*place).aware(asides)
 
 
 def _index_error(files: LogFiles, reference: SegmentReference) -> BucketCatalogError | None:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..clock import uuid7_time
-from ..errors import UNREADABLE, BucketCatalogError, HistoryPruned, MissingObject
+from ..errors import UNREADABLE, BucketCatalogError, HistoryPruned, MissingObject, SetAsideError
 from ..format.checkpoints import Checkpoint
 from ..format.records import TagEntry
 from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.names import is_maintainer
 from ..store.base import Store
+from .coverage import Covered
 from .discovery import horizon_of
 from .files import LogFiles
 from .horizon import Horizon
@@ -99,6 +100,7 @@ class KeptCheckpoints:
     def of(self, cut: Cut, *, had_tag: bool = True) -> Checkpoint | None:
         """The checkpoint of exactly this cut, if there is one that can be read; of several the one that was made last.
 
+        None that holds what was set aside since, or lacks what was taken in.
         ``repair`` may have dropped one whose segments are lost: these are looked at where something else can be read instead, another
         checkpoint or the transactions. Else who reads a lost one is told then. Where only blocks are lost, one that replaces it was
         made after it. Of a cut that never ``had_tag`` nobody has kept one: what ``repair`` may have dropped is passed over.
@@ -106,7 +108,11 @@ class KeptCheckpoints:
         read = (found for found in self._read_for(cut) if isinstance(found, Checkpoint))
         for _, of_one_time in groupby(read, key=lambda checkpoint: checkpoint.head.commit_time):
             found = [
-                c for c in of_one_time if c.cut == cut and (had_tag or self.files.is_marked(*c.ref) or not may_be_dropped(c))
+                c
+                for c in of_one_time
+                if c.cut == cut
+                and (had_tag or self.files.is_marked(*c.ref) or not may_be_dropped(c))
+                and not self._was_made_before(c)
             ]
             if found:
                 return max(found, key=lambda checkpoint: checkpoint.created)
@@ -128,8 +134,24 @@ class KeptCheckpoints:
         return max(made)
 
     def unread_of(self, cut: Cut) -> BucketCatalogError | None:
-        """The error of a checkpoint that cannot be read and may be the one of this cut."""
-        return next((found for found in self._read_for(cut) if not isinstance(found, Checkpoint)), None)
+        """The error of a checkpoint that cannot be read and may be the one of this cut, or that is and cannot be used."""
+        found = list(self._read_for(cut))
+        return next((error for error in found if not isinstance(error, Checkpoint)), None) or next(
+            (
+                SetAsideError(
+                    f"{paths.checkpoint(c.writer, self.files.database, c.head)}, which was kept of the version {cut}, was made before "
+                    "something in it was set aside, or taken in again.",
+                    next_step="Undo that, or drop the tag: bucketcatalog damage CATALOG lists what is set aside.",
+                )
+                for c in found
+                if isinstance(c, Checkpoint) and c.cut == cut and self._was_made_before(c)
+            ),
+            None,
+        )
+
+    def _was_made_before(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint does not hold what its cut does by now, by what is known of what was set aside."""
+        return bool(Covered(self.files, [checkpoint]).disagreeing())
 
     def _read_for(self, cut: Cut) -> Iterator[Checkpoint | BucketCatalogError]:
         """What may be of the cut, newest first: what is older than it is only where something in it is voided."""

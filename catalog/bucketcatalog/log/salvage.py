@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,9 @@ from ..format.transactions import Transaction
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..store.base import Store
-from .files import LogFiles
+from .aside import Asides
+from .discovery import LastLook, look
+from .files import LogFiles, made_again
 from .view import LogView
 
 
@@ -53,7 +56,7 @@ class SalvagingFiles(LogFiles):
 
     def __reduce__(self) -> tuple[Any, ...]:
         how = partial(SalvagingFiles, heed_horizon=self._heed_horizon, only_trusted=self._only_trusted)
-        return how, (self.store, self.database, self.avoided)
+        return made_again, (how, (self.store, self.database, self.avoided), dict(self.asides))
 
     def heeds(self, boundary: Boundary) -> bool:
         """Whether the horizon is to be heeded."""
@@ -161,6 +164,14 @@ def _found(files: SalvagingFiles, find: Callable[[LogFiles], LogView]) -> tuple[
     except BucketCatalogError:
         _tell(files, called_from=6)
         raise
+
+
+def asides_of(store: Store, database: str) -> Asides:
+    """What is set aside, as far as it can be known beside damage; nothing where nobody can tell."""
+    for heed_horizon in (True, False):
+        with suppress(*UNREADABLE):
+            return look(SalvagingFiles(store, database, heed_horizon=heed_horizon), LastLook())[0].asides
+    return {}
 
 
 def _tell(files: SalvagingFiles, *, called_from: int = 5) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from .. import clock, limits
 from ..errors import (
+    UNREADABLE,
     ClockSkew,
     CommitUnknown,
     ForeignBranch,
@@ -30,8 +31,10 @@ from ..model.names import is_compactor
 from ..model.times import shown_age
 from ..model.uuids import uuid_text
 from ..store.retry import for_seconds, put_retrying
+from .aside import set_aside
 from .discovery import horizon_of
 from .files import LogFiles
+from .salvage import asides_of
 
 
 class Timeline:
@@ -59,7 +62,13 @@ class Timeline:
         self._list_from = max((self._list_from_of(checkpoint) for checkpoint in covering), default=0)
         self._covered = max((head for checkpoint in covering for head in checkpoint.cut.of_writer(writer)), default=None)
         self._floor = 0
-        self._open()
+        try:
+            self._open()
+        except UNREADABLE:
+            self.files = files.aware(asides_of(files.store, files.database))
+            if not any(ref.writer == writer for ref in set_aside(self.files.asides.values())):
+                raise
+            self._open()
 
     def _covering(self) -> list[Checkpoint]:
         """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""

@@ -49,19 +49,21 @@ def as_counted(transaction: Transaction, name: str) -> Transaction:
         )
     if is_maintainer(transaction.writer):
         return transaction
-    return _with(transaction, boundary=None, voids=())
+    return _with(transaction, boundary=None, voids=(), asides=())
 
 
 def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
     """A checkpoint with what counts of it, if anything of it ``counts``."""
     if is_trusted(checkpoint.writer):
         published = tuple(boundary for boundary in checkpoint.boundaries if is_maintainer(boundary.stamp.writer))
-        return _with(checkpoint, boundaries=published)
+        said = tuple(entry for entry in checkpoint.asides if is_maintainer(entry.stamp.writer))
+        return _with(checkpoint, boundaries=published, asides=said)
     writer = checkpoint.writer
     own = _with(
         checkpoint,
         boundaries=(),
         voids=tuple(void for void in checkpoint.voids if says(writer, void.writer)),
+        asides=tuple(entry for entry in checkpoint.asides if says(writer, entry.writer)),
         tags=tuple(entry for entry in checkpoint.tags if says(writer, entry.stamp.writer)),
         definitions=tuple(definition for definition in checkpoint.definitions if says(writer, definition.stamp[1])),
         applications=tuple(result for result in checkpoint.applications if says(writer, result.writer)),

@@ -46,7 +46,8 @@ def find_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | No
 def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | None, version: Version | None) -> LogView:
     observed = files.store.now_us()  # before the first listing: what is missed by it is younger than the watermark
     writers = files.writers()
-    now = look() if any(map(is_maintainer, writers)) else None  # nobody else deletes anything
+    now = look() if any(map(is_maintainer, writers)) else None  # nobody else deletes anything, or sets it aside
+    files = files if now is None else files.aware(now.asides)
     horizon = now.horizon if now is not None else None
     if timestamp is not None:
         time = parse_time(timestamp)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from .. import limits
 from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
-from ..format.records import Void
+from ..format.records import SetAside, Void
 from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
 from ..model.paths import LogFile
+from ..model.paths import transaction as transaction_path
 from .coverage import Covered
 from .entries import overtaken, voids_of, without_events
 from .files import LogFiles
@@ -37,7 +38,7 @@ class LogView:
     """A cut and what it is made from.
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
-    sorted by stamp; what ``voids`` names has no events there. ``observed`` is the store's time before the first listing. With a ``horizon``
+    sorted by stamp; what ``voids`` names has no events there, nor has what ``asides``, all that is known, says to be set aside. ``observed`` is the store's time before the first listing. With a ``horizon``
     the cut contains that, or the view is of a cut behind it that a tag names: then one checkpoint holds all of it, or nothing that it needs
     is gone.
     """
@@ -51,6 +52,7 @@ class LogView:
     lateness_bound: int = field(default=limits.LATENESS_BOUND)
     horizon: Horizon | None = None
     voids: Mapping[Ref, Void] = field(default_factory=dict)
+    asides: Mapping[Ref, SetAside] = field(default_factory=dict)
 
     @property
     def newest_commit_time(self) -> int:
@@ -85,15 +87,16 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         lateness_bound=max(lateness, default=limits.LATENESS_BOUND),
         horizon=gathering.covered.horizon,
         voids=voided,
+        asides=gathering.files.asides,
     )
 
 
 def _check_links(gathering: Gathering) -> None:
     """``CorruptionError`` where a transaction is not the one that its child was written after."""
     for (writer, _), transaction in list(gathering.found.items()):
-        for link in () if transaction.lost else transaction.parents:
+        for link in transaction.parents:
             parent = gathering.found.get(Ref(writer, link.head))
-            if parent is not None and not parent.lost and parent.digest != link.digest:
+            if parent is not None and parent.digest and link.digest and parent.digest != link.digest:
                 why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
                 gathering.found[parent.ref] = gathering.files.refuse(parent, why)
 
@@ -186,7 +189,7 @@ class Gathering:
     def fetch(self, refs: Iterable[Ref]) -> None:
         """Fetch transactions by name, whether or not they are covered."""
         missing = [ref for ref in refs if ref not in self.found]
-        self.found |= {ref: self._known[ref] for ref in missing if ref in self._known}
+        self.found |= {ref: t for ref in missing if (t := self._known.get(ref)) and t.set_aside is self.files.is_aside(*ref)}
         rest = [ref for ref in missing if ref not in self.found]
         self.found |= zip(rest, self.files.fetched(rest), strict=True)
 
@@ -200,7 +203,17 @@ class Gathering:
             try:
                 self.fetch(missing)
             except MissingObject as error:
-                raise MissingObject(f"{error.message} Later transactions build on it.", next_step=error.next_step) from None
+                raise self._missed(error, missing) from None
+
+    def _missed(self, error: MissingObject, missing: Iterable[Ref]) -> MissingObject:
+        """The error for what is gone, with who builds on it: that may be what is bad, and can be set aside."""
+        database = self.files.database
+        gone = next((ref for ref in missing if transaction_path(ref.writer, database, ref.head) == error.name), None)
+        by = next((ref for ref, t in sorted(self.found.items()) if gone in t.built_on), None)
+        who = "Later transactions build" if by is None else f"{transaction_path(by.writer, database, by.head)} builds"
+        told = MissingObject(f"{error.message} {who} on it.", next_step=error.next_step)
+        told.name = error.name
+        return told
 
     def missing(self, done: set[Ref] | None = None, *, of_covered: bool = True) -> list[Ref]:
         """What is neither found nor covered, and what was found refers to, unless that is ``done``, which it becomes, or ``of_covered``."""
@@ -219,9 +232,12 @@ class Gathering:
         return voids_of(self.found.values(), self.covered.checkpoints) | own
 
     def unaware(self) -> list[Checkpoint]:
-        """The checkpoints that cover what is voided and do not know it, but for the horizon's own: there is nothing to read instead."""
+        """The checkpoints that cover what is voided and do not know it, or what is set aside likewise or is not any more.
+
+        Not so the horizon's own: there is nothing to read instead.
+        """
         horizon = self.covered.horizon
-        unaware = self.covered.unaware(self.voids())
+        unaware = [*self.covered.unaware(self.voids()), *self.covered.disagreeing()]
         return [c for c in unaware if horizon is None or not horizon.is_own(c)]
 
     def cut(self) -> Cut:

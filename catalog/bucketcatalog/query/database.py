@@ -116,6 +116,7 @@ class Database:
         view, found = look(self.files, began.known)
         with self._seeing:
             self._seen = self._seen.after_look(began, view, found, self.files)
+            self.files = self.files.aware(view.asides)
         return view
 
     def remember(self, cut: Cut) -> None:

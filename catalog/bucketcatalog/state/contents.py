@@ -181,7 +181,7 @@ class Contents:
     """What a view of the log holds. Nothing is read before it is asked for, and everything once."""
 
     def __init__(self, files: LogFiles, view: LogView, definitions: Definitions | None = None) -> None:
-        self.files = files
+        self.files = files.aware(view.asides)
         self.view = view
         self._definitions = definitions
         self._blocks = Blocks(files.store, files.on_damage)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from .. import clock
 from ..errors import InvalidOption
-from ..format.records import Boundary, TagEntry, Void
+from ..format.records import Boundary, SetAside, TagEntry, Void
 from ..format.runs import SegmentReference
 from ..format.transactions import Application, Transaction
 from ..log.segments import RunWriter
@@ -68,7 +68,8 @@ class Committed:
 class Commit:
     """One commit: its operation with metadata and metrics, its events, the application's own number of it, and what it says of the catalog.
 
-    A tag and a boundary have their stamps, and a tag its time, from the transaction that carries them.
+    A tag, a boundary and what is set aside have their stamps, and a tag its time, from the transaction that carries them. It comes
+    ``after`` a commit time without having read what was committed then.
     """
 
     operation: str = ""
@@ -78,6 +79,8 @@ class Commit:
     application: Application | None = None
     tag: TagEntry | None = None
     voids: tuple[Void, ...] = ()
+    asides: tuple[SetAside, ...] = ()
+    after: int = 0
     boundary: Boundary | None = None
 
     def stamped(self, stamp: Stamp) -> Commit:
@@ -86,6 +89,7 @@ class Commit:
         return replace(
             self,
             tag=None if tag is None else replace(tag, created=tag.created or stamp.commit_time, stamp=stamp),
+            asides=tuple(replace(entry, stamp=stamp) for entry in self.asides),
             boundary=None if boundary is None else replace(boundary, stamp=stamp),
         )
 
@@ -118,6 +122,7 @@ class Commit:
             segments=segments,
             tags=() if said.tag is None else (said.tag,),
             voids=said.voids,
+            asides=said.asides,
             boundary=said.boundary,
         )
 

@@ -19,7 +19,7 @@ from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
 from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
 from ..format.checkpoints import ApplicationResult, Checkpoint
-from ..format.records import Boundary, Link, Void
+from ..format.records import Boundary, Link, SetAside, Void
 from ..format.transactions import Application, encode_transaction
 from ..limits import Limits
 from ..log.entries import latest_results
@@ -172,7 +172,7 @@ class Writer:
     def _publish(self, timeline: Timeline, commit: Commit, gives_up: Callable[[], bool]) -> Committed:
         seen, staged = self._database.seen, commit.events
         undefined = [t for name, t in sorted(staged.tables.items()) if self._defined.get(name) != t.definition]
-        after = max(seen.newest_commit_time, staged.named_after)
+        after = max(seen.newest_commit_time, staged.named_after, commit.after)
         timeline.pardon(self._database.voids)
 
         def time_of_now(*rests_on: int | None) -> int:
@@ -326,6 +326,20 @@ class Writer:
         with self._turn:
             self._open_timeline()
             return self._say(Commit(operation="void", voids=tuple(transactions)))
+
+    def set_aside(self, entries: Sequence[SetAside], *, after: int = 0) -> Stamp:
+        """Say what counts as without events from now on, or again as what it is, in every cut. A maintainer's.
+
+        It comes ``after`` what was said of the same transactions before; nothing else has to be read for it.
+        """
+        if not self.id.startswith(MAINTAINER_PREFIX):
+            raise InvalidOption(
+                f"The writer {self.id!r} cannot set files aside.", next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}."
+            )
+        with self._turn:
+            self._open_timeline()
+            operation = "take in" if all(entry.taken_in for entry in entries) else "set aside"
+            return self._say(Commit(operation=operation, asides=tuple(entries), after=after))
 
     def bound(self, operation: str, boundary: Boundary) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
