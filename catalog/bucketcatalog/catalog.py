@@ -157,15 +157,17 @@ class Catalog:
         table: str = "objects",
         start: Version | None = None,
         end: Version | None = None,
+        ignore_set_aside: bool = False,
     ) -> Changes:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
 
-        ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted.
+        ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted,
+        ``SetAsideError`` where events of a file are missing that was set aside, unless that is to be ignored.
         """
         with without_naming_tags():  # a tag keeps a state, and no events
             later = self.snapshot(database=database, version=end)
             since = self._from(later, start)
-            return changes_between(since, later, table)
+            return changes_between(since, later, table, ignore_set_aside=ignore_set_aside)
 
     def diff(
         self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None
@@ -422,6 +424,9 @@ class Catalog:
         database: str | None = None,
         join: Collection[str] = (),
         void: Collection[str] = (),
+        set_aside: Collection[str] = (),
+        take_in: Collection[str] = (),
+        force: bool = False,
         deep: bool = False,
         writer: str | None = None,
         dry_run: bool = True,
@@ -432,17 +437,25 @@ class Catalog:
 
         Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
         timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
-        voided. It is done by a maintainer, by default this machine's.
+        voided. Transactions in ``set_aside``, by the names of their files or likewise, count as ones without events from then on, if
+        they are bad, or with ``force`` whatever they are; those in ``take_in``, whose files are whole again, count as what they are. It is
+        done by a maintainer, by default this machine's.
         """
-        from .maintain.repair import Repairer
+        from .maintain.repair import Named, Repairer
 
-        joined, voided = names_given(join, "writers", "join=['node-a']"), names_given(void, "commits", "void=['node-a@7']")
+        named = Named(
+            join=names_given(join, "writers", "join=['node-a']"),
+            void=names_given(void, "commits", "void=['node-a@7']"),
+            set_aside=names_given(set_aside, "files", "set_aside=['node-a@7']"),
+            take_in=names_given(take_in, "files", "take_in=['node-a@7']"),
+            force=force,
+        )
         name = self.resolve_database(database)
         if name not in (there := self.databases()):
             require(self.url, there, name)
         repairer = Repairer(self.store, self.registry.beside, maintainer_id(writer), clock, DEFAULT_LIMITS)
         with nullcontext() if dry_run else self._turn(name, writer):
-            return repairer.repair(name, join=joined, void=voided, deep=deep, dry_run=dry_run, tell=tell)
+            return repairer.repair(name, named, deep=deep, dry_run=dry_run, tell=tell)
 
     def _existing(self, database: str | None) -> Database:
         """A database that is there."""

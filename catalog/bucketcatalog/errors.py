@@ -259,7 +259,7 @@ class CorruptionError(BucketCatalogError):
     code = "CORRUPT"
     remedy: ClassVar[str] = (
         "Restore the file from a copy of the store; else bucketcatalog verify CATALOG says what is lost with it, and "
-        "bucketcatalog repair CATALOG what can be done without it."
+        "bucketcatalog repair CATALOG what can be done without it; with --set-aside FILE it goes on without a transaction."
     )
 
     def __init__(self, message: str, *, next_step: str = remedy) -> None:

@@ -26,6 +26,9 @@ def changes(
     table: Table = "objects",
     database: Database = None,
     limit: Limit = None,
+    ignore_set_aside: Annotated[
+        bool, typer.Option("--ignore-set-aside", help="Leave out the events of files that were set aside.")
+    ] = False,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
@@ -38,7 +41,7 @@ def changes(
     if start is not None and end is not None and looks_like_time(start) and looks_like_time(end):
         refuse_reversed_times(start, end)
     name = last.database
-    found = opened.changes(database=name, table=table, start=first, end=last.version)
+    found = opened.changes(database=name, table=table, start=first, end=last.version, ignore_set_aside=ignore_set_aside)
     shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")

@@ -83,6 +83,15 @@ def repair(
         list[str] | None,
         typer.Option("--void", metavar="W@N", help="Treat this commit from the future as if it were not there; repeat it."),
     ] = None,
+    set_aside: Annotated[
+        list[str] | None,
+        typer.Option("--set-aside", metavar="FILE", help="Go on without the events of this bad transaction, or W@N; repeat it."),
+    ] = None,
+    take_in: Annotated[
+        list[str] | None,
+        typer.Option("--take-in", metavar="FILE", help="Read this file again, which was set aside and is whole; repeat it."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Set aside what is not bad, too.")] = False,
     deep: Annotated[
         bool, typer.Option("--deep", help="Compare what each checkpoint says with what its transactions say first.")
     ] = False,
@@ -101,7 +110,16 @@ def repair(
     opened = open_catalog(catalog, storage_option)
     with progress_line("repairing") as tell:
         made = opened.repair(
-            database=database, join=join or (), void=void or (), deep=deep, writer=writer, dry_run=not yes, tell=tell
+            database=database,
+            join=join or (),
+            void=void or (),
+            set_aside=set_aside or (),
+            take_in=take_in or (),
+            force=force,
+            deep=deep,
+            writer=writer,
+            dry_run=not yes,
+            tell=tell,
         )
     if as_json:
         lost = [_facts(finding) for finding in made.lost]

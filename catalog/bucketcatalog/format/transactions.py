@@ -66,8 +66,8 @@ class Transaction(Linked):
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
     ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
-    ``lost`` stands in for a file that could not be read, and has only its name; one that was ``set_aside`` for a file that nobody reads, and
-    has its links; one that is ``voided`` has no events for readers. What its writer cannot say is left out, and named in ``ignored``.
+    ``lost`` stands in for a file that could not be read, and has only its name; one that was ``set_aside`` for a file that nobody reads,
+    and has its links; one that is ``voided`` has no events for readers. What its writer cannot say is left out, and named in ``ignored``.
     """
 
     writer: str

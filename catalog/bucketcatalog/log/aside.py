@@ -1,8 +1,8 @@
 """What is set aside: transactions that count as ones without events, whatever their files hold (docs/spec/aside.md).
 
 A maintainer says it, and says what such a transaction is taken for: its parents, and what it had read, as far as that was known. It is
-decided before the file is decoded, which may be anything, and in every cut that the transaction is in: unlike a void it mends what cannot be
-read, past states too. So it is known from a look at what is there now, whatever cut is read.
+decided before the file is decoded, which may be anything, and in every cut that the transaction is in: unlike a void it mends what cannot
+be read, past states too. So it is known from a look at what is there now, whatever cut is read.
 
 Of one transaction the entry counts that has the latest stamp. What the horizon's checkpoint covers is as that says: it rests on it, and
 what came later cannot change it any more.

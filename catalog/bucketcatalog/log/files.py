@@ -194,9 +194,9 @@ class LogFiles:
         found = self.checkpoint(writer, head)
         return found if counts(found) else None
 
-    def unreadable_segment(self, checkpoint: Checkpoint) -> BucketCatalogError | None:
-        """Why the index of one of the checkpoint's segments cannot be read, or None; one request a segment, several at once."""
-        return next((error for error in self.map(_index_error, checkpoint.segments) if error is not None), None)
+    def unreadable_segment(self, of: Checkpoint | Transaction) -> BucketCatalogError | None:
+        """Why the index of one of its segments cannot be read, or None; one request a segment, several at once."""
+        return next((error for error in self.map(_index_error, of.segments) if error is not None), None)
 
     def refuse(self, transaction: Transaction, why: str) -> Transaction:
         """``CorruptionError`` for a transaction that is not the one that others refer to."""

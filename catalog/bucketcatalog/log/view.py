@@ -38,9 +38,9 @@ class LogView:
     """A cut and what it is made from.
 
     Invariants: ``cut`` is closed under parents and reads; every transaction in it is covered by ``checkpoints`` or in ``tail``, which is
-    sorted by stamp; what ``voids`` names has no events there, nor has what ``asides``, all that is known, says to be set aside. ``observed`` is the store's time before the first listing. With a ``horizon``
-    the cut contains that, or the view is of a cut behind it that a tag names: then one checkpoint holds all of it, or nothing that it needs
-    is gone.
+    sorted by stamp; what ``voids`` names has no events there, nor has what is set aside by ``asides``, which are all that are known, be
+    they of the cut or not. ``observed`` is the store's time before the first listing. With a ``horizon`` the cut contains that, or the view
+    is of a cut behind it that a tag names: then one checkpoint holds all of it, or nothing that it needs is gone.
     """
 
     database: str

@@ -280,6 +280,7 @@ class _Clone:
             inline=merged.inline,
             tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
             voids=tuple(view.voids.values()),
+            asides=tuple(view.asides.values()),
             boundaries=() if boundary is None else (replace(boundary, horizon=Cut(), checkpoint=None, first=Cut(), floors={}),),
             reads=outside_reads(self._files, view),
         )

@@ -84,13 +84,17 @@ class Pruning:
         self, database: Database, policy: Retention, writer: Writer | None, tell: Callable[[int], None] = lambda _: None
     ) -> None:
         self._database = database
-        self._files = database.files
         self._policy = policy
         self._writer = writer
         self._tell = tell
         self._deleted = 0
         self._lost: set[Cut] = set()
         self._damaged: set[bytes] = set()
+
+    @property
+    def _files(self) -> LogFiles:
+        """The log, as far as it is known by now what is set aside."""
+        return self._database.files
 
     def run(self, *, force: bool) -> PruneResult:
         """Delete what was allowed long enough ago, and publish what the policy allows from now on."""
@@ -167,8 +171,8 @@ class Pruning:
         None without a marker can be: nobody reads it, and ``repair`` may have dropped it since its segments are damaged.
         """
         every = [c for (writer, head), (c, _) in stored.checkpoints.items() if head in stored.markers.get(writer, {})]
-        every = [c for c in every if is_trusted(c.writer)]
-        checkpoints = [c for c in every if not Covered(self._files, [c], view.horizon).unaware(view.voids)]
+        alone = ((c, Covered(self._files, [c], view.horizon)) for c in every if is_trusted(c.writer))
+        checkpoints = [c for c, covered in alone if not covered.unaware(view.voids) and not covered.disagreeing()]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
         chosen = chosen_horizon(checkpoints, began, self._now(), self._policy)
@@ -221,7 +225,7 @@ class Pruning:
         """The log without these checkpoints, and the horizon, which has none of them for its own."""
         if not damaged:
             return self._files, horizon
-        files = FilesWithout(self._files.store, self._files.database, damaged)
+        files = FilesWithout(self._files.store, self._files.database, damaged).aware(self._files.asides)
         return files, None if horizon is None else Horizon(horizon.boundary, files)
 
     def _is_kept(self, kept: KeptCheckpoints, cut: Cut, view: LogView) -> bool:

@@ -18,7 +18,7 @@ from ..checkpoint.plan import prepare_kept
 from ..checkpoint.publish import publish
 from ..errors import InvalidOption
 from ..format.checkpoints import Checkpoint
-from ..format.records import Link, Void
+from ..format.records import Link, SetAside, Void
 from ..limits import Limits
 from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
@@ -31,6 +31,7 @@ from ..store.base import Store
 from ..write.writer import Writer
 from .broken import broken_checkpoints, kept_again, lost, newer, rest_of
 from .rebuild import rebuilt
+from .setting_aside import Said, mended, said_before, set_aside, taken_in
 from .verify.deep import differences
 from .verify.findings import Finding
 from .verify.walk import Tell, Walk
@@ -39,7 +40,10 @@ from .without import Remains, remains
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do to a file or timeline: void, join, drop, checkpoint or rebuild; and why. An ``obstacle`` says why not."""
+    """One thing to do to a file or timeline, and why: set aside, take in, void, join, drop, checkpoint or rebuild.
+
+    An ``obstacle`` says why not.
+    """
 
     what: str
     subject: str
@@ -48,13 +52,27 @@ class Action:
     done: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the caller has named: writers whose branches are joined, commits that are voided, files that are set aside or taken in.
+
+    With ``force`` also files are set aside that are not bad.
+    """
+
+    join: Collection[str] = ()
+    void: Collection[str] = ()
+    set_aside: Collection[str] = ()
+    take_in: Collection[str] = ()
+    force: bool = False
+
+
 @dataclass(frozen=True)
 class Plan:
     """What to do about a database, and what is ``lost`` whatever is done.
 
     ``files`` are what is left to work with, without the checkpoints that are done without; ``dropped`` are those of them whose markers go.
     ``instead`` is what the new checkpoint is made from where readers need it before they can read anything; None where they do not.
-    ``kept`` are the cuts whose checkpoints, which tags alone need, are made again.
+    ``kept`` are the cuts whose checkpoints, which tags alone need, are made again. ``asides`` are said ``after`` what was said before.
     """
 
     database: str
@@ -66,15 +84,18 @@ class Plan:
     kept: tuple[Cut, ...]
     actions: tuple[Action, ...]
     lost: tuple[Finding, ...]
+    asides: tuple[SetAside, ...] = ()
+    after: int = 0
 
 
-def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: Collection[str], void: Collection[str]) -> Plan:
+def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named: Named) -> Plan:
     """The plan for a database over which a walk has found this, by the store's time, for the maintainer ``by``.
 
-    ``InvalidOption`` where nothing is to be joined or voided of that name.
+    ``InvalidOption`` where nothing is to be done to what has been named.
     """
-    ahead = _ahead(walk, now)
-    chosen = _chosen(ahead, void)
+    ahead, join = _ahead(walk, now), named.join
+    chosen = _chosen(ahead, named.void)
+    said = [*set_aside(walk, findings, named.set_aside, force=named.force), *taken_in(walk, named.take_in)]
     forked = sorted({paths.writer_of(f.file) for f in findings if f.code == "OPEN_FORK"})
     for writer in join:
         if writer not in forked:
@@ -82,7 +103,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
                 f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
             )
     broken = broken_checkpoints(walk, findings)
-    without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken})
+    without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken}).aware(walk.files.asides)
     left = remains(walk, without, broken)
     again = rebuilt(without, walk, now) if left.obstacle else None
     if again is not None:
@@ -90,7 +111,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
     obstacle = left.obstacle
     joins = {action.subject: action for action in _join_actions(walk, forked, join, now, [v for v in ahead if v not in chosen])}
     first = [joins.pop(by)] if by in joins else []
-    actions = [*first, *_void_actions(ahead, chosen), *joins.values()]
+    actions = [*first, *map(_action, said), *_void_actions(ahead, chosen), *joins.values()]
     for ref, why in sorted(broken.items()):
         if not obstacle and not walk.is_marked(ref):
             continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
@@ -119,7 +140,13 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, join: 
         instead=left.instead,
         kept=tuple(kept),
         actions=tuple(actions),
-        lost=tuple(lost(walk, findings, left, without, again, {ref: broken[ref] for ref in dropped}, kept)),
+        lost=tuple(
+            finding
+            for finding in lost(walk, findings, left, without, again, {ref: broken[ref] for ref in dropped}, kept)
+            if finding.file not in mended(walk, findings, said)
+        ),
+        asides=tuple(each.entry for each in said),
+        after=said_before(walk, said),
     )
     if (own := next((void for void in ahead if void.writer == by), None)) is not None:
         return _waiting(plan, by, f"{by} can commit nothing before {_shown(own)} is voided: another maintainer can do that.")
@@ -132,7 +159,11 @@ def _waiting(plan: Plan, by: str, why: str) -> Plan:
     """What can be done of a plan while nobody can commit as ``by``: joins of others that need no void. What waits is not lost."""
     joins = tuple(writer for writer in plan.joins if writer not in {by, *(void.writer for void in plan.voids)})
     actions = [a if a.obstacle or (a.what == "join" and a.subject in joins) else replace(a, obstacle=why) for a in plan.actions]
-    return replace(plan, voids=(), joins=joins, dropped=(), instead=None, kept=(), actions=tuple(actions))
+    return replace(plan, voids=(), joins=joins, dropped=(), instead=None, kept=(), actions=tuple(actions), asides=())
+
+
+def _action(said: Said) -> Action:
+    return Action("take in" if said.entry.taken_in else "set aside", said.name, said.why)
 
 
 def _ahead(walk: Walk, now: int) -> list[Void]:
@@ -204,22 +235,29 @@ class Repairer:
     clock: Callable[[], int]
     limits: Limits
 
-    def repair(self, name: str, *, join: Collection[str], void: Collection[str], deep: bool, dry_run: bool, tell: Tell) -> Repair:
+    def repair(self, name: str, named: Named, *, deep: bool, dry_run: bool, tell: Tell) -> Repair:
         """Look at everything of a database, decide, and unless it is a ``dry_run`` do it."""
         walk = Walk(LogFiles(self.store, name), tell)
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints)
         now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes goes by no other clock
-        plan = decide(walk, findings, now, by=self.writer, join=join, void=void)
+        plan = decide(walk, findings, now, by=self.writer, named=named)
         if not dry_run:
             self._do(plan, tell)
         done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
         return Repair(name, done, tuple(finding.as_lost() for finding in plan.lost))
 
     def _do(self, plan: Plan, tell: Tell) -> None:
-        """The maintainer's own timeline first, for it commits the voids; these before others, whose branches may end in the future."""
+        """The maintainer's own timeline first, for it commits what follows: what is set aside, which others may not get past; and voids.
+
+        These before the joins of others, whose branches may end in the future.
+        """
         self._join(plan, [writer for writer in plan.joins if writer == self.writer], tell)
+        if plan.asides:
+            tell("setting aside")
+            with self._open(plan, self.writer) as maintainer:
+                maintainer.set_aside(plan.asides, after=plan.after)
         if plan.voids:
             tell("voiding")
             with self._open(plan, self.writer) as maintainer:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidOption
+from ..errors import InvalidOption, SetAsideError
 from ..format.transactions import Transaction
 from ..log.ancestry import transactions_between
 from ..log.entries import without_voided
@@ -23,6 +23,7 @@ from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut, Ref
 from ..model.facts import NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, concat
 from ..model.keys import KeyRange, encode_keys
+from ..model.paths import transaction as transaction_path
 from ..model.render import output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
 from ..state.contents import TableState
@@ -129,10 +130,20 @@ def _concerns(transaction: Transaction, table: str) -> bool:
     return table in named
 
 
-def changes_between(start: Snapshot, end: Snapshot, name: str) -> Changes:
-    """Every event of a table in the cut of ``end`` and not in that of ``start``; ``InvalidOption`` where the end is the earlier one."""
-    transactions = without_voided(transactions_between(end.files, start.view, end.cut), end.view.voids)
-    found = Changes(end.files.store, changed_table(end, name), list(transactions))
+def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_aside: bool = False) -> Changes:
+    """Every event of a table in the cut of ``end`` and not in that of ``start``; ``InvalidOption`` where the end is the earlier one.
+
+    ``SetAsideError`` where one of the transactions between them was set aside, unless that is ignored: nobody knows its events.
+    """
+    transactions = list(without_voided(transactions_between(end.files, start.view, end.cut), end.view.voids))
+    aside = next((t for t in transactions if t.set_aside), None)
+    if aside is not None and not ignore_set_aside:
+        raise SetAsideError(
+            f"{transaction_path(aside.writer, aside.database, aside.head)} was set aside: what happened in it is not known.",
+            next_step="Begin behind it, or leave its events out: --ignore-set-aside on a command line, ignore_set_aside=True in Python. "
+            "Once the file is whole again it can be taken in: bucketcatalog repair CATALOG --take-in FILE.",
+        )
+    found = Changes(end.files.store, changed_table(end, name), transactions)
     _refuse_reversed(found, start.cut, end.cut)
     return found
 

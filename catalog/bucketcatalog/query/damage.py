@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import UNREADABLE
+from ..errors import UNREADABLE, SetAsideError
 from ..format.headers import BlockPlace
-from ..format.held import Held, held_in_block, held_in_segment
+from ..format.held import Held, held_in_block, held_in_segment, revision
 from ..format.losses import Loss, Losses
 from ..format.runs import SegmentReference
+from ..log.aside import set_aside
 from ..log.blocks import read_block
+from ..log.coverage import Covered
 from ..log.segments import read_index
 from ..model import paths
+from ..model.times import shown_time
 from ..parallel import in_order
 from ..state.contents import Contents
 
@@ -38,9 +41,24 @@ def damage(contents: Contents) -> pa.Table:
     losses = Losses()
     for _ in in_order(lambda place: _read(contents, place, losses), list(_places(contents, losses))):
         pass
+    _add_set_aside(contents, losses)
     found = {(loss.file, loss.held): loss for loss in (*contents.files.on_damage.found, *losses.found)}
     rows = [_row(loss, held) for loss in found.values() for held in loss.held or (None,)]
     return pa.Table.from_pylist(rows, schema=DAMAGE)
+
+
+def _add_set_aside(contents: Contents, losses: Losses) -> None:
+    """What is set aside of the contents's cut."""
+    covered, tail = Covered(contents.files, contents.view.checkpoints, contents.view.horizon), {t.ref for t in contents.view.tail}
+    for ref in sorted(set_aside(contents.view.asides.values())):
+        if ref in tail or covered.holds(*ref):
+            time, maintainer, *_ = contents.view.asides[ref].stamp
+            name = paths.transaction(ref.writer, contents.database, ref.head)
+            text = f"{name} was set aside by {maintainer!r} at {shown_time(time)}: it counts as a transaction without events."
+            error = SetAsideError(
+                text, next_step="Once it is whole again take it in: bucketcatalog repair CATALOG --take-in FILE."
+            )
+            losses.add(name, error, [revision(ref.writer, ref.head.revision)])
 
 
 def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:

@@ -174,7 +174,7 @@ def _log(contents: Contents) -> pa.Table:
             "revision": t.revision,
             "uuid": uuid_text(t.uuid),
             "commit_timestamp": t.commit_time,
-            "operation": t.operation or None,
+            "operation": "(set aside)" if t.set_aside else t.operation or None,
             "metadata": sorted(t.metadata.items()) or None,
             "app_id": t.application.id if t.application else None,
             "app_version": t.application.version if t.application else None,

@@ -19,6 +19,7 @@ from ...errors import UNREADABLE, IncompatibleTable, InvalidVersion
 from ...format.checkpoints import Checkpoint
 from ...format.held import Held
 from ...log.ancestry import version_view
+from ...log.coverage import Covered
 from ...log.entries import latest_results, tags_of, voids_of
 from ...log.files import ChosenFiles, LogFiles
 from ...log.view import LogView
@@ -122,9 +123,14 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
 def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Finding]:
     """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read."""
     trusted: set[Ref] = set()
-    trusting = ChosenFiles(files.store, files.database, trusted.__contains__)
+    trusting = ChosenFiles(files.store, files.database, trusted.__contains__).aware(files.asides)
     size = {c.uuid: sum(coverage.transactions for coverage in c.coverage.values()) for c in checkpoints}
+    passed_over = {
+        c.ref for c in checkpoints if Covered(files, [c]).disagreeing()
+    }  # which hold something that was set aside since
     for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
+        if checkpoint.ref in passed_over:
+            continue
         try:
             found = list(_compared(trusting, checkpoint))
         except (*UNREADABLE, InvalidVersion, IncompatibleTable):

@@ -32,15 +32,22 @@ _RESTORE = "Restore the file from a copy of the store"
 _REPAIR = "bucketcatalog repair CATALOG says what can be done without it"
 _GONE = f"{_RESTORE}: nothing else brings back what it held. ls, stat and export read the rest with --ignore-corruption."
 _UNTRUE = f"Do not trust its rows. {_RESTORE} if that has it right: nothing else brings them back."
+_ASIDE = f"{_GONE} Or go on without it: bucketcatalog repair CATALOG --set-aside FILE."
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _DAMAGE = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _GONE)
+_OF_TRANSACTION = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _ASIDE)
 _WRONG = Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}.", _UNTRUE)
 SORTS: Mapping[str, Sort] = {
-    "DAMAGED_TRANSACTION": _DAMAGE,
-    "MISSING_TRANSACTION": _DAMAGE,
-    "BROKEN_CHAIN": _DAMAGE,
+    "DAMAGED_TRANSACTION": _OF_TRANSACTION,
+    "MISSING_TRANSACTION": Sort(
+        _ERROR,
+        f"{_RESTORE}; else {_REPAIR}.",
+        f"{_ASIDE[:-1]}, of what is gone where its timeline goes on, else of what refers to it.",
+    ),
+    "BROKEN_CHAIN": _OF_TRANSACTION,
     "TIME_ORDER": Sort(_ERROR, "Keep a copy of the catalog, and report this: no writer of this package commits so."),
-    "DAMAGED_EVENTS": _DAMAGE,
+    "DAMAGED_EVENTS": _OF_TRANSACTION,
+    "SET_ASIDE": Sort(_INFO, "Once its file is whole again, take it in: bucketcatalog repair CATALOG --take-in FILE."),
     "DAMAGED_CHECKPOINT": _DAMAGE,
     "MISSING_CHECKPOINT": _DAMAGE,
     "WRONG_CHECKPOINT": _WRONG,

@@ -91,12 +91,12 @@ def check_links(files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: 
     for ref, t in log.items():
         name = _name(files, ref)
         expected = max((link.revision for link in t.parents), default=-1) + 1
-        if t.head.revision != expected:
+        if t.head.revision != expected and not files.is_aside(*ref):
             text = f"It stands at revision {t.head.revision}, and its parents say {expected}."
             yield Finding("BROKEN_CHAIN", name, text, (revision(ref.writer, ref.head.revision),))
         for link in t.parents:
             parent = log.get(Ref(t.writer, link.head))
-            if parent is not None and parent.digest != link.digest:
+            if parent is not None and parent.digest and link.digest and parent.digest != link.digest:
                 text = f"It is not the transaction that revision {t.head.revision} was written after: its digest differs."
                 yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(parent.writer, parent.head.revision),))
         later = [other for other in t.built_on if other.head.commit_time >= t.head.commit_time and other not in voided]
@@ -117,7 +117,9 @@ def check_references(
     for ref in sorted(named, reverse=True):
         writer, head = ref
         listed = found[writer].transactions if writer in found else {}
-        if head in listed or not kept.has(writer, head) or (reported[0] == writer and reported[1] <= head.revision < last):
+        if head in listed or not kept.has(writer, head) or files.is_aside(writer, head):
+            continue
+        if reported[0] == writer and reported[1] <= head.revision < last:
             continue
         before = (other.revision for other in listed if other.revision < head.revision)
         first, last = max(max(before, default=-1) + 1, min(kept.first(writer), head.revision)), head.revision

@@ -14,19 +14,22 @@ from itertools import chain
 import pyarrow as pa
 
 from ...errors import UNREADABLE, BucketCatalogError, MissingObject
-from ...format.checkpoints import Checkpoint
+from ...format.checkpoints import Checkpoint, Definition
 from ...format.definitions import core_tables
 from ...format.evolution import Definitions
 from ...format.headers import BlockPlace
 from ...format.held import revision
 from ...format.records import TagEntry
 from ...format.runs import SegmentReference
-from ...format.transactions import event_of
+from ...format.transactions import Transaction, event_of
 from ...log.ancestry import version_view
+from ...log.aside import set_aside
+from ...log.coverage import Covered
 from ...log.entries import newest_of, voids_of
 from ...log.files import FilesWithout, LogFiles
 from ...log.horizon import Horizon
 from ...log.pruned import may_be_dropped
+from ...log.salvage import asides_of
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...parallel import in_order
@@ -61,18 +64,22 @@ class Walk:
         self.voided: frozenset[Ref] = frozenset()
         self.horizon: Horizon | None = None
         self.tagged: dict[Cut, TagEntry] = {}
+        self.kept = Kept()
         self._tell = tell
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong or worth knowing."""
         self._tell("names")
+        self.files = self.files.aware(asides_of(self.files.store, self.files.database))
         listed = self.files.map(writer_files, self.files.writers())
         self.found = {below.writer: below for below in listed}
         for below in listed:
             for name in below.unknown:
                 yield Finding("UNKNOWN_FILE", name, "The catalog gives no file such a name.")
         yield from self._read_log()
-        named, kept = named_transactions(self.log, self.files) | self._named_by_checkpoints(), self._kept()
+        self.kept = kept = self._kept()
+        yield from self._set_aside()
+        named = named_transactions(self.log, self.files) | self._named_by_checkpoints()
         yield from check_references(self.files, self.found, named, kept)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_reads(self.files, self.log, self.voided, self.horizon)
@@ -142,7 +149,7 @@ class Walk:
         there = {checkpoint.cut for checkpoint in self.checkpoints}
         needed: set[Ref] = set()
         broken = {ref.head.uuid for ref in (*unread, *without)}
-        files = FilesWithout(self.files.store, self.files.database, broken) if broken else self.files
+        files = FilesWithout(self.files.store, self.files.database, broken).aware(self.files.asides) if broken else self.files
         for tag, error in self.gone_of_tags(files, [tag for cut, tag in tagged.items() if cut not in there]):
             candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut])}
             candidates |= {ref for ref, checkpoint in without.items() if checkpoint.cut == tag.cut}
@@ -161,7 +168,8 @@ class Walk:
         if not may_be_dropped(checkpoint) or not any(check_blocks(self.files, checkpoint)):
             return False
         try:
-            version_view(FilesWithout(self.files.store, self.files.database, {checkpoint.uuid}), checkpoint.cut, self.horizon)
+            without = FilesWithout(self.files.store, self.files.database, {checkpoint.uuid}).aware(self.files.asides)
+            version_view(without, checkpoint.cut, self.horizon)
         except BucketCatalogError:
             return False
         return True
@@ -219,6 +227,23 @@ class Walk:
         followed |= {Ref(w, head) for w, head in self.horizon.cut.refs() if (w, head.revision + 1) in unread}
         return Kept(self.horizon, followed)
 
+    def name_of_transaction(self, ref: Ref) -> str:
+        """The name of a transaction's file."""
+        return paths.transaction(ref.writer, self.files.database, ref.head)
+
+    def rests_in_horizon(self, ref: Ref) -> bool:
+        """Whether the horizon's checkpoint covers a transaction, which is for good what that says."""
+        horizon = self.horizon
+        return horizon is not None and horizon.is_readable and Covered(self.files, [horizon.checkpoint], horizon).holds(*ref)
+
+    def _set_aside(self) -> Iterator[Finding]:
+        """Name what is set aside, but for what was pruned."""
+        for ref in sorted(set_aside(self.files.asides.values())):
+            if self.kept.has(*ref) or (ref.writer in self.found and ref.head in self.found[ref.writer].transactions):
+                _, maintainer, *_ = self.files.asides[ref].stamp
+                text = f"{maintainer} has set it aside: it counts as a transaction without events, and nobody reads it."
+                yield Finding("SET_ASIDE", self.name_of_transaction(ref), text, (revision(ref.writer, ref.head.revision),))
+
     def _refer(self, name: str, reference: SegmentReference) -> None:
         known = self.segments.setdefault(reference.uuid, References())
         known.by.append(name)
@@ -237,8 +262,13 @@ class Walk:
                 named |= dict.fromkeys([Ref(writer, head) for head in coverage.recent | coverage.branches], name)
         return named
 
-    def _definitions(self) -> Definitions:
-        given = [definition for t in self.log.values() for definition in t.definitions]
+    def check_events(self, files: LogFiles, transaction: Transaction) -> list[Finding]:
+        """What is wrong with the events that a transaction holds itself, which may not be one of those that were found."""
+        definitions = self._definitions(Definition(transaction.stamp, table) for table in transaction.tables)
+        return _check_events(files, definitions, transaction.ref)
+
+    def _definitions(self, more: Iterable[Definition] = ()) -> Definitions:
+        given = [*more, *(definition for t in self.log.values() for definition in t.definitions)]
         given += [definition for checkpoint in self.checkpoints for definition in checkpoint.definitions]
         return Definitions(core_tables().values(), given)
 
@@ -330,4 +360,4 @@ def _as_found(files: LogFiles, tell: Tell, *, deep: bool) -> Iterator[Finding]:
     yield from walk.findings()
     if deep:
         tell("states")
-        yield from differences(files, walk.checkpoints)
+        yield from differences(walk.files, walk.checkpoints)
