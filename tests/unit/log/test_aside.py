@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from bucketcatalog import BucketCatalogError, InvalidOption
 from bucketcatalog.format.records import SetAside
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.maintain.verify.findings import Severity
+from bucketcatalog.write.commit import Commit
 
+from ...kit.aside import errors, set_aside, take_in
 from ...kit.spoiling import SPOILT, newest, restore, spoil
 from ...kit.world import World, names, obj
 
 KINDS = list(SPOILT)
-
-
-def repaired(world: World, **options: Any) -> list[str]:
-    world.clock.tick()
-    made = world.catalog().repair(writer="maintainer-1", clock=world.clock, dry_run=False, **options)
-    assert made.lost == ()
-    return [f"{action.what} {action.subject}" for action in made.actions if action.done]
-
-
-def set_aside(world: World, name: str, **options: Any) -> None:
-    assert repaired(world, set_aside=[name], **options) == [f"set aside {name}"]
-
-
-def take_in(world: World, name: str) -> None:
-    assert repaired(world, take_in=[name]) == [f"take in {name}"]
-
-
-def errors(world: World) -> list[str]:
-    return [str(f) for f in world.catalog().verify(deep=True) if f.severity is not Severity.INFO]
 
 
 @pytest.fixture
@@ -157,8 +137,6 @@ def test_a_lost_transaction_in_the_middle_is_stood_in_for(world: World) -> None:
 
 def test_a_plain_writers_word_counts_for_nothing(world: World) -> None:
     head = LogFiles(world.store, "default").at_revision("v", 0)[0]
-    from bucketcatalog.write.commit import Commit
-
     with world.writer("u") as u:
         with pytest.raises(InvalidOption, match="maintainer-"):
             u.set_aside([SetAside("v", head.revision, head.uuid)])
