@@ -126,7 +126,7 @@ def _named(walk: Walk, text: str) -> Ref:
         )
     raise InvalidOption(
         f"{text!r} is not the name of a transaction of the database {walk.files.database!r}.",
-        next_step="Give the name of a .txn file, as errors print it, or WRITER@REVISION. Damaged checkpoints are dropped without being asked.",
+        next_step="Give a .txn file, as errors print it, or WRITER@REVISION. Damaged checkpoints are dropped without being asked.",
     )
 
 
