@@ -104,13 +104,13 @@ def test_other_tables_and_other_databases_stay_as_they_are(world: World, past: C
 
 @pytest.mark.parametrize("scope", ["own", "all"])
 def test_checkpoints_before_between_and_after_change_nothing(world: World, scope: Any) -> None:
-    with world.writer() as w, world.writer("v") as v:
+    with world.writer() as w, world.writer("v") as v, world.writer("compactor-1") as compactor:
         world.commit(w, ("put", "objects", [full(f"{n:03}", n % 10) for n in range(100)]))
-        w.checkpoint(scope=scope)
+        (w if scope == "own" else compactor).checkpoint(scope=scope)
         past = world.commit(v, ("delete", "objects", [obj(f"{n:03}") for n in range(0, 100, 7)]))
-        v.checkpoint(scope=scope)
+        (v if scope == "own" else compactor).checkpoint(scope=scope)
         world.commit(w, ("put", "objects", [full(f"{n:03}", n % 9) for n in range(0, 120, 5)]))
-        w.checkpoint(scope=scope)
+        (w if scope == "own" else compactor).checkpoint(scope=scope)
     then = rows(world.snapshot(version=past.version))
     restore(world, past.version)
     assert rows(world.snapshot()) == then
