@@ -109,6 +109,13 @@ def bucket_ended(yard: Yard) -> None:
     yard.now += 25 * HOUR
 
 
+def bucket_ended_and_published(yard: Yard) -> None:
+    """The same, and a boundary has been published that has seen it, and waited out."""
+    bucket_ended(yard)
+    yard.reap(yard.store, yard.data)
+    yard.now += 7 * HOUR
+
+
 def nothing(yard: Yard) -> None:
     """As it is."""
 
@@ -151,11 +158,14 @@ def test_a_collection_that_dies_anywhere_is_finished_by_later_ones(setup: Callab
         assert yard.there() == [*SHARED, *KEPT, "orphan"] and yard.names("deleted_objects") == []
 
 
-def test_a_reaping_that_dies_anywhere_is_finished_by_a_later_one() -> None:
-    for yard in crashes(bucket_ended, Yard.reap, in_data=False):
+@pytest.mark.parametrize("setup", [bucket_ended, bucket_ended_and_published])
+def test_a_reaping_that_dies_anywhere_is_finished_by_a_later_one(setup: Callable[[Yard], None]) -> None:
+    for yard in crashes(setup, Yard.reap, in_data=False):
         ended = set(yard.names("deleted_objects")) - set(DEAD + SHARED)
         assert ended in (set(), {*KEPT, *(f"again {name}" for name in SHARED)})
-        yard.reap(yard.store, yard.data)
+        for _ in range(2):
+            yard.reap(yard.store, yard.data)
+            yard.now += 7 * HOUR
         assert yard.names() == [] and len(yard.there()) == len(NAMES) + 1
 
 

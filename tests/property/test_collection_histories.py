@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from bucketcatalog import Catalog, DataCollected
 from bucketcatalog.maintain.gc.collect import Collected
+from bucketcatalog.maintain.gc.reap import Reaped
 from bucketcatalog.store.memory import MemoryStore
 
 from ..kit.chance import ANY_SPEED, SEARCHES, count, seed_of
@@ -156,17 +157,28 @@ class Histories(RuleBasedStateMachine):
     def pass_by(self, hours: int) -> None:
         self.now += hours * HOUR
 
-    @rule()
-    def reap(self) -> None:
+    @rule(waits=st.booleans())
+    def reap(self, waits: bool) -> None:
+        """Reap now, or as it is done in a day and a half: then all that have ended before have their rows ended."""
+        before = self.now
+        for hours in (25, 7) if waits else (0,):
+            self.now += hours * HOUR
+            done = self.reap_once()
+        ended = [at for at in self.buckets.values() if at is not None]
+        assert not waits or all(at <= done.boundary for at in ended if at <= before)
+
+    def reap_once(self) -> Reaped:
         self.now += SECOND
-        self.catalog.reap(dry_run=False, writer="maintainer-1", clock=lambda: self.now)
-        limit = self.now - GRACE
+        done: Reaped = self.catalog.reap(dry_run=False, writer="maintainer-1", clock=lambda: self.now)
+        limit = done.boundary
+        assert limit <= self.now - GRACE
         dead = {BUCKETS[name] for name, ended in self.buckets.items() if ended is not None and ended <= limit}
         for version in self.versions:
             if version.ended is None and version.place[1] in dead:
                 version.ended = self.now
         shown = {(t, *place) for t in ("objects", "object_versions") for place in self.shown(t)}
         assert shown == {v.place for v in self.versions if v.ended is None}
+        return done
 
     @rule(waits=st.booleans())
     def maintain(self, waits: bool) -> None:

@@ -341,14 +341,16 @@ class Writer:
             operation = "take in" if all(entry.taken_in for entry in entries) else "set aside"
             return self._say(Commit(operation=operation, asides=tuple(entries), after=after))
 
-    def bound(self, operation: str, boundary: Boundary) -> Boundary:
+    def bound(self, operation: str, boundary: Boundary, *, seen: Cut | None = None) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.
 
-        This process has read the cut that the boundary names: whoever sees the transaction has to see that too. It names all that was
-        read, also what an earlier transaction has named, for what it frees is asked of that alone.
+        This process has read the cut that the boundary names, and the one that was ``seen``: whoever sees the transaction has to see that
+        too. It names all that was read, also what an earlier transaction has named, for what it frees is asked of that alone.
         """
         with self._turn:
             self._open_timeline()
+            if seen is not None:
+                self._database.remember(seen)
             self._read = Cut()
             return replace(boundary, stamp=self._say(Commit(operation=operation, boundary=boundary)))
 

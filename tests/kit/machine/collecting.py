@@ -1,7 +1,7 @@
 """Histories in which data is collected and rows are reaped, with a real deleter: what may be gone and what must be, by the model.
 
 Every object's data is a file in the catalog's own store, there from the transaction on that names it first; nothing brings it back. The
-model judges versions by their puts, their ends and the tags, and knows of a boundary only that it was published, and when.
+model judges versions by their puts, their ends and the tags, and knows of a boundary that it was published, when, and what had been read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.faults import SimulatedCrash
 
 from ..reference.model import Key, Op, State, Version, VersionName
-from ..reference.timelines import Draft, Uuid
+from ..reference.timelines import Cut, Draft, Uuid
 from .cloning import Clone
 from .columns import DATABASE
 from .comparing import check
@@ -119,11 +119,15 @@ class Judgement:
     must_delete: frozenset[Data]
 
 
-def judge(state: State, limit: int, *, surely: frozenset[VersionName], perhaps: frozenset[VersionName]) -> Judgement:
-    """By the versions that ended at or before ``limit``; those that tags need ``surely`` are among those that they need ``perhaps``."""
+def judge(state: State, limit: int, held: Cut, *, surely: frozenset[VersionName], perhaps: frozenset[VersionName]) -> Judgement:
+    """By the versions that ended at or before ``limit`` in what the boundary had ``held``.
+
+    Those that tags need ``surely`` are among those that they need ``perhaps``.
+    """
     every = [it for versions in state.versions.values() for it in versions]
     objects = [it for it in every if it.table == "objects"]
-    old = {it.name for it in every if it.end is not None and it.deleted_at <= limit}
+    ended = [it for it in every if it.end is not None and it.deleted_at <= limit]
+    old = {it.name for it in ended if it.end is not None and {it.end.uuid, it.stamp.uuid} <= held}
     live_buckets = {it.row["id"] for it in state.live("buckets").values()}
     owners = {it.key[1] for it in objects if not it.purged} - live_buckets
 
@@ -167,7 +171,7 @@ class Collecting(Pruning):
             self._check_data()
 
     def _data_boundary(self) -> int:
-        return self._maintenance.horizon.data[0]
+        return max((boundary.data for boundary in self._maintenance.horizon.data), default=0)
 
     # Data.
 
@@ -214,19 +218,22 @@ class Collecting(Pruning):
         if not self._timelines.arrived:
             return
         now, before, state = self._world.time.now(), self._there(), self._world.newest()
-        boundary, published = self._maintenance.horizon.data
-        usable_now = boundary > 0 and now >= published + LATENESS + WAITED
-        judged = judge(state, min(boundary, now - GRACE), surely=self._pinned(), perhaps=self._perhaps_pinned())
+        known = self._maintenance.horizon.data
+        usable = {boundary.data: boundary for boundary in known if now >= boundary.published + LATENESS + WAITED}
+        pins = {"surely": self._pinned(), "perhaps": self._perhaps_pinned()}
         deleter = Deleter(self._store, step.dies_at, step.refuses)
         done, uuids = self._maintain(
             step.who, step.fault, step.after, lambda catalog, **rest: catalog.collect(deleter=deleter, older_than="6h", **rest)
         )
         purged = {event.version for uuid in uuids for event in self._timelines.transactions[uuid].events}
         gone = before - self._there()
-        self._say(f"    boundary {boundary}, usable {usable_now}, {len(purged)} purged, {len(gone)} files deleted")
-        if not usable_now:
+        boundary = max(usable, default=0) if done is None else done.boundary
+        self._say(f"    boundary {boundary} of {sorted(usable)}, {len(purged)} purged, {len(gone)} files deleted")
+        if not boundary:
             assert not gone and not purged, "no boundary was waited out"
+            assert done is None or not usable or self._maintenance.horizon.cut, "one is gone by"
             return
+        judged = judge(state, min(boundary, now - GRACE), usable[boundary].held, **pins)
         check("versions that are purged and may not be", set(), purged - judged.may_purge)
         check("data that is deleted and may not be", set(), gone - judged.may_delete)
         named = {
@@ -236,8 +243,6 @@ class Collecting(Pruning):
         if done is not None and done.boundary and not deleter.refused:
             check("versions that are not purged", set(), judged.must_purge - purged)
             check("data that is not deleted", set(), judged.must_delete & self._there())
-        if done is not None:
-            check("the boundary that is collected by", boundary, done.boundary)
 
     def _pinned(self) -> frozenset[VersionName]:
         """The versions that are live at a tag's cut."""
@@ -270,7 +275,7 @@ class Collecting(Pruning):
         state, limit = self._world.newest(), self._world.time.now() - LATENESS - 1
         expected = self._reaped(state, limit)
         done, uuids = self._maintain(
-            step.who, step.fault, 0, lambda catalog, **rest: catalog.reap(older_than="0s", force=True, **rest)
+            step.who, step.fault, 1, lambda catalog, **rest: catalog.reap(older_than="0s", force=True, **rest)
         )
         events = [event for uuid in uuids for event in self._timelines.transactions[uuid].events]
         found = {(event.key, event.version) for event in events}

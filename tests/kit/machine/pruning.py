@@ -21,7 +21,7 @@ from .comparing import Comparer, check
 from .machine import Machine, Running
 from .onlooker import EngineReader, EngineSnapshot, heads_of
 from .steps import TABLES, AtCommit, AtTime, AtVersion, Between, History, Part
-from .stores import View, data_boundary_of, parents_of, published, voids_of
+from .stores import View, data_boundary_of, parents_of, published, reads_of, voids_of
 from .world import START, Remembered, Time, World
 
 MAINTAINERS = ("maintainer-1", "maintainer-2")
@@ -104,18 +104,26 @@ class Processes:
             self._lasting = None
 
 
+@dataclass(frozen=True, slots=True)
+class DataBoundary:
+    """A data boundary: up to when data must have ended, when that was published, and what its transaction had read."""
+
+    data: int
+    published: int
+    held: Cut
+
+
 @dataclass(slots=True)
 class Horizon:
     """What the model knows of deleting: the cut that was published last, its newest commit time, and the tags' versions.
 
-    ``data`` is the data boundary that reaches farthest, and when it was published; both 0 where there is none. ``damaged`` are files
-    that were, and that nothing but a snapshot that is still open needs.
+    ``data`` are the data boundaries. ``damaged`` are files that were, and that nothing but a snapshot that is still open needs.
     """
 
     cut: Cut = EMPTY
     time: int = 0
     tags: dict[str, str] = field(default_factory=dict)
-    data: tuple[int, int] = (0, 0)
+    data: list[DataBoundary] = field(default_factory=list)
     damaged: set[str] = field(default_factory=set)
 
     def may_read(self, version: str | None, cut: Cut) -> bool:
@@ -287,7 +295,9 @@ class Maintenance:
                 voids=voids,
             )
             self._world.note(transaction)
-            self.horizon.data = max(self.horizon.data, (data_boundary_of(found.data), found.commit_time))
+            if data := data_boundary_of(found.data):
+                held = self._timelines.ancestors({*reads_of(found.data), found.uuid})
+                self.horizon.data.append(DataBoundary(data, found.commit_time, held))
             self._say(f"    {found.writer}@{found.revision} {found.uuid} at {found.commit_time - START:+}")
             for event in transaction.events:
                 self._say(f"      {event.op.value} of {event.table} {event.key[-1][:20]!r} version {event.version}")

@@ -64,6 +64,12 @@ def data_boundary_of(transaction: bytes) -> int:
     return int(log_pb2.Transaction.FromString(transaction).boundary.data)
 
 
+def reads_of(transaction: bytes) -> frozenset[str]:
+    """The uuids of the transactions of others that a transaction, as it lies in the store, names as read."""
+    reads = log_pb2.Transaction.FromString(transaction).reads
+    return frozenset(str(uuid.UUID(bytes=head.uuid)) for entry in reads for head in entry.heads)
+
+
 def segments_of(checkpoint: bytes) -> frozenset[str]:
     """The uuids of the segments that a checkpoint, as it lies in the store, refers to."""
     return frozenset(str(uuid.UUID(bytes=segment.uuid)) for segment in log_pb2.Checkpoint.FromString(checkpoint).segments)

@@ -6,6 +6,7 @@ Before it come queries and writers, as for all of ``maintain``; after it the cat
 ::
 
     judge         which versions may be forgotten, whose data is needed, what tags pin
+    boundaries    how far boundaries reach, when they are waited out, and which ends each has seen
     parents       parents that are live, have ended, or are somebody else's
     data          where data lies, who deletes it, and what came of it
     spaces        which tables can name the same data, and what of references is equal where it is the same

@@ -183,5 +183,5 @@ def limits_of(snapshot: Snapshot, grace: int, boundary: int) -> dict[str, int]:
 def publish(writer: Writer, operation: str, view: LogView, reach: int) -> DataBoundary:
     """Publish how far collection will reach: as far at least as any boundary that is known, for the one that reaches farthest binds."""
     reach = max(reach, known_boundary(view).data)
-    published = writer.bound(operation, Boundary(data=reach, settled=settled(view)))
+    published = writer.bound(operation, Boundary(data=reach, settled=settled(view)), seen=view.cut)
     return DataBoundary(reach, published.stamp.commit_time)
