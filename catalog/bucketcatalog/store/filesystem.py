@@ -1,6 +1,9 @@
 # ruff: noqa: PTH102, PTH116, PTH120
 """What a local store knows of its file system: what its errors mean, which directories are on disk, what dead puts have left.
 
+Below a root no directory is written or deleted in that a symbolic link leads to: each is opened within the one above it, so that nobody
+can put a link there between a look and the deed.
+
 A file's name is durable once its directory has been synced, a new directory's once its parent has, and so on up. Syncing all of
 them for every put would cost as much as the put itself, so those that are known to be durable are remembered, each by an open file
 descriptor: while it is open the inode cannot be reused, so comparing inodes tells whether the directory at that path is still the one
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -58,6 +62,13 @@ _NEXT_STEPS = {
 _TRY_AGAIN = "Try again; if it stays, check the disk and the system's log."
 
 
+class LinkInTheWay(OSError):
+    """A directory below a root is a symbolic link; ``filename`` is its path."""
+
+    def __init__(self, path: bytes) -> None:
+        super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
 def next_step(error: OSError) -> str:
     """What a user can do about an error of the system."""
     return _NEXT_STEPS.get(error.errno or 0, _TRY_AGAIN)
@@ -65,6 +76,12 @@ def next_step(error: OSError) -> str:
 
 def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
     """The store's error for an ``OSError`` that came of ``doing`` something to ``what``, nothing having changed."""
+    if isinstance(error, LinkInTheWay):
+        return AccessDenied(
+            f"Cannot {doing} {what}: {os.fsdecode(error.filename)!r} is a symbolic link, and below a store's root none to a directory is "
+            "followed.",
+            next_step="Move there what it leads to, or mount it there (mount --bind).",
+        )
     kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
     link = _looping_link(error) if error.errno == errno.ELOOP else None
     where = f" ({link!r} leads back to itself)" if link else ""
@@ -83,8 +100,70 @@ def _looping_link(error: OSError) -> str | None:
 
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PASS_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+"""Asks for no right to read its names, which nobody needs who only goes through."""
 _NEVER_SYNCED = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 _REMEMBERED = 32
+
+
+def _open_within(part: bytes, within: int, path: bytes, flags: int = _OPEN_DIRECTORY) -> int:
+    """The directory ``part`` in an open one, of which ``path`` is what an error says; ``LinkInTheWay`` where a link leads to it."""
+    try:
+        return os.open(part, flags | os.O_NOFOLLOW, dir_fd=within)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK) and _is_link(part, within):
+            raise LinkInTheWay(path) from None
+        raise
+
+
+def _is_link(part: bytes, within: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(part, dir_fd=within, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def refuse_links(root: bytes, prefix: bytes) -> None:
+    """``LinkInTheWay`` where a directory of a prefix, which is empty or ends in ``/``, is a symbolic link."""
+    path = root
+    for part in prefix.split(b"/")[:-1]:
+        path += b"/" + part
+        try:
+            is_link = stat.S_ISLNK(os.stat(path, follow_symlinks=False).st_mode)
+        except OSError:
+            return  # whoever opens it says what is wrong
+        if is_link:
+            raise LinkInTheWay(path)
+
+
+def unlink_below(root: bytes, name: bytes) -> None:
+    """Remove a file, if it is there, and the directories that are left empty by that, up to the root.
+
+    A file that is a symbolic link goes itself, what it leads to stays. ``LinkInTheWay`` where a directory is one.
+    """
+    *parts, last = name.split(b"/")
+    held: list[int] = []
+    try:
+        try:
+            path = root
+            held.append(os.open(root or b"/", _PASS_DIRECTORY))
+            for part in parts:
+                path += b"/" + part
+                held.append(_open_within(part, held[-1], path, _PASS_DIRECTORY))
+            os.unlink(last, dir_fd=held[-1])
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            pass
+        while len(held) > 1:
+            os.close(held.pop())
+            try:
+                os.rmdir(parts[len(held) - 1], dir_fd=held[-1])
+            except FileNotFoundError:
+                continue
+            except OSError:
+                break
+    finally:
+        for fd in held:
+            os.close(fd)
 
 
 class Directory:
@@ -93,7 +172,10 @@ class Directory:
     __slots__ = ("_identity", "fd")
 
     def __init__(self, path: bytes, *, within: Directory | None = None) -> None:
-        self.fd: int = os.open(path or b"/", _OPEN_DIRECTORY, dir_fd=within.fd if within else None)
+        """The one at a path, or with ``within``, the one above it, the one in there, which is none that a symbolic link leads to."""
+        self.fd: int = (
+            os.open(path or b"/", _OPEN_DIRECTORY) if within is None else _open_within(path.rpartition(b"/")[2], within.fd, path)
+        )
         status = os.fstat(self.fd)
         self._identity = (status.st_dev, status.st_ino)
 
@@ -109,10 +191,10 @@ class Directory:
             if error.errno not in _NEVER_SYNCED:
                 raise
 
-    def is_at(self, path: bytes) -> bool:
-        """Whether ``path`` still leads to this very directory."""
+    def is_at(self, path: bytes, *, is_root: bool = False) -> bool:
+        """Whether ``path`` still leads to this very directory; by a symbolic link only to a root."""
         try:
-            status = os.stat(path or b"/")
+            status = os.stat(path or b"/", follow_symlinks=is_root)
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == self._identity
@@ -166,7 +248,7 @@ class Directories:
 
     def _open(self, path: bytes, unsynced: list[Directory], fresh: dict[bytes, Directory]) -> tuple[Directory, bool]:
         known = self._durable.get(path)
-        if known is not None and known.is_at(path):
+        if known is not None and known.is_at(path, is_root=path == self._root):
             return known, False
         made = False
         if path == self._root:
@@ -178,7 +260,7 @@ class Directories:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=parent.fd)
                 made = True
-            directory = Directory(name, within=parent)
+            directory = Directory(path, within=parent)
             unsynced.append(parent)
         fresh[path] = directory
         return directory, made
@@ -206,13 +288,16 @@ def _make_root(path: bytes) -> bool:
 
 def leftovers(root: str) -> Iterator[UnfinishedPut]:
     """Every temporary file below ``root``, of puts that are under way too: how old they are tells the two apart."""
-    for path in Path(root).rglob(f"{TEMPORARY}*"):
-        with suppress(FileNotFoundError):
-            yield UnfinishedPut(path.relative_to(root).as_posix(), path.stat().st_mtime_ns // 1_000)
+    for folder, _, names in os.walk(root):  # which follows no links
+        for name in names:
+            if name.startswith(TEMPORARY):
+                path = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    yield UnfinishedPut(path.relative_to(root).as_posix(), path.lstat().st_mtime_ns // 1_000)
 
 
-def remove(root: str, put: UnfinishedPut) -> None:
+def remove(root: bytes, put: UnfinishedPut) -> None:
     """Remove a temporary file; one that is gone already is none. ``ValueError`` for any other file."""
     if not put.name.rpartition("/")[2].startswith(TEMPORARY):
         raise ValueError(f"{put.name!r} is not a temporary file")
-    (Path(root) / put.name).unlink(missing_ok=True)
+    unlink_below(root, os.fsencode(put.name))

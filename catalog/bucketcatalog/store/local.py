@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH106, PTH108, PTH116, PTH120
+# ruff: noqa: PTH100, PTH116
 """A directory of a POSIX file system as an object store.
 
 A put writes a temporary file beside its target, syncs it, renames it and syncs the directories: a reader sees the whole object or
@@ -21,7 +21,7 @@ from .. import clock
 from ..errors import BucketCatalogError, InvalidName, ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
 from . import filesystem
 from .base import ObjectInfo, UnfinishedPut
-from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, Place, from_os_error
+from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, LinkInTheWay, Place, from_os_error
 from .learnt import Moment
 from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
 
@@ -39,12 +39,18 @@ _TICK = 20_000
 class LocalStore:
     """The directory ``root`` as a store; made by the first put, not by opening.
 
-    Times are those that the file system stamps on files. Symbolic links are followed. A deleted object takes the directories that
-    it leaves empty with it, up to the root.
+    Times are those that the file system stamps on files. A deleted object takes the directories that it leaves empty with it, up to the
+    root.
+
+    The root may be a symbolic link. Below it nobody is led elsewhere by one: where a directory is one, a listing that gets to it, a put
+    and a delete raise ``AccessDenied``, so that nothing is missing silently. A file that is one is read as what it leads to; a delete
+    removes the link, and a put replaces it. With ``leaves_links`` listings leave out all that are, as suits a place for data, where
+    what is listed is what may be deleted.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, leaves_links: bool = False) -> None:
         self.url = os.path.abspath(os.fsdecode(root))
+        self._leaves_links = leaves_links
         self._root = os.fsencode(self.url).rstrip(b"/")
         self._directories = Directories(self._root)
         self._offset_us = 0
@@ -53,8 +59,12 @@ class LocalStore:
     def __repr__(self) -> str:
         return f"LocalStore({self.url!r})"
 
-    def __reduce__(self) -> tuple[type[LocalStore], tuple[str]]:
-        return LocalStore, (self.url,)
+    def __reduce__(self) -> tuple[Callable[[str, bool], LocalStore], tuple[str, bool]]:
+        return _reopened, (self.url, self._leaves_links)
+
+    def leaving_links(self) -> LocalStore:
+        """The same place, where no listing shows what is a symbolic link."""
+        return LocalStore(self.url, leaves_links=True)
 
     @property
     def concurrency(self) -> int:
@@ -101,9 +111,10 @@ class LocalStore:
     def list_prefixes(self, prefix: str) -> builtins.list[str]:
         """The directories below ``prefix`` that hold an object at any depth, in byte order."""
         check_prefix(prefix)
+        entries = _Entries(self._root, leaves_links=self._leaves_links)
         try:
-            parts = sorted(part[:-1] for part, _ in self._entries(prefix) if part.endswith("/"))
-            return [part for part in parts if holds_objects(f"{prefix}{part}/", self._entries)]
+            parts = sorted(part[:-1] for part, _ in entries.below(prefix) if part.endswith("/"))
+            return [part for part in parts if holds_objects(f"{prefix}{part}/", entries.below)]
         except OSError as error:
             raise self._failed(error, "list", prefix) from error
 
@@ -119,21 +130,13 @@ class LocalStore:
 
     def delete(self, name: str) -> None:
         """The object is gone on return, and so are the directories that were left empty, up to the root."""
-        path = self._path(name)
-        try:
-            os.unlink(path)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            pass
-        except OSError as error:
-            raise self._failed(error, "delete", name) from error
-        for _ in range(name.count("/")):
-            path = os.path.dirname(path)
+        check_name(name)
+        for attempts in range(1, _ATTEMPTS + 1):
             try:
-                os.rmdir(path)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                break
+                return filesystem.unlink_below(self._root, name.encode())
+            except OSError as error:
+                if error.errno != errno.ESTALE or attempts == _ATTEMPTS:
+                    raise self._failed(error, "delete", name) from error
 
     def unfinished_puts(self) -> Iterator[UnfinishedPut]:
         """Temporary files that no listing shows."""
@@ -141,7 +144,10 @@ class LocalStore:
 
     def discard(self, put: UnfinishedPut) -> None:
         """Remove a temporary file."""
-        filesystem.remove(self.url, put)
+        try:
+            filesystem.remove(self._root, put)
+        except OSError as error:
+            raise self._failed(error, "delete", put.name) from error
 
     def now_us(self, below: str | None = None) -> int:
         """The file system's time as a file of this store told it, see ``Moment``; where none can be made, the machine's for a reader."""
@@ -249,30 +255,9 @@ class LocalStore:
         if after > prefix and not after.startswith(prefix):
             return
         try:
-            yield from walk(prefix, after, self._entries, _info)
+            yield from walk(prefix, after, _Entries(self._root, leaves_links=self._leaves_links).below, _info)
         except OSError as error:
             raise self._failed(error, "list", prefix) from error
-
-    def _entries(self, prefix: str) -> builtins.list[tuple[str, os.DirEntry[bytes]]]:
-        """What lies directly below a prefix, without what cannot be an object: temporary files, sockets, names that are not UTF-8."""
-        found = []
-        try:
-            with os.scandir(self._root + b"/" + prefix.encode()) as entries:
-                for entry in entries:
-                    try:
-                        part = entry.name.decode()
-                    except UnicodeDecodeError:
-                        continue
-                    if is_hidden(part):
-                        continue
-                    if entry.is_dir():
-                        part += "/"
-                    elif not entry.is_file():
-                        continue
-                    found.append((part, entry))
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        return found
 
     def _path(self, name: str) -> bytes:
         check_name(name)
@@ -293,6 +278,48 @@ class LocalStore:
         """What an error of the system happened to, by its name below the root, directories with a ``/``; None where it does not say."""
         path = os.fsencode(error.filename) if isinstance(error.filename, (str, bytes)) else b""
         return os.fsdecode(path.removeprefix(self._root + b"/")) if path.startswith(self._root + b"/") else None
+
+
+class _Entries:
+    """What lies in the directories of one listing, which are opened from above."""
+
+    def __init__(self, root: bytes, *, leaves_links: bool) -> None:
+        self._root = root
+        self._leaves_links = leaves_links
+        self._linked: set[str] | None = None
+
+    def below(self, prefix: str) -> list[tuple[str, os.DirEntry[bytes]]]:
+        """What lies directly below a prefix, without what cannot be an object: temporary files, sockets, names that are not UTF-8."""
+        directory = self._root + b"/" + prefix.encode()
+        if self._linked is None:
+            self._linked = set()
+            filesystem.refuse_links(self._root, prefix.encode())
+        elif prefix in self._linked:
+            raise LinkInTheWay(directory[:-1])
+        found = []
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    try:
+                        part = entry.name.decode()
+                    except UnicodeDecodeError:
+                        continue
+                    if is_hidden(part) or (self._leaves_links and entry.is_symlink()):
+                        continue
+                    if entry.is_dir():
+                        part += "/"
+                        if entry.is_symlink():
+                            self._linked.add(prefix + part)
+                    elif not entry.is_file():
+                        continue
+                    found.append((part, entry))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        return found
+
+
+def _reopened(url: str, leaves_links: bool) -> LocalStore:
+    return LocalStore(url, leaves_links=leaves_links)
 
 
 def _discard(place: Place, temporary: bytes) -> None:

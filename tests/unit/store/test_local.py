@@ -264,22 +264,6 @@ def test_what_cannot_be_an_object_is_not_listed(tmp_path: Path) -> None:
     assert store.list_prefixes("") == ["a"]
 
 
-def test_symbolic_links_to_directories_are_followed(tmp_path: Path) -> None:
-    LocalStore(tmp_path / "disk2").put("t/0", b"x")
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "w").symlink_to(tmp_path / "disk2")
-    store = LocalStore(tmp_path / "root")
-    store.put("w/t/1", b"y")
-    assert names_of(store.list("")) == ["w/t/0", "w/t/1"]
-    assert store.list_prefixes("") == ["w"]
-
-
-def test_dangling_link_in_the_way_is_an_error_and_no_endless_loop(tmp_path: Path) -> None:
-    (tmp_path / "w").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StoreUnavailable, match="dangling symbolic link"):
-        LocalStore(tmp_path).put("w/x", b"x")
-
-
 def test_listing_opens_only_directories_that_can_hold_later_names(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     for number in range(50):

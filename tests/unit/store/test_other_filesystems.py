@@ -232,6 +232,8 @@ def test_who_deletes_orphans_in_the_catalog_asks_for_the_time_below_its_own_pref
 
 def test_who_deletes_orphans_elsewhere_asks_for_the_time_at_the_root_of_that_place(tmp_path: Path) -> None:
     with_orphan(tmp_path / "lake")
+    with Catalog(tmp_path / "lake").writer("a") as held, held.transaction() as tx:
+        tx.put("iox.file", {"chunk": "d", "path": "deep/named"})
     (tmp_path / "data" / "deep").mkdir(parents=True)
     (tmp_path / "data" / "deep" / "orphan").write_bytes(b"x")
     made: list[str] = []
