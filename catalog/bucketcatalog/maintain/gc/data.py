@@ -26,7 +26,7 @@ from ...model.arrays import Mask
 from ...model.paths import is_data_of_a_catalog, is_of_a_log
 from ...model.tables import Table
 from ...parallel import in_order
-from ...store import Store, open_store
+from ...store import LocalStore, Store, open_store
 from ...store.object_names import check_name
 from ...write.data_paths import is_data_path
 
@@ -143,8 +143,9 @@ class DataPlace:
 
     @cached_property
     def store(self) -> Store:
-        """The store, opened in this process."""
-        return self.given if self.given is not None else open_store(self.template.root, self.options or None)
+        """The store, opened in this process. What a symbolic link leads to is none of its data."""
+        store = self.given if self.given is not None else open_store(self.template.root, self.options or None)
+        return store.leaving_links() if isinstance(store, LocalStore) else store
 
     def require(self) -> None:
         """``StoreNotFound`` where the place is a folder that is not there. An object store has no folders: there nothing is found."""
