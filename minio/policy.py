@@ -18,6 +18,8 @@ from typing import Any
 FOLDER = Path(__file__).parent / "policies"
 ROLES = ("reader", "writer", "compactor", "maintainer")
 
+_PREFIXES = {"compactor": "compactor-", "maintainer": "maintainer-"}
+"""How the ids of writers begin that readers believe more of than their own events; as in bucketcatalog.names. All others are plain."""
 _PLACEHOLDER = re.compile(r"BUCKET|ROOT/|WRITER")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 # As in bucketcatalog.names, which makes a prefix of it.
@@ -34,7 +36,7 @@ def policy(role: str, bucket: str, root: str = "", writer: str | None = None) ->
     """The policy document of a role for the catalog at ``root`` in ``bucket``; an empty root is the whole bucket.
 
     Every role but the reader names the ``writer`` below whose prefix it puts objects. Raises ``PolicyError`` for names that a policy
-    would not take literally, or that would reach past the catalog.
+    would not take literally, that would reach past the catalog, or that belong to another role.
     """
     if role not in ROLES:
         raise PolicyError(f"{role!r} is no role: there are {', '.join(ROLES)}")
@@ -49,6 +51,8 @@ def policy(role: str, bucket: str, root: str = "", writer: str | None = None) ->
         raise PolicyError("a reader writes nothing: leave the writer out")
     if role != "reader" and not (writer and _WRITER.fullmatch(writer)):
         raise PolicyError(f"a {role} needs the id of its writer: {writer!r} is none")
+    if role != "reader":
+        _refuse_others_prefix(role, writer or "")
     names = {"BUCKET": bucket, "ROOT/": "".join(part + "/" for part in parts), "WRITER": writer or ""}
     document: dict[str, Any] = _fill(json.loads((FOLDER / f"{role}.json").read_text()), names)
     if not parts:
@@ -56,6 +60,14 @@ def policy(role: str, bucket: str, root: str = "", writer: str | None = None) ->
         for statement in document["Statement"]:
             statement.pop("Condition", None)
     return document
+
+
+def _refuse_others_prefix(role: str, writer: str) -> None:
+    """A role goes with how the id begins, for that is what readers go by: whoever may put below ``maintainer-`` is one for them."""
+    meant = next((name for name, prefix in _PREFIXES.items() if writer.startswith(prefix)), "writer")
+    if meant != role:
+        ids = f"an id that begins with {_PREFIXES[role]!r}" if role in _PREFIXES else "an id that begins with no role's prefix"
+        raise PolicyError(f"{writer!r} is the id of a {meant} for all who read: ask for the policy of a {meant}, or give {ids}")
 
 
 def _fill(value: Any, names: dict[str, str]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from bucketcatalog.model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, role_of
 from minio.clients import client
 from minio.policy import FOLDER, ROLES, PolicyError, main, policy
 from minio.process import Server
@@ -19,6 +20,8 @@ ROOT = "inventory"
 # Beside the root and the writer w1, names that begin as theirs do.
 INSIDE = ["inventory/w1/main/a", "inventory/w10/main/a", "inventory/w2/main/a", "inventory/maintainer-1/main/a"]
 OUTSIDE = ["inventory-old/w1/main/a", "inventoryw1/a", "other/inventory/w1/main/a", "w1/main/a"]
+
+_PREFIX = {"compactor": COMPACTOR_PREFIX, "maintainer": MAINTAINER_PREFIX}
 
 Clients = Callable[..., Any]
 
@@ -76,7 +79,7 @@ def upload_in_parts(of: Any, bucket: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "writer"), [("reader", None), ("writer", "w1"), ("compactor", "w1"), ("maintainer", "maintainer-1")]
+    ("name", "writer"), [("reader", None), ("writer", "w1"), ("compactor", "compactor-1"), ("maintainer", "maintainer-1")]
 )
 class TestEveryRole:
     def test_reads_and_lists_all_of_the_catalog(self, role: Clients, filled: str, name: str, writer: str | None) -> None:
@@ -148,49 +151,54 @@ def test_a_reader_changes_nothing(role: Clients, s3: Any, filled: str) -> None:
     assert everything(s3, filled) == before
 
 
-@pytest.mark.parametrize("name", ["writer", "compactor"])
+@pytest.mark.parametrize(("name", "own"), [("writer", "w1"), ("compactor", "compactor-1")])
 class TestWriting:
-    def test_puts_below_its_own_prefix(self, role: Clients, s3: Any, filled: str, name: str) -> None:
-        writer = role(name, "w1")
-        writer.put_object(Bucket=filled, Key="inventory/w1/main/new", Body=b"new")
-        writer.put_object(Bucket=filled, Key="inventory/w1/main/once", Body=b"once", IfNoneMatch="*")
+    def test_puts_below_its_own_prefix(self, role: Clients, s3: Any, filled: str, name: str, own: str) -> None:
+        writer = role(name, own)
+        writer.put_object(Bucket=filled, Key=f"inventory/{own}/main/new", Body=b"new")
+        writer.put_object(Bucket=filled, Key=f"inventory/{own}/main/once", Body=b"once", IfNoneMatch="*")
         with pytest.raises(ClientError, match="PreconditionFailed"):
-            writer.put_object(Bucket=filled, Key="inventory/w1/main/once", Body=b"twice", IfNoneMatch="*")
-        upload_in_parts(writer, filled, "inventory/w1/main/large")
-        assert body(s3, filled, "inventory/w1/main/new") == b"new"
-        assert body(s3, filled, "inventory/w1/main/once") == b"once"
-        assert s3.head_object(Bucket=filled, Key="inventory/w1/main/large")["ContentLength"] == (5 << 20) + 3
+            writer.put_object(Bucket=filled, Key=f"inventory/{own}/main/once", Body=b"twice", IfNoneMatch="*")
+        upload_in_parts(writer, filled, f"inventory/{own}/main/large")
+        assert body(s3, filled, f"inventory/{own}/main/new") == b"new"
+        assert body(s3, filled, f"inventory/{own}/main/once") == b"once"
+        assert s3.head_object(Bucket=filled, Key=f"inventory/{own}/main/large")["ContentLength"] == (5 << 20) + 3
 
-    @pytest.mark.parametrize("key", [*INSIDE[1:], "inventory/w2/main/new", "inventory/w10/new", "inventory/w1", "inventory/x"])
-    def test_puts_nothing_below_the_prefix_of_another(self, role: Clients, s3: Any, filled: str, name: str, key: str) -> None:
-        writer, before = role(name, "w1"), everything(s3, filled)
+    @pytest.mark.parametrize(
+        "key",
+        [*INSIDE[1:], "inventory/w2/main/new", "inventory/w10/new", "inventory/{own}", "inventory/{own}0/new", "inventory/x"],
+    )
+    def test_puts_nothing_below_the_prefix_of_another(
+        self, role: Clients, s3: Any, filled: str, name: str, own: str, key: str
+    ) -> None:
+        writer, before, key = role(name, own), everything(s3, filled), key.format(own=own)
         refused(writer.put_object, Bucket=filled, Key=key, Body=b"forged")
         refused(writer.put_object, Bucket=filled, Key=key, Body=b"forged", IfNoneMatch="*")
         refused(writer.create_multipart_upload, Bucket=filled, Key=key)
         refused(writer.copy_object, Bucket=filled, Key=key, CopySource={"Bucket": filled, "Key": INSIDE[0]})
         assert everything(s3, filled) == before
 
-    @pytest.mark.parametrize("key", ["inventory/w1/../w2/main/a", "inventory/w1/./../../w1/main/a"])
+    @pytest.mark.parametrize("key", ["inventory/{own}/../w2/main/a", "inventory/{own}/./../../w1/main/a"])
     def test_a_name_that_climbs_out_of_its_prefix_reaches_nothing(
-        self, role: Clients, s3: Any, filled: str, name: str, key: str
+        self, role: Clients, s3: Any, filled: str, name: str, own: str, key: str
     ) -> None:
-        writer, before = role(name, "w1"), everything(s3, filled)
+        writer, before, key = role(name, own), everything(s3, filled), key.format(own=own)
         with pytest.raises(ClientError):
             writer.put_object(Bucket=filled, Key=key, Body=b"forged")
         assert everything(s3, filled) == before
 
     @pytest.mark.parametrize("key", INSIDE)
-    def test_deletes_nothing_its_own_included(self, role: Clients, s3: Any, filled: str, name: str, key: str) -> None:
-        writer = role(name, "w1")
+    def test_deletes_nothing_its_own_included(self, role: Clients, s3: Any, filled: str, name: str, own: str, key: str) -> None:
+        writer = role(name, own)
         refused(writer.delete_object, Bucket=filled, Key=key)
         answer = writer.delete_objects(Bucket=filled, Delete={"Objects": [{"Key": key}]})
         assert [error["Code"] for error in answer["Errors"]] == ["AccessDenied"]
         assert body(s3, filled, key) == key.encode()
 
-    def test_aborts_no_upload_and_lists_none(self, role: Clients, filled: str, name: str) -> None:
-        writer = role(name, "w1")
-        upload = writer.create_multipart_upload(Bucket=filled, Key="inventory/w1/main/large")["UploadId"]
-        refused(writer.abort_multipart_upload, Bucket=filled, Key="inventory/w1/main/large", UploadId=upload)
+    def test_aborts_no_upload_and_lists_none(self, role: Clients, filled: str, name: str, own: str) -> None:
+        writer = role(name, own)
+        upload = writer.create_multipart_upload(Bucket=filled, Key=f"inventory/{own}/main/large")["UploadId"]
+        refused(writer.abort_multipart_upload, Bucket=filled, Key=f"inventory/{own}/main/large", UploadId=upload)
         refused(writer.list_multipart_uploads, Bucket=filled)
 
 
@@ -244,7 +252,7 @@ class TestCatalogInARoot:
     def test_reader_reads_and_maintainer_deletes(self, role: Clients, s3: Any, filled: str) -> None:
         assert body(role("reader", root=""), filled, "w1/main/a") == b"w1/main/a"
         refused(role("reader", root="").put_object, Bucket=filled, Key="w1/main/a", Body=b"")
-        role("maintainer", "m", root="").delete_object(Bucket=filled, Key="w1/main/a")
+        role("maintainer", "maintainer-1", root="").delete_object(Bucket=filled, Key="w1/main/a")
         assert "w1/main/a" not in everything(s3, filled)
 
     def test_deeper_root_reaches_no_shallower_one(self, role: Clients, filled: str) -> None:
@@ -265,13 +273,49 @@ def test_names_that_look_like_placeholders_or_are_odd_stay_as_they_are(server: S
 
 
 def test_a_compactor_has_the_rights_of_a_writer() -> None:
-    assert policy("compactor", "lake", "inventory", "w1") == policy("writer", "lake", "inventory", "w1")
+    compactor, writer = (
+        json.dumps(policy(*role)) for role in (("compactor", "lake", "r", "compactor-1"), ("writer", "lake", "r", "w1"))
+    )
+    assert compactor.replace("compactor-1", "w1") == writer
+
+
+@pytest.mark.parametrize(
+    ("role", "writer", "meant"),
+    [
+        ("writer", "compactor-1", "compactor"),
+        ("writer", "maintainer-1", "maintainer"),
+        ("writer", "maintainer-", "maintainer"),
+        ("compactor", "maintainer-1", "maintainer"),
+        ("maintainer", "compactor-1", "compactor"),
+        ("compactor", "w1", "writer"),
+        ("maintainer", "maintainer", "writer"),
+        ("maintainer", "my-maintainer-1", "writer"),
+    ],
+)
+def test_an_id_gets_the_rights_of_the_role_that_readers_take_it_for(
+    role: str, writer: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert role_of(writer) == meant
+    assert main([role, "lake/inventory", writer]) == 1
+    told = capsys.readouterr()
+    assert told.out == "" and f"{writer!r} is the id of a {meant} for all who read: ask for the policy of a {meant}" in told.err
+    assert main([meant, "lake/inventory", writer]) == 0
+
+
+def test_the_rights_of_a_writer_end_at_the_slash_behind_its_id_and_have_nothing_that_deletes() -> None:
+    for role, own in (("writer", "w"), ("compactor", "compactor-w")):
+        statements = policy(role, "lake", "inventory", own)["Statement"]
+        assert {each["Effect"] for each in statements} == {"Allow"}
+        actions = {action: each["Resource"] for each in statements for action in each["Action"]}
+        assert sorted(actions) == ["s3:GetBucketLocation", "s3:GetObject", "s3:ListBucket", "s3:PutObject"]
+        assert actions["s3:PutObject"] == [f"arn:aws:s3:::lake/inventory/{own}/*"]
 
 
 def test_every_policy_is_a_role_and_fits_a_session() -> None:
     assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(ROLES)
     for name in ROLES:
-        text = json.dumps(policy(name, "b" * 63, "r" * 80, None if name == "reader" else "w" * 128), separators=(",", ":"))
+        writer = None if name == "reader" else _PREFIX.get(name, "").ljust(128, "w")
+        text = json.dumps(policy(name, "b" * 63, "r" * 80, writer), separators=(",", ":"))
         assert len(text) <= 2048  # the most that AssumeRole takes
 
 
@@ -293,6 +337,10 @@ def test_every_policy_is_a_role_and_fits_a_session() -> None:
         (("writer", "lake", "inventory"), "needs the id"),
         (("writer", "lake", "inventory", ""), "needs the id"),
         (("writer", "lake", "inventory", "*"), "needs the id"),
+        (("writer", "lake", "inventory", "w*"), "needs the id"),
+        (("writer", "lake", "inventory", "w?"), "needs the id"),
+        (("writer", "lake", "inventory", "${aws:username}"), "needs the id"),
+        (("writer", "lake", "inventory", "maintainer?1"), "needs the id"),
         (("compactor", "lake", "inventory", "a/b"), "needs the id"),
         (("maintainer", "lake", "inventory", ".."), "needs the id"),
         (("maintainer", "lake", "inventory", "w1\n"), "needs the id"),

@@ -218,7 +218,7 @@ def test_credentials_reach_the_tasks_and_are_shown_nowhere(
     own = credentials(server, "writer", bucket, "lake", "w1")
     with Catalog(url, storage_options=own).writer("w1", database="photos") as writer, writer.transaction() as tx:
         tx.put("objects", objects(OWNER, [f"{number:05}" for number in range(40_000)]))
-    compactor = credentials(server, "writer", bucket, "lake", "compactor-1")
+    compactor = credentials(server, "compactor", bucket, "lake", "compactor-1")
     result = bcs.jobs.checkpoint(spark, url, writer="compactor-1", storage_options=compactor)
 
     assert result is not None and result.tasks > 2
