@@ -1,9 +1,16 @@
-"""What commands share: their arguments and options, and how these become catalogs and snapshots."""
+"""What commands share: their arguments and options, and how these become catalogs and snapshots.
+
+The command line of a process is for all of its machine to see, and stands in histories of shells. So the value of an option of a store can
+come from a file (``secret=@FILE``) or from the environment (``secret='$NAME'``), which is for its own user alone.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +22,13 @@ from ..query.snapshot import Snapshot
 from ..store.open import WRITABLE
 from .output import visible
 
+_SECRET = re.compile(
+    r"(?:^|_)(?:key|sas|auth)(?:_|$)|secret|token|passw|passphrase|credential|signature|connection_string", re.IGNORECASE
+)
+"""In the names of options whose values are secrets in some store or other."""
+_NO_SECRET = re.compile(r"_(?:file|filename|path|name|id)$", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LONGEST_VALUE = 1 << 20
 _FIRST_YEAR = 365 * 86_400 * 1_000_000
 CatalogArgument = Annotated[
     str, typer.Argument(metavar="CATALOG", help="A path, or any URL that fsspec knows.", show_default=False)
@@ -25,7 +39,11 @@ Database = Annotated[
 WrittenDatabase = Annotated[str, typer.Option("--database", "-d", metavar="D", help="The database to write to.")]
 StorageOption = Annotated[
     list[str] | None,
-    typer.Option("--storage-option", metavar="K=V", help="An option of the store, such as endpoint_url=...; repeat it."),
+    typer.Option(
+        "--storage-option",
+        metavar="K=V",
+        help="An option of the store, such as endpoint_url=..., secret=@FILE, secret='$VARIABLE'; repeat it.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="T|V", help="A time or a version, instead of now.")]
@@ -43,7 +61,11 @@ def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
 
 
 def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
-    """``k=v`` options of a ``kind`` as a mapping; ``InvalidOption`` says which one is none, and shows nothing of it: it may be a secret."""
+    """``k=v`` options of a ``kind`` as a mapping, with what ``k=@FILE`` and ``k=$VARIABLE`` stand for.
+
+    ``InvalidOption`` says which one is none, and shows nothing of its value: it may be a secret. So may what is taken for the name of a
+    file or a variable. A secret that stands there itself gives a warning.
+    """
     options = {}
     for place, text in enumerate(given or (), 1):
         key, equals, value = text.partition("=")
@@ -51,8 +73,52 @@ def parse_options(given: Sequence[str] | None, kind: str) -> dict[str, str]:
             raise InvalidOption(
                 f"Number {place} of the {kind} options is not of the form KEY=VALUE.", next_step="Write KEY=VALUE."
             )
-        options[key] = value
+        options[key] = _meant(key, value, kind)
     return options
+
+
+def _meant(key: str, value: str, kind: str) -> str:
+    """The value of an option."""
+    if value.startswith("@"):
+        return _from_file(key, value[1:], kind)
+    if value.startswith("$"):
+        return _from_environment(key, value[1:], kind)
+    if value and _SECRET.search(key) and not _NO_SECRET.search(key):
+        warnings.warn(
+            f"The {kind} option {key} stands on the command line, which every user of this machine can see: write {key}=@FILE for what a "
+            f"file says, or {key}='$VARIABLE' for the environment's.",
+            CatalogWarning,
+            stacklevel=2,
+        )
+    return value
+
+
+def _from_file(key: str, path: str, kind: str) -> str:
+    """What a file says, without the end of its last line."""
+    problem = "it is too long"
+    try:
+        with Path(path).open("rb") as file:
+            said = file.read(_LONGEST_VALUE + 1)
+        if len(said) <= _LONGEST_VALUE:
+            return said.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        problem = "it is no text"
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or "it has no such name"
+    raise InvalidOption(
+        f"The file that the {kind} option {key} names cannot be read: {problem}.",
+        next_step=f"Write {key}=@FILE with a file of this machine, or {key}='$VARIABLE' where the value itself begins with @.",
+    )
+
+
+def _from_environment(key: str, name: str, kind: str) -> str:
+    value = os.environ.get(name) if _VARIABLE.fullmatch(name) else None
+    if value is None:
+        raise InvalidOption(
+            f"The environment variable that the {kind} option {key} names is not set.",
+            next_step=f"Export it and write {key}='$VARIABLE', quoted, or {key}=@FILE where the value itself begins with $.",
+        )
+    return value
 
 
 def refuse_unwritable(url: str) -> None:

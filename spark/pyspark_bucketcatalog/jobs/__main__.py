@@ -1,6 +1,7 @@
 """The jobs from a command line: ``python -m pyspark_bucketcatalog.jobs``, or this file given to ``spark-submit``.
 
-Its imports are absolute: what is submitted is run as a file of no package.
+Its imports are absolute: what is submitted is run as a file of no package. What options of stores name, files and variables, is read by the
+driver before there is a session: executors get values, and no process gets them on its command line.
 """
 
 from dataclasses import asdict
@@ -83,6 +84,7 @@ def gc(
 
     Example: spark-submit .../pyspark_bucketcatalog/jobs/__main__.py gc s3://lake/inventory --older-than 24h --yes
     """
+    options, of_data = parse_options(storage_option, "storage"), parse_options(data_option, "data") or None
     spark = SparkSession.builder.appName("bucketcatalog gc").getOrCreate()
     try:
         done = jobs.gc(
@@ -91,12 +93,12 @@ def gc(
             database,
             older_than=older_than,
             data_url=data_url,
-            data_options=parse_options(data_option, "data") or None,
+            data_options=of_data,
             dry_run=not yes,
             force=force,
             pin_age=pin_age,
             writer=writer,
-            storage_options=parse_options(storage_option, "storage"),
+            storage_options=options,
         )
     finally:
         spark.stop()

@@ -60,8 +60,12 @@ def test_the_last_error_is_raised_once_the_time_is_over(time: list[float]) -> No
     assert failing.tries > 3 and 20.0 <= time[0] < 27.0
 
 
-def test_the_command_line_says_that_it_waits_and_then_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    options = {"endpoint_url": "http://127.0.0.1:1", "key": "k", "secret": "s3cr3t", "retry_timeout": "20"}
+def test_the_command_line_says_that_it_waits_and_then_what_came_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_KEY", "k")
+    monkeypatch.setenv("LAKE_SECRET", "s3cr3t")
+    options = {"endpoint_url": "http://127.0.0.1:1", "key": "$LAKE_KEY", "secret": "$LAKE_SECRET", "retry_timeout": "20"}
     given = [text for name, value in options.items() for text in ("--storage-option", f"{name}={value}")]
     assert run(["writers", "s3://bucket/catalog", *given]) == 1
     *waits, last = capsys.readouterr().err.splitlines()
