@@ -23,6 +23,8 @@ MAX_CLOCK_SKEW = MINUTE
 """How far a writer's clock may be from the store's; a commit further off is refused."""
 LATENESS_BOUND = MAX_COMMIT_DELAY + MAX_CLOCK_SKEW
 """How long after its commit time a transaction can still arrive, by the store's clock."""
+MAX_LATENESS_BOUND = 24 * HOUR
+"""The longest that any transaction may claim of that, whoever wrote it: deletion waits for as long, and may not wait for ever."""
 LOOK_WITHIN = 30 * SECOND
 """How old a writer's last look at its own timeline may be when it commits: so long a second process with its id can go unnoticed."""
 LEARNT_TIME_LASTS = 30 * SECOND
@@ -59,6 +61,27 @@ PATIENCE_SECONDS = 60.0
 
 INDEX_BYTES, FOOTER_BYTES = 16 << 20, 32 << 20
 """Of a segment: what is larger is not parsed, for in memory it is up to forty times as large."""
+LOG_FILE_BYTES = 16 << 20
+"""The same of a transaction, and of a checkpoint, which grow by what they refer to and not by rows."""
+SEGMENT_BYTES, FILTER_BYTES = 1 << 30, 128 << 20
+"""Of a segment, and of its filters."""
+REVISIONS = COUNTS = 10**15
+"""Revisions lie below: who commits a thousand times a second needs 30,000 years for so many, and the names of files have room for more. No
+count of rows or transactions is larger either."""
+ACTIONS = 64
+"""How many events a transaction carries one by one."""
+PARENTS = HEADS = 65_536
+"""How many parents a transaction has at most, and how many heads of one timeline a cut."""
+DEFINITIONS, DEFINITION_BYTES = 4_096, 4 << 20
+"""How many definitions of tables a file has at most, and their bytes together."""
+TABLE_SYMBOLS = 65_536
+"""How many names the enumerations of a table have at most, those of each of its columns counted."""
+BLOCK_ROWS = 65_536
+"""How many rows a block of a message has at most, and all blocks of a transaction together."""
+CHECKPOINT_ROWS = 262_144
+"""How many rows all blocks of a checkpoint have at most, those that lie in itself."""
+RUN_ROWS, RUN_LEVELS = 1 << 31, 256
+"""How many rows a run has at most, and on which level it lies below."""
 ROW_GROUPS = COLUMNS = 16_384
 """How many row groups a segment has at most, and how many columns, groups of columns included."""
 TABLE_COLUMNS = 16_000
@@ -73,6 +96,8 @@ WRITTEN_BYTES = GROUP_BYTES // 2
 """To how many bytes what is written of a row group, and so a row that a merge makes, comes at most, as a writer counts them."""
 ROW_BYTES = 63 << 20
 """The same of a row that is given. A merge makes one of two at most, an update and the fixed columns of a PUT, and fills in times."""
+ACTION_BYTES, ACTION_VALUES = ROW_BYTES // 13, ROW_BYTES // 49
+"""Of a row that a transaction carries by itself: of more bytes, or more values in a list or map, it would come to more."""
 STATISTICS_BYTES = 1_024
 """The longest texts and bytes that an index has as bounds."""
 
@@ -109,6 +134,11 @@ DEFAULT_LIMITS = Limits()
 def a_transaction_arrives_within_the_bound() -> bool:
     """Readers count on one bound for every writer whose own is not known: no writer may promise less than it keeps."""
     return LATENESS_BOUND >= MAX_COMMIT_DELAY + MAX_CLOCK_SKEW and DEFAULT_LIMITS.lateness_bound <= LATENESS_BOUND
+
+
+def nobody_who_keeps_to_limits_claims_too_much() -> bool:
+    """What a writer may promise is what readers take."""
+    return LATENESS_BOUND <= MAX_LATENESS_BOUND
 
 
 def what_was_looked_up_can_be_committed() -> bool:
@@ -168,6 +198,7 @@ def a_wrong_clock_is_noticed_in_time() -> bool:
 
 INEQUALITIES = (
     a_transaction_arrives_within_the_bound,
+    nobody_who_keeps_to_limits_claims_too_much,
     what_was_looked_up_can_be_committed,
     a_checkpoint_is_a_reader_until_it_is_published,
     files_outlive_their_readers,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bucketcatalog import limits
 from bucketcatalog.format.blocks import decode_block, encode_blocks
 from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.footers import footer_start
@@ -146,8 +147,8 @@ def rows_of(table: Table, count: int) -> list[dict[str, Any]]:
 
 STAMPS = [
     (FIRST_TIME, "a", 0, b"\x00" * 16),
-    (START, "w", 2**63 - 1, UUID),
-    (START, "w\U0001f4a9", 5, b"\x80" * 16),
+    (START, "w", limits.REVISIONS - 1, UUID),
+    (START, "w.-_w", 5, b"\x80" * 16),
     (LAST_TIME, "w", 6, b"\xff" * 16),
 ]
 _NUMBERS = [0, None, LAST_SEQUENCE]

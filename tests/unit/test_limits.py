@@ -12,6 +12,7 @@ from bucketcatalog.limits import HOUR, MINUTE, Limits
 
 SHORTER = {
     limits.a_transaction_arrives_within_the_bound: ("LATENESS_BOUND", 6 * MINUTE - 1),
+    limits.nobody_who_keeps_to_limits_claims_too_much: ("MAX_LATENESS_BOUND", 6 * MINUTE - 1),
     limits.what_was_looked_up_can_be_committed: ("MAX_SNAPSHOT_AGE", 6 * MINUTE),
     limits.a_checkpoint_is_a_reader_until_it_is_published: ("PUBLISH_WITHIN", 6 * HOUR + 1),
     limits.files_outlive_their_readers: ("SAFE_PRUNE_GRACE", 6 * HOUR + 6 * MINUTE - 1),

@@ -5,6 +5,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
 ::
 
     sealing         checksums, format versions, features; where fields lie in a message, and a message in a damaged file
+    bounds          what a message may say at most, and which names, revisions, times and uuids are any
     records         the small values that transactions and checkpoints both carry
     thrift          Thrift's compact protocol, in which Parquet writes its headers
     footers         where a file's footer lies, whether it is the one that was meant, and which columns there are
@@ -18,9 +19,11 @@ Before it come the model, whose values it encodes; after it the log, which knows
     exported        rows as people see them, as Parquet can hold them
     checking        what rows must be before they count as facts
     sizes           how large rows, row groups and indexes may be that are written
+    streams         what reading an Arrow stream would take, by what it says of itself
     blocks          facts as blocks of a message, and what any block that was read holds
     runs            runs as checkpoints have them, in segments or inline
     held            what a file, or a part of one, holds: in errors, findings and losses alike
+    extents         how large a table is by its descriptors
     definitions     tables from descriptors, and definitions for the log
     segments        Parquet files of one run, with filters and an index before the footer
     rows            single rows as messages

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.message import DecodeError
 
 from ..errors import CorruptionError, UnsupportedFormat
 from ..model.arrays import one_chunk
@@ -23,11 +22,13 @@ from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts
 from ..model.keys import EVERYTHING, KeyRange, key_at, rows_within
 from ..model.tables import Table
 from ..v1 import log_pb2
+from .bounds import UNDECODABLE, why
 from .checking import problems_of_rows
 from .columns import columns_to_read, facts_of, key_columns, read_stream, rows_of_message, stored_rows, stream_of, stream_schema
 from .headers import BlockClass, BlockHeader, BlockPlace, header_message, header_of
 from .sealing import block_checksum, seal_block
 from .sizes import refuse_large_rows
+from .streams import check_stream
 
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
@@ -104,10 +105,11 @@ def decode_block(
     block_checksum(data, name, f"a block of table {table.name!r}")
     try:
         message = log_pb2.Block.FromString(data)
-        header, schema = header_of(message.header), stream_schema(message.rows)
-        read = partial(_valid_rows, message.rows)
-    except (DecodeError, pa.ArrowException, ValueError, OSError) as error:
-        raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {error}.") from None
+        header = header_of(message.header)
+        check_stream(message.rows, header.rows)
+        read, schema = partial(_valid_rows, message.rows), stream_schema(message.rows)
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {why(error)}.") from None
     return facts_of_block(read, schema, header, table, name, columns, keys)
 
 
@@ -143,16 +145,16 @@ def facts_of_block(
             start, stop = rows_within(table, key_columns(rows, table), len(rows), keys)
             rows = rows.slice(start, stop - start)
         facts = facts_of(rows, table)
-    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
-        raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {error}.") from None
-    if columns is not None:
-        kept = [n for n in facts.rows.column_names if n in columns] or facts.rows.column_names[:1]
-        facts = replace(facts, rows=facts.rows.select(kept))
-    _check_kinds(facts, name)
-    for problem in problems_of_rows(facts, header.block_class, table, columns):
-        raise CorruptionError(f"{name} holds a block of table {table.name!r} that {problem}.")
-    if columns is None or {"_kind", *_NAME} <= {*columns}:
-        _check_names(facts, name)
+        if columns is not None:
+            kept = [n for n in facts.rows.column_names if n in columns] or facts.rows.column_names[:1]
+            facts = replace(facts, rows=facts.rows.select(kept))
+        _check_kinds(facts, name)
+        for problem in problems_of_rows(facts, header.block_class, table, columns):
+            raise CorruptionError(f"{name} holds a block of table {table.name!r} that {problem}.")
+        if columns is None or {"_kind", *_NAME} <= {*columns}:
+            _check_names(facts, name)
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {why(error)}.") from None
     return facts
 
 

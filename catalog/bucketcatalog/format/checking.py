@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import limits
 from ..model.arrays import leaves, one_chunk
-from ..model.facts import Facts, Kind
+from ..model.facts import Facts, Kind, commit_times
+from ..model.names import is_name
 from ..model.tables import DataType, Shape, Table, split_side
 from ..model.times import FIRST_TIME, LAST_TIME
 from ..model.uuids import are_shown, may_be_text
@@ -30,12 +32,20 @@ def problems_of_rows(facts: Facts, block_class: BlockClass, table: Table, column
     times = np.asarray(facts.transactions.column("commit_time"))
     if len(times) and not (times.min() >= FIRST_TIME and times.max() <= LAST_TIME):
         yield "has stamps with times that no calendar has"
-    is_folded = block_class is not BlockClass.EVENTS and split_side(table.name)[1] is None
-    if is_folded and (columns is None or {"_kind", "_txn", "_seq"} <= {*columns}):
-        positions, sequences = facts.column("_txn"), facts.column("_seq")
-        if not positions.null_count and not sequences.null_count:
+    revisions = np.asarray(facts.transactions.column("revision"))
+    if len(times) and not (revisions.min() >= 0 and revisions.max() < limits.REVISIONS):
+        yield "has stamps with revisions that no timeline has"
+    if not all(map(is_name, pc.unique(facts.transactions.column("writer")).to_pylist())):
+        yield "has stamps of writers who can have no such name"
+    named = commit_times(facts.column("_name_uuid")) if "_name_uuid" in rows.column_names else times
+    if len(named) and not (named.min() >= FIRST_TIME and named.max() <= LAST_TIME):
+        yield "names versions of times that no calendar has"
+    of_stamps = ["_seq"] if block_class is BlockClass.EVENTS else ["_txn", "_seq"]
+    if split_side(table.name)[1] is None and (columns is None or {"_kind", *of_stamps} <= {*columns}):
+        parts = [facts.column(name) for name in of_stamps]
+        if not any(part.null_count for part in parts):
             return
-        stamped = np.asarray(positions.is_valid()) & np.asarray(sequences.is_valid())
+        stamped = np.all([np.asarray(part.is_valid()) for part in parts], axis=0)
         if not (stamped | (facts.numbers("_kind") == Kind.NAMED)).all():
             yield "has versions without a stamp"
 

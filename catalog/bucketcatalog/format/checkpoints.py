@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from google.protobuf.message import DecodeError
-
 from ..clock import uuid7_time
 from ..errors import CorruptionError
 from ..model.cuts import Cut, Head, OnTimelineOf
 from ..model.tables import Table
 from ..v1 import log_pb2
-from .definitions import parse_definition
+from .bounds import (
+    UNDECODABLE,
+    check_checkpoint,
+    check_definitions,
+    check_size,
+    count_of,
+    digest_of,
+    name_of,
+    refuse_unreadable,
+    revision_of,
+    time_of,
+    uuid_of,
+    why,
+)
+from .definitions import usable_definition
 from .records import (
     Boundary,
     Link,
@@ -29,7 +41,6 @@ from .records import (
     stamp_of,
     tag_message,
     tag_of,
-    uuid_of,
     void_message,
     void_of,
 )
@@ -174,7 +185,9 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         message.applications.add(
             writer=result.writer, id=result.id, version=result.version, commit_time=result.commit_time, transaction=link
         )
-    return seal(message.SerializeToString(deterministic=True))
+    sealed = seal(message.SerializeToString(deterministic=True))
+    refuse_unreadable(message, lambda: _checkpoint_of(message, sealed, sealed, "it"), len(sealed))
+    return sealed
 
 
 def _coverage_message(writer: str, coverage: Coverage) -> log_pb2.TimelineCoverage:
@@ -199,29 +212,32 @@ def _definition_message(definition: Definition) -> log_pb2.TableDefinition:
 
 def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
     """The checkpoint that the file ``name`` holds, its checksum checked."""
+    check_size(len(data), name, "a checkpoint")
     body = unseal(data, name, "a checkpoint")
     try:
         message = log_pb2.Checkpoint.FromString(body)
         check_format(message, name)
         return _checkpoint_of(message, body, data, name)
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} is not a checkpoint: {error}.") from None
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} is not a checkpoint: {why(error)}.") from None
 
 
 def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: str) -> Checkpoint:
-    """The checkpoint that a message holds; ``ValueError`` where it names something by what is no name."""
+    """The checkpoint that a message holds; ``ValueError`` where it says what nobody may."""
+    check_checkpoint(message)
+    check_definitions(message.tables)
     segments = known_segments(message.segments, name)
     return Checkpoint(
         writer=message.writer,
         database=message.database,
         revision=message.revision,
-        uuid=message.uuid,
+        uuid=uuid_of(message),
         cut=cut_of(message.cut.writers),
-        coverage={entry.writer: _coverage(entry) for entry in message.coverage},
+        coverage={name_of(entry.writer): _coverage(entry) for entry in message.coverage},
         created=message.created,
         lateness_bound=message.lateness_bound,
         definitions=tuple(map(_definition, message.tables)),
-        totals={entry.table: Totals(entry.live, entry.tombstones, entry.stubs) for entry in message.totals},
+        totals={entry.table: Totals(*map(count_of, (entry.live, entry.tombstones, entry.stubs))) for entry in message.totals},
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
         inline=tuple(inline_runs(message.runs, body, _RUNS_FIELD, name)),
@@ -240,15 +256,23 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
 def _definition(entry: log_pb2.TableDefinition) -> Definition:
     own = stamp_of(entry.defined_by)
     entry.ClearField("defined_by")
-    return Definition(own, parse_definition(entry.SerializeToString(deterministic=True)))
+    return Definition(own, usable_definition(entry.SerializeToString(deterministic=True)))
 
 
 def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:
     recent = frozenset(map(head_of, entry.recent))
     branches = frozenset(map(head_of, entry.branches))
-    return Coverage(entry.list_from, recent, branches, entry.newest_commit_time, entry.transactions, entry.first_revision)
+    return Coverage(
+        revision_of(entry.list_from),
+        recent,
+        branches,
+        time_of(entry.newest_commit_time),
+        count_of(entry.transactions),
+        revision_of(entry.first_revision),
+    )
 
 
 def _application(entry: log_pb2.ApplicationResult) -> ApplicationResult:
-    link = Link(entry.transaction.revision, uuid_of(entry.transaction), entry.transaction.digest)
-    return ApplicationResult(entry.writer, entry.id, entry.version, link, entry.commit_time)
+    link = entry.transaction
+    of = Link(revision_of(link.revision), uuid_of(link), digest_of(link.digest))
+    return ApplicationResult(name_of(entry.writer), entry.id, entry.version, of, time_of(entry.commit_time))

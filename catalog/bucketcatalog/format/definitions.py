@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from .. import limits
 from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
 from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table, problems, unfillable
 from ..v1 import log_pb2, options_pb2, tables_pb2
+from .bounds import check_definitions
+from .extents import Types, cannot_be, is_map, refuse_too_large
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
@@ -61,7 +62,6 @@ _DEFAULTS = {
 }
 _OPTION_FILES = frozenset({"bucketcatalog/v1/options.proto", "google/protobuf/descriptor.proto"})
 _EXTERNAL = "external"
-_Types = dict[str, Any]
 
 
 def core_tables() -> dict[str, Table]:
@@ -125,12 +125,13 @@ def parse_definition(serialized: bytes) -> Table:
     options = _options(message)
     for file in definition.files.file:
         if file.syntax != "proto3":
-            raise _cannot_be(options.name, f"{file.name!r} is written in {file.syntax or 'proto2'}, and only proto3 is read")
-    _refuse_too_large(definition.message, types, options.name)
+            raise cannot_be(options.name, f"{file.name!r} is written in {file.syntax or 'proto2'}, and only proto3 is read")
+    refuse_too_large(definition.message, types, options.name)
+    within = _Within(types, options)
     table = Table(
         name=options.name,
         columns=tuple(
-            _column(field, types, options, is_own=True) for field in sorted(message.field, key=lambda field: field.number)
+            _column(field, within, options, is_own=True) for field in sorted(message.field, key=lambda field: field.number)
         ),
         key=tuple(options.key),
         id=options.id or None,
@@ -143,6 +144,23 @@ def parse_definition(serialized: bytes) -> Table:
         definition=serialized,
     )
     _refuse(table, problems(table))
+    return table
+
+
+def definitions_of(messages: Any) -> tuple[Table, ...]:
+    """The tables that a file defines; ``ValueError`` where these are more than a file has, errors as ``usable_definition``."""
+    check_definitions(messages)
+    return tuple(usable_definition(message.SerializeToString(deterministic=True)) for message in messages)
+
+
+@lru_cache(maxsize=256)
+def usable_definition(serialized: bytes) -> Table:
+    """The table of a serialised TableDefinition whose rows can be read; ``IncompatibleTable`` or ``ValueError`` where there is none."""
+    table = parse_definition(serialized)
+    try:
+        row_class(serialized)
+    except CorruptionError as error:
+        raise ValueError(error.message.rstrip(".")) from None
     return table
 
 
@@ -164,88 +182,57 @@ def row_class(definition: bytes) -> type[Message]:
 
 def _refuse(table: Table, problems: Iterable[str]) -> None:
     for problem in problems:
-        raise _cannot_be(table.name, problem)
+        raise cannot_be(table.name, problem)
 
 
-def _cannot_be(name: str, problem: str) -> IncompatibleTable:
-    return IncompatibleTable(
-        f"Table {name!r} cannot be declared so: {problem}.", next_step="Change the declaration of its row message."
-    )
+class _Within:
+    """The columns of messages that lie in a row, each made once: few messages can lie in each other in very many places."""
+
+    def __init__(self, types: Types, options: Any) -> None:
+        self.types = types
+        self._options = options
+        self._columns: dict[str, tuple[Column, ...]] = {}
+        self._symbols: dict[str, tuple[tuple[int, str], ...]] = {}
+
+    def columns(self, field: Any) -> tuple[Column, ...]:
+        """Those of the message that a field is of."""
+        name = field.type_name.lstrip(".")
+        if name not in self._columns:
+            children = sorted(self.types[name].field, key=lambda child: child.number)
+            self._columns[name] = tuple(_column(child, self, self._options) for child in children)
+        return self._columns[name]
+
+    def symbols(self, field: Any) -> tuple[tuple[int, str], ...]:
+        """Numbers and names of the enumeration that a field is of."""
+        name = field.type_name.lstrip(".")
+        if name not in self._symbols:
+            self._symbols[name] = tuple((value.number, value.name) for value in self.types[name].value)
+        return self._symbols[name]
 
 
-class _Extent(NamedTuple):
-    """What the fields of a message are as columns: how many, with their groups and what lies in them, and how deep the deepest is."""
-
-    columns: int
-    levels: int
-
-
-def _refuse_too_large(message: str, types: _Types, table: str) -> None:
-    """``IncompatibleTable`` where rows would have more columns, or deeper ones, than whoever reads a segment or a block takes."""
-    extent = _extent(message, types, table, (), {})
-    if extent.columns > limits.TABLE_COLUMNS:
-        most = f"{extent.columns} columns with what lies in them, and nobody reads more than {limits.TABLE_COLUMNS}"
-        raise _cannot_be(table, f"it has {most}")
-    if extent.levels > limits.LEVELS:
-        raise _too_deep(table)
-
-
-def _extent(name: str, types: _Types, table: str, within: tuple[str, ...], known: dict[str, _Extent]) -> _Extent:
-    """That of a message within others. ``known`` are those looked at: a few can name each other in more ways than can be counted."""
-    if name in within:
-        raise _cannot_be(table, f"the message {name!r} lies within itself")
-    if len(within) >= limits.LEVELS:
-        raise _too_deep(table)
-    if name not in known:
-        columns, deepest, message = 0, 0, types.get(name)
-        if not isinstance(message, descriptor_pb2.DescriptorProto):
-            raise _cannot_be(table, f"nothing says what the message {name!r} is")
-        for field in message.field:
-            count = levels = 1
-            if field.type == _Field.TYPE_MESSAGE:
-                below = _extent(field.type_name.lstrip("."), types, table, (*within, name), known)
-                count, levels = 1 + max(below.columns, 1), 1 + max(below.levels, 1)
-            if field.label == _Field.LABEL_REPEATED:
-                count, levels = count + (1 if _is_map(field, types) else 2), levels + 1
-            columns, deepest = columns + count, max(deepest, levels)
-        known[name] = _Extent(columns, deepest)
-    return known[name]
-
-
-def _too_deep(table: str) -> IncompatibleTable:
-    return _cannot_be(
-        table, f"a column of it has more than {limits.LEVELS} levels, with messages and lists as one each and maps as two"
-    )
-
-
-def _is_map(field: Any, types: _Types) -> bool:
-    return bool(field.type == _Field.TYPE_MESSAGE and types[field.type_name.lstrip(".")].options.map_entry)
-
-
-def _column(field: Any, types: _Types, options: Any, *, is_own: bool = False) -> Column:
+def _column(field: Any, within: _Within, options: Any, *, is_own: bool = False) -> Column:
     """The column of a field of the row message, whose own it is, or of a message that lies in it."""
     column = field.options.Extensions[options_pb2.column]
     is_key = is_own and field.name in options.key
     _check_field(field, column.type, options.name)
     repeated = field.label == _Field.LABEL_REPEATED
-    children: tuple[Column, ...] = ()
-    message: Any = types.get(field.type_name.lstrip("."))
-    if field.type == _Field.TYPE_MESSAGE:
-        children = tuple(_column(child, types, options) for child in sorted(message.field, key=lambda child: child.number))
+    is_message = field.type == _Field.TYPE_MESSAGE
+    if field.type not in _TYPES:
+        raise cannot_be(options.name, f"its field {field.name!r} is of the type {field.type}, which no column has")
     return Column(
         number=field.number,
         name=field.name,
         type=_LOGICAL.get(column.type, _TYPES[field.type]),
-        shape=Shape.MAP if _is_map(field, types) else Shape.LIST if repeated else Shape.ONE,
-        implicit=not repeated and field.type != _Field.TYPE_MESSAGE and not field.proto3_optional and not is_key,
+        shape=Shape.MAP if is_map(field, within.types) else Shape.LIST if repeated else Shape.ONE,
+        implicit=not repeated and not is_message and not field.proto3_optional and not is_key,
         wire_type=field.type,
         default=_default(column.default, options.name),
         sensitive=column.sensitive,
         max_bytes=column.max_bytes,
         minimum=column.minimum if column.HasField("minimum") else None,
         external=is_external(field) if is_own else column.external,
-        children=children,
-        symbols=tuple((value.number, value.name) for value in message.value) if field.type == _Field.TYPE_ENUM else (),
+        children=within.columns(field) if is_message else (),
+        symbols=within.symbols(field) if field.type == _Field.TYPE_ENUM else (),
     )
 
 
@@ -274,9 +261,9 @@ def _default(number: Any, table: str) -> Default:
 def _check_field(field: Any, logical: Any, table: str) -> None:
     """``IncompatibleTable`` where a field is nothing that a column can be."""
     if field.HasField("oneof_index") and not field.proto3_optional:
-        raise _cannot_be(table, f"its field {field.name!r} is part of a oneof")
+        raise cannot_be(table, f"its field {field.name!r} is part of a oneof")
     if logical in _CARRIED_BY and field.type != _CARRIED_BY[logical]:
-        raise _cannot_be(table, f"the type of its field {field.name!r} cannot hold a {_LOGICAL[logical].value}")
+        raise cannot_be(table, f"the type of its field {field.name!r} cannot hold a {_LOGICAL[logical].value}")
 
 
 def _is_table(descriptor: Descriptor) -> bool:

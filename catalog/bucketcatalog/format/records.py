@@ -8,6 +8,7 @@ from typing import Any
 
 from ..model.cuts import UNPUBLISHED, Cut, Head, OnTimeline, OnTimelineOf, Ref, Stamp
 from ..v1 import log_pb2
+from .bounds import digest_of, heads_of, name_of, revision_of, tag_name_of, time_of, uuid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +77,13 @@ def cut_message(cut: Cut) -> Any:
 
 
 def cut_of(writers: Any) -> Cut:
-    """The cut that repeated WriterHeads hold; ``ValueError`` where a uuid is none."""
-    return Cut.of((entry.writer, head_of(head)) for entry in writers for head in entry.heads)
+    """The cut that repeated WriterHeads hold; ``ValueError`` where a name or a head is none."""
+    return Cut.of((name_of(entry.writer), head_of(head)) for entry in writers for head in heads_of(entry))
 
 
 def head_of(message: Any) -> Head:
-    """The head that a message holds, or anything that has a revision and a uuid; ``ValueError`` where the uuid is none."""
-    return Head(message.revision, uuid_of(message))
-
-
-def uuid_of(message: Any) -> bytes:
-    """The uuid of a message; ``ValueError`` where it is none."""
-    uuid: bytes = message.uuid
-    if len(uuid) != 16:
-        raise ValueError(f"it names something by {len(uuid)} bytes where a uuid has 16")
-    return uuid
+    """The head that a message holds, or anything that has a revision and a uuid; ``ValueError`` where these are none."""
+    return Head(revision_of(message.revision), uuid_of(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +107,8 @@ def stamp_message(stamp: Stamp) -> Any:
 
 
 def stamp_of(message: Any) -> Stamp:
-    """The stamp that a message holds; ``ValueError`` where its uuid is none."""
-    return Stamp(message.commit_time, message.writer, message.revision, uuid_of(message))
+    """The stamp that a message holds; ``ValueError`` where a part of it is none."""
+    return Stamp(time_of(message.commit_time), name_of(message.writer), revision_of(message.revision), uuid_of(message))
 
 
 def tag_message(entry: TagEntry, *, with_stamp: bool) -> Any:
@@ -129,7 +122,7 @@ def tag_message(entry: TagEntry, *, with_stamp: bool) -> Any:
 def tag_of(message: Any, stamp: Stamp | None = None) -> TagEntry:
     """The entry that a message holds, of the transaction with this stamp or else of the one that the message names."""
     own = stamp if stamp is not None else stamp_of(message.carried_by)
-    return TagEntry(message.name, cut_of(message.cut.writers), message.dropped, message.created, own)
+    return TagEntry(tag_name_of(message.name), cut_of(message.cut.writers), message.dropped, time_of(message.created), own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +177,13 @@ def boundary_of(message: Any, stamp: Stamp | None = None) -> Boundary:
     link = message.checkpoint
     return Boundary(
         horizon=cut_of(message.horizon.writers),
-        checkpoint=CheckpointLink(link.writer, link.revision, uuid_of(link), link.digest)
+        checkpoint=CheckpointLink(name_of(link.writer), revision_of(link.revision), uuid_of(link), digest_of(link.digest))
         if message.HasField("checkpoint")
         else None,
-        data=message.data,
-        settled=message.settled,
+        data=time_of(message.data),
+        settled=time_of(message.settled),
         first=cut_of(message.first.writers),
-        floors={floor.writer: floor.revision for floor in message.floors},
+        floors={name_of(floor.writer): revision_of(floor.revision) for floor in message.floors},
         stamp=stamp if stamp is not None else stamp_of(message.carried_by),
     )
 
@@ -228,9 +221,9 @@ def void_message(void: Void) -> Any:
 
 def void_of(message: Any) -> Void:
     """The void that a message holds."""
-    return Void(message.writer, link_of(message))
+    return Void(name_of(message.writer), link_of(message))
 
 
 def link_of(message: Any) -> Link:
-    """The link that a message holds; ``ValueError`` where its uuid is none."""
-    return Link(message.revision, uuid_of(message), message.digest)
+    """The link that a message holds; ``ValueError`` where a part of it is none."""
+    return Link(revision_of(message.revision), uuid_of(message), digest_of(message.digest))

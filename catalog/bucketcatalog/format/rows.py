@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
+from .. import limits
 from ..errors import CorruptionError
 from ..model.tables import Column, DataType, Shape, Table
 from ..model.times import FIRST_TIME, LAST_TIME
 from ..model.uuids import uuid_bytes, uuid_text
+from .bounds import UNDECODABLE, why
 from .definitions import row_class
 
 StorageRow = dict[str, Any]
@@ -66,9 +68,11 @@ def decode_row(table: Table, data: bytes, name: str) -> StorageRow:
     """The set columns of a row message; ``CorruptionError`` names the file where the bytes are none."""
     columns = {column.number: column for column in table.columns}
     try:
+        if len(data) > limits.ACTION_BYTES:
+            raise ValueError(f"it has {len(data)} bytes, and none has more than {limits.ACTION_BYTES}")
         row = _read(row_class(table.definition).FromString(data), columns)
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} holds a row of table {table.name!r} that cannot be read: {error}.") from None
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} holds a row of table {table.name!r} that cannot be read: {why(error)}.") from None
     for column in table.key_columns:
         row.setdefault(column.field_name, column.zero)
     return row
@@ -84,6 +88,8 @@ def _read(message: Message, columns: Mapping[int, Column]) -> StorageRow:
 
 
 def _value(column: Column, value: Any) -> Any:
+    if column.shape is not Shape.ONE and len(value) > limits.ACTION_VALUES:
+        raise ValueError(f"its {column.name} has {len(value)} values, and none has more than {limits.ACTION_VALUES}")
     if column.shape is Shape.MAP:
         item = column.children[1]
         return sorted((key, _single(item, entry)) for key, entry in value.items())

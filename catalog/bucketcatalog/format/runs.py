@@ -10,11 +10,14 @@ from ..errors import UnsupportedFormat
 from ..model.tables import side_table
 from ..v1 import log_pb2
 from .blocks import block_place
+from .bounds import check_inline, check_run, check_segment, digest_of, name_of, uuid_of
 from .headers import BlockClass, BlockHeader, BlockPlace, Purpose, Side
-from .records import uuid_of
 from .sealing import field_spans
 
 _BLOCKS_FIELD = log_pb2.InlineRun.BLOCKS_FIELD_NUMBER
+
+_PURPOSES = {0: Purpose.ROWS} | {purpose.value: purpose for purpose in Purpose}
+"""Those that are known; unset is as for rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,55 +157,58 @@ def inline_runs(messages: Sequence[Any], holder: bytes, number: int, name: str, 
     """The runs in field ``number`` of the message ``holder``, which begins at ``start`` in the file ``name``, with their blocks."""
     for (at, length), message in zip(field_spans(holder, number), messages, strict=True):
         held = holder[at : at + length]
-        blocks = zip(field_spans(held, _BLOCKS_FIELD), message.blocks, strict=True)
-        yield InlineRun(
-            known_run(message.run, name),
-            tuple(
-                block_place(name, block, start + at + offset, log_pb2.Block.FromString(block).header)
-                for (offset, _), block in blocks
-            ),
-        )
+        run, headers = known_run(message.run, name), [log_pb2.Block.FromString(block).header for block in message.blocks]
+        check_inline(message.run, headers)
+        spans = field_spans(held, _BLOCKS_FIELD)
+        blocks = zip(spans, message.blocks, headers, strict=True)
+        yield InlineRun(run, tuple(block_place(name, data, start + at + offset, of) for (offset, _), data, of in blocks))
 
 
 def known_segments(messages: Iterable[Any], name: str) -> tuple[SegmentReference, ...]:
     """The references that file ``name`` holds; ``UnsupportedFormat`` where they speak of what this release does not know."""
-    return tuple(
-        SegmentReference(
-            writer=message.writer,
-            uuid=uuid_of(message),
-            size=message.size,
-            index_offset=message.index_offset,
-            index_length=message.index_length,
-            index_digest=message.index_digest,
-            run=known_run(message.run, name),
-            filters_offset=message.filters_offset,
-            filters_length=message.filters_length,
-        )
-        for message in messages
+    return tuple(_known_segment(message, name) for message in messages)
+
+
+def _known_segment(message: Any, name: str) -> SegmentReference:
+    reference = SegmentReference(
+        writer=name_of(message.writer),
+        uuid=uuid_of(message),
+        size=message.size,
+        index_offset=message.index_offset,
+        index_length=message.index_length,
+        index_digest=digest_of(message.index_digest),
+        run=known_run(message.run, name),
+        filters_offset=message.filters_offset,
+        filters_length=message.filters_length,
     )
+    check_segment(reference)
+    return reference
 
 
 def known_run(message: Any, name: str) -> Run:
     """The run that a message of file ``name`` describes; ``UnsupportedFormat`` where it is of no known class or purpose."""
     try:
-        purpose = message.purpose or Purpose.ROWS
-        if purpose not in set(Purpose):
-            raise ValueError(f"{purpose} is not a known purpose of a run")
-        return Run(
-            table=message.table,
-            block_class=BlockClass(getattr(message, "class")),
-            rows=message.rows,
-            blocks=message.blocks,
-            first_key=message.first_key,
-            last_key=message.last_key,
-            oldest=message.oldest,
-            newest=message.newest,
-            level=message.level,
-            purpose=Purpose(purpose),
-            name=message.name,
-        )
+        purpose = _PURPOSES.get(message.purpose)
+        if purpose is None:
+            raise ValueError(f"{message.purpose} is not a known purpose of a run")
+        block_class = BlockClass(getattr(message, "class"))
     except ValueError as error:
         raise UnsupportedFormat(
             f"{name} refers to rows that this release does not know: {error}.",
             next_step="Read it with a newer release of bucketcatalog.",
         ) from None
+    run = Run(
+        table=message.table,
+        block_class=block_class,
+        rows=message.rows,
+        blocks=message.blocks,
+        first_key=message.first_key,
+        last_key=message.last_key,
+        oldest=message.oldest,
+        newest=message.newest,
+        level=message.level,
+        purpose=purpose,
+        name=message.name,
+    )
+    check_run(run)
+    return run

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.message import DecodeError
 
 from .. import limits
 from ..errors import CorruptionError
@@ -27,14 +26,15 @@ from ..model.keys import encode_keys, key_at
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import block_header, encode_blocks
+from .bounds import UNDECODABLE, name_of, uuid_of, why
 from .columns import stored_rows
-from .definitions import parse_definition
+from .definitions import definitions_of
 from .encoding import RowGroupWriter
 from .footers import MAGIC, Footer, check_footer, footer_digest, footer_start
 from .headers import BlockClass, BlockHeader, BlockPlace, Side, header_message, header_of
 from .held import shown_segment
 from .parquet import RowGroup
-from .records import cut_of, uuid_of
+from .records import cut_of
 from .runs import InlineRun, Run, SegmentReference, inline_message, inline_runs, known_run, run_message, run_of
 from .sealing import FORMAT_VERSION, LENGTH_BYTES, check_format, digest, field_spans, seal, unseal
 from .sizes import group_bytes, parts_of, refuse_large_index, refuse_large_rows
@@ -84,8 +84,8 @@ def decode_filters(sealed: bytes, name: str, known: bytes) -> dict[tuple[str, Bl
     try:
         message = log_pb2.KeyFilters.FromString(body)
         return {(entry.table, BlockClass(getattr(entry, "class"))): KeyFilter.parse(entry.words) for entry in message.filters}
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable filters: {error}.") from None
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} has no readable filters: {why(error)}.") from None
 
 
 _ORIGIN_FIELD = log_pb2.SegmentIndex.ORIGIN_FIELD_NUMBER
@@ -263,8 +263,8 @@ def decode_end(data: bytes, name: str, reference: SegmentReference) -> Index:
         places = tuple(replace(place, only_of=reference.only_of) for place in _places(message, footer, start, name))
         _check_run(reference, known_run(message.run, name), places)
         return Index(places, message.filters_digest)
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable index: {error}.") from None
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} has no readable index: {why(error)}.") from None
 
 
 def _check_run(reference: SegmentReference, run: Run, places: Sequence[BlockPlace]) -> None:
@@ -350,13 +350,13 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         message = log_pb2.SegmentIndex.FromString(body)
         check_format(message, name)
         places = _places(message, data[footer:], offset + footer, name)
-        tables = tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables)
+        tables = definitions_of(message.tables)
         uuid, cut, origin = uuid_of(message), cut_of(message.cut.writers), _origin_of(message, tables, body, offset, name)
-        run = known_run(message.run, name)
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} has no readable index: {error}.") from None
+        run, writer, database = known_run(message.run, name), name_of(message.writer), name_of(message.database)
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} has no readable index: {why(error)}.") from None
     reference = SegmentReference(
-        writer=message.writer,
+        writer=writer,
         uuid=uuid,
         size=size,
         index_offset=offset,
@@ -364,4 +364,4 @@ def decode_segment_file(data: bytes, offset: int, size: int, name: str) -> Segme
         index_digest=digest(sealed),
         run=run,
     )
-    return SegmentFile(reference, message.database, cut, tables, origin, places)
+    return SegmentFile(reference, database, cut, tables, origin, places)

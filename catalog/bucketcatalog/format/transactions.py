@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
+from .. import limits
 from ..errors import CorruptionError, UnsupportedFormat
 from ..model.cuts import Cut, Stamp
 from ..model.events import Event, EventKind, VersionName
@@ -15,7 +14,8 @@ from ..model.facts import LAST_SEQUENCE
 from ..model.tables import Table
 from ..v1 import log_pb2
 from .blocks import EncodedBlock, block_place
-from .definitions import parse_definition
+from .bounds import UNDECODABLE, check_size, check_transaction, refuse_unreadable, uuid_of, why
+from .definitions import definitions_of
 from .headers import BlockPlace
 from .records import (
     Boundary,
@@ -40,7 +40,7 @@ from .rows import decode_row, encode_row
 from .runs import SegmentReference, known_segments, segment_message
 from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
 
-MAX_ACTIONS = 64
+MAX_ACTIONS = limits.ACTIONS
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
 _NAMING = {EventKind.UPDATE: "an update", EventKind.PURGE: "a purge"}
 """What has to name the version that it is about."""
@@ -193,30 +193,35 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     if transaction.boundary is not None:
         message.required_features.append(BOUNDARY)
         message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
-    return seal(message.SerializeToString(deterministic=True))
+    sealed = seal(message.SerializeToString(deterministic=True))
+    refuse_unreadable(message, lambda: _transaction_of(message, iter, sealed, "it"), len(sealed))
+    return sealed
 
 
 def decode_transaction(data: bytes, name: str) -> Transaction:
     """The transaction that the file ``name`` holds, its checksum checked."""
+    check_size(len(data), name, "a transaction")
     body = unseal(data, name, "a transaction")
     try:
         message = log_pb2.Transaction.FromString(body)
         check_format(message, name)
-        blocks = tuple(_block_places(body, message.blocks, name))
-        return _transaction_of(message, blocks, data, name)
-    except (DecodeError, ValueError) as error:
-        raise CorruptionError(f"{name} is not a transaction: {error}.") from None
+        return _transaction_of(message, lambda blocks: _block_places(body, blocks, name), data, name)
+    except UNDECODABLE as error:
+        raise CorruptionError(f"{name} is not a transaction: {why(error)}.") from None
 
 
-def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...], data: bytes, name: str) -> Transaction:
-    """The transaction that a message holds; ``ValueError`` where it names something by what is no name."""
+def _transaction_of(
+    message: log_pb2.Transaction, places: Callable[[Any], Iterator[BlockPlace]], data: bytes, name: str
+) -> Transaction:
+    """The transaction that a message holds, its blocks at these ``places``; ``ValueError`` where it says what nobody may."""
+    check_transaction(message)
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
     stamp = Stamp(message.commit_time, message.writer, message.revision, message.uuid)
     return Transaction(
         writer=message.writer,
         database=message.database,
         revision=message.revision,
-        uuid=message.uuid,
+        uuid=uuid_of(message),
         commit_time=message.commit_time,
         lateness_bound=message.lateness_bound,
         parents=tuple(map(link_of, message.parents)),
@@ -225,9 +230,9 @@ def _transaction_of(message: log_pb2.Transaction, blocks: tuple[BlockPlace, ...]
         metrics=dict(message.operation.metrics),
         application=application,
         reads=cut_of(message.reads),
-        tables=tuple(parse_definition(table.SerializeToString(deterministic=True)) for table in message.tables),
+        tables=definitions_of(message.tables),
         actions=tuple(message.actions),
-        blocks=blocks,
+        blocks=tuple(places(message.blocks)),
         segments=known_segments(message.segments, name),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags),
         voids=tuple(map(void_of, message.voids)),

@@ -316,13 +316,14 @@ def _newest_horizon(
 def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
     """Leave out what builds on a transaction that was left out, however far removed; what is voided binds nobody."""
 
-    def is_late(transaction: Transaction) -> bool:
-        return any(ref.head.commit_time > limit and ref not in voided for ref in transaction.built_on)
+    def latest(transaction: Transaction) -> int:
+        return max((ref.head.commit_time for ref in transaction.built_on if ref not in voided), default=limit)
 
-    while late := [ref for ref, t in gathering.found.items() if is_late(t)]:
-        for ref in late:
-            del gathering.found[ref]
-        limit = min(limit, *(head.commit_time - 1 for _, head in late))
+    for after, ref in sorted(((latest(t), ref) for ref, t in gathering.found.items()), reverse=True):
+        if after <= limit:
+            break
+        del gathering.found[ref]
+        limit = min(limit, ref.head.commit_time - 1)
 
 
 def _newest_markers(files: LogFiles, writer: str, limit: int | None, usable: Callable[[Checkpoint], bool]) -> Markers:

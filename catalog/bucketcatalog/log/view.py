@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from heapq import heapify, heappop, heappush
+from operator import and_
 
 from .. import limits
 from ..errors import MissingObject
@@ -110,49 +113,62 @@ def _check_times(gathering: Gathering, voided: Mapping[Ref, Void]) -> None:
             gathering.found[ref] = gathering.files.refuse(transaction, why)
 
 
+_TOLD_APART = 4_096
+"""With more heads than so many every fork of a timeline counts as open: which of them follows what would take too much memory."""
+
+
 def _forks(gathering: Gathering, cut: Cut) -> tuple[Fork, ...]:
-    known: dict[tuple[str, int], set[bytes]] = {}
+    """The revisions at which several transactions are known, but for those of which nobody can know what became of them.
+
+    Before the floor of the horizon a fork is history, unless a branch still ends there.
+    """
+    known: dict[str, dict[int, set[bytes]]] = {}
     for writer, head in gathering.found:
-        known.setdefault((writer, head.revision), set()).add(head.uuid)
+        known.setdefault(writer, {}).setdefault(head.revision, set()).add(head.uuid)
     for checkpoint in gathering.covered.checkpoints:
         for writer, coverage in checkpoint.coverage.items():
             for head in coverage.recent | coverage.branches:
-                known.setdefault((writer, head.revision), set()).add(head.uuid)
-    forked = sorted((writer, revision, uuids) for (writer, revision), uuids in known.items() if len(uuids) > 1)
-    forked = [
-        (w, r, uuids) for w, r, uuids in forked if _is_decidable(gathering, cut.of_writer(w), Fork(w, r, tuple(uuids), False))
-    ]
-    return tuple(Fork(w, r, tuple(sorted(us)), open=not _joined(gathering, cut.of_writer(w), r, (w, us))) for w, r, us in forked)
+                known.setdefault(writer, {}).setdefault(head.revision, set()).add(head.uuid)
+    horizon, found = gathering.covered.horizon, list[Fork]()
+    for writer in sorted(known):
+        heads = set(cut.of_writer(writer))
+        forked = {revision: uuids for revision, uuids in known[writer].items() if len(uuids) > 1}
+        ends = {revision for revision, uuids in forked.items() if any(Head(revision, uuid) in heads for uuid in uuids)}
+        floor = 0 if horizon is None else horizon.floor(writer)
+        forked = {revision: forked[revision] for revision in sorted(forked) if revision >= floor or revision in ends}
+        still_open = _open(gathering, writer, heads, forked, ends) if len(heads) > 1 else set()
+        found += [Fork(writer, revision, tuple(sorted(uuids)), revision in still_open) for revision, uuids in forked.items()]
+    return tuple(found)
 
 
-def _is_decidable(gathering: Gathering, heads: tuple[Head, ...], fork: Fork) -> bool:
-    """Whether what became of a fork can be known: one before the floor of the horizon is history, unless a branch still ends there."""
-    horizon = gathering.covered.horizon
-    if horizon is None or fork.revision >= horizon.floor(fork.writer):
-        return True
-    return any(head.revision == fork.revision and head.uuid in fork.uuids for head in heads)
+def _open(gathering: Gathering, writer: str, heads: set[Head], forked: Mapping[int, set[bytes]], ends: set[int]) -> set[int]:
+    """Those of the ``forked`` revisions of a timeline of which no head follows all transactions: nothing follows one of the ``ends``.
 
-
-def _joined(gathering: Gathering, heads: tuple[Head, ...], revision: int, branches: tuple[str, set[bytes]]) -> bool:
-    """Whether one transaction follows all that lie at the revision."""
-    writer, uuids = branches
-    if len(heads) > 1 and any(head.revision == revision and head.uuid in uuids for head in heads):
-        return False  # nothing follows a head
-    return len(heads) == 1 or any(uuids <= _followed(gathering, writer, head, revision) for head in heads)
-
-
-def _followed(gathering: Gathering, writer: str, head: Head, revision: int) -> set[bytes]:
-    """The transactions at a revision that ``head`` follows."""
-    pending, reached = [head], set()
-    while pending:
-        at = pending.pop()
-        if at in reached or at.revision < revision:
-            continue
-        reached.add(at)
-        if at.revision > revision:
+    Each transaction is met once however many forks there are: it passes on to those that it follows which heads it is followed by.
+    """
+    asked = sorted(forked.keys() - ends)
+    if not asked or len(heads) > _TOLD_APART:
+        return set(forked)
+    below: dict[int, dict[Head, int]] = {}
+    for number, head in enumerate(heads):
+        below.setdefault(head.revision, {})[head] = 1 << number
+    pending, still_open = [-revision for revision in below], set(forked)
+    heapify(pending)
+    while pending and -pending[0] >= asked[0]:
+        revision = -heappop(pending)
+        level = below.pop(revision)
+        uuids = forked.get(revision, ()) if revision not in ends else ()
+        if uuids and reduce(and_, (level.get(Head(revision, uuid), 0) for uuid in uuids)):
+            still_open.remove(revision)
+        for at, followers in level.items() if revision > asked[0] else ():
             transaction = gathering.found.get(Ref(writer, at)) or gathering.files.transaction(writer, at)
-            pending += [link.head for link in transaction.parents]
-    return {at.uuid for at in reached if at.revision == revision}
+            for parent in (link.head for link in transaction.parents if link.revision < revision):
+                if parent.revision not in below:
+                    below[parent.revision] = {}
+                    heappush(pending, -parent.revision)
+                others = below[parent.revision]
+                others[parent] = others.get(parent, 0) | followers
+    return still_open
 
 
 class Gathering:
@@ -198,12 +214,13 @@ class Gathering:
 
         It is fetched by name: what somebody has read may lie below where readers list from.
         """
-        done: set[Ref] = set()
-        while missing := self.missing(done):
+        missing = self.missing()
+        while missing:
             try:
                 self.fetch(missing)
             except MissingObject as error:
                 raise self._missed(error, missing) from None
+            missing = self._not_found(self._referred_to(self.found[ref] for ref in missing))  # a long chain comes one by one
 
     def _missed(self, error: MissingObject, missing: Iterable[Ref]) -> MissingObject:
         """The error for what is gone, with who builds on it: that may be what is bad, and can be set aside."""
@@ -215,15 +232,17 @@ class Gathering:
         told.name = error.name
         return told
 
-    def missing(self, done: set[Ref] | None = None, *, of_covered: bool = True) -> list[Ref]:
-        """What is neither found nor covered, and what was found refers to, unless that is ``done``, which it becomes, or ``of_covered``."""
-        done, refs = set() if done is None else done, set[Ref]()
-        for ref, transaction in self.found.items():
-            if ref not in done:
-                refs |= set(transaction.built_on if self._closed_reads else transaction.parent_refs)
-                done.add(ref)
+    def missing(self, *, of_covered: bool = True) -> list[Ref]:
+        """What is neither found nor covered, and what was found refers to, or, with ``of_covered``, what is covered had read."""
+        refs = self._referred_to(self.found.values())
         for checkpoint in self.covered.checkpoints if self._closed_reads and of_covered else ():
             refs |= set(checkpoint.reads.refs())
+        return self._not_found(refs)
+
+    def _referred_to(self, transactions: Iterable[Transaction]) -> set[Ref]:
+        return {ref for t in transactions for ref in (t.built_on if self._closed_reads else t.parent_refs)}
+
+    def _not_found(self, refs: set[Ref]) -> list[Ref]:
         return sorted(ref for ref in refs if ref not in self.found and not self.covered.holds(*ref))
 
     def voids(self) -> dict[Ref, Void]:

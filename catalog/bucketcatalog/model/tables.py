@@ -305,8 +305,9 @@ def problems(table: Table) -> Iterator[str]:
             yield f"the field {name!r} of its data reference cannot be compared"
     yield from _of_sums(table)
     yield from _of_orders(table)
+    done: set[int] = set()
     for column in table.columns:
-        yield from _of_column(column)
+        yield from _of_column(column, done)
 
 
 def unfillable(table: Table) -> Iterator[str]:
@@ -357,7 +358,7 @@ def _named(table: Table) -> Iterator[str]:
         yield from (name for name in order.columns if name != END_TIME.name)
 
 
-def _of_column(column: Column) -> Iterator[str]:
+def _of_column(column: Column, done: set[int]) -> Iterator[str]:
     if column.name.startswith("_") or column.name == END_TIME.name:
         yield f"a column cannot be called {column.name!r}"
     if column.number >= FIRST_OF_ENGINE:
@@ -371,12 +372,15 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"its field {column.name!r} is external and not a single bool"
     if any(child.external for child in column.children):
         yield f"a field within {column.name!r} is external, and only a row's own can be"
-    yield from _of_minimum(column)
+    yield from _of_minimum(column, done)
 
 
-def _of_minimum(column: Column) -> Iterator[str]:
-    for child in column.children:
-        yield from _of_minimum(child)
+def _of_minimum(column: Column, done: set[int]) -> Iterator[str]:
+    """Messages that lie in others in many places are ``done`` once they were looked at."""
+    if id(column.children) not in done:
+        done.add(id(column.children))
+        for child in column.children:
+            yield from _of_minimum(child, done)
     if column.minimum is None:
         return
     if column.type not in _INTEGERS or column.shape is Shape.MAP:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bucketcatalog import CorruptionError, TruncatedObject, UnsupportedFormat, clock
+from bucketcatalog import CorruptionError, TruncatedObject, UnsupportedFormat, clock, limits
 from bucketcatalog.format.blocks import MAX_BYTES, decode_block, encode_blocks
 from bucketcatalog.format.checkpoints import (
     ApplicationResult,
@@ -79,7 +79,7 @@ class TestTransactions:
         given = Transaction(
             writer="w",
             database="db",
-            revision=2**63,
+            revision=limits.REVISIONS - 1,
             uuid=UUIDS[0],
             commit_time=START,
             lateness_bound=5,
@@ -208,7 +208,7 @@ class TestBlocks:
         message.header.rows = 4
         message.ClearField("checksum")
         data, _ = seal_block(message.SerializeToString(deterministic=True))
-        with pytest.raises(CorruptionError, match=r"file.*claims 4"):
+        with pytest.raises(CorruptionError, match=r"file.*3 rows, and not 4"):
             decode_block(data, WORDS, "file")
 
     def test_arrow_data_that_is_none_is_named(self) -> None:
@@ -390,15 +390,15 @@ def test_facts_of_an_unknown_kind_are_from_the_future(column: str) -> None:
 
 @pytest.mark.parametrize("purpose", [4, 9])
 def test_a_run_that_is_no_rows_is_from_the_future(purpose: int) -> None:
-    message = log_pb2.Checkpoint(format_version=1)
+    message = log_pb2.Checkpoint(format_version=1, writer="w", database="default", uuid=UUIDS[0])
     run = log_pb2.RunSummary(table="t", rows=1, purpose=purpose, **{"class": 2})  # type: ignore[arg-type]
-    message.segments.add(uuid=bytes(16), run=run)
+    message.segments.add(writer="w", uuid=UUIDS[1], run=run)
     with pytest.raises(UnsupportedFormat, match=f"{purpose} is not a known purpose"):
         decode_checkpoint(seal(message.SerializeToString()), "file")
 
 
 def test_checkpoint_that_speaks_of_an_unknown_class_of_rows_is_refused_by_name() -> None:
-    message = log_pb2.Checkpoint(format_version=1, writer="w", database="default", uuid=bytes(16))
-    message.segments.add(writer="w", uuid=bytes(16), run=log_pb2.RunSummary(table="objects", **{"class": 99}))
+    message = log_pb2.Checkpoint(format_version=1, writer="w", database="default", uuid=UUIDS[0])
+    message.segments.add(writer="w", uuid=UUIDS[1], run=log_pb2.RunSummary(table="objects", **{"class": 99}))
     with pytest.raises(UnsupportedFormat, match=r"w/x\.ckpt"):
         decode_checkpoint(seal(message.SerializeToString()), "w/x.ckpt")

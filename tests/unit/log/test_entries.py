@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from bucketcatalog import UnsupportedFormat
+from bucketcatalog.clock import uuid7
 from bucketcatalog.format import sealing
 from bucketcatalog.format.records import Boundary, CheckpointLink
 from bucketcatalog.log.entries import Boundaries, boundaries_of, newest_of
 from bucketcatalog.model.cuts import Cut, Head
 
-from ...kit.world import World, obj
+from ...kit.world import START, World, obj
+
+FIRST = sorted(uuid7(START).bytes for _ in range(2))
 
 
 def horizon(world: World) -> Boundary:
@@ -22,7 +25,7 @@ def horizon(world: World) -> Boundary:
         compactor.checkpoint(scope="all")
     (made,) = [c for c in world.snapshot().view.checkpoints if c.writer == "compactor-2"]
     link = CheckpointLink(made.writer, made.revision, made.uuid, made.digest)
-    first = Cut({"w": (Head(0, b"f" * 16), Head(0, b"g" * 16))})
+    first = Cut({"w": (Head(0, FIRST[0]), Head(0, FIRST[1]))})
     return Boundary(made.cut, link, settled=3, first=first, floors={"w": 1, "v": 7})
 
 
