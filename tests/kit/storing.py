@@ -28,7 +28,7 @@ from bucketcatalog.store.memory import MemoryStore
 
 from .world import START, messages, proto
 
-UUID = bytes(range(16))
+UUID = bytes.fromhex("018bcfe56800700089abcdef01234567")
 # Bits that a float has room for too.
 NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_2000_0000))[0]
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0001_4000_0000))[0]

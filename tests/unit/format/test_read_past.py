@@ -1,0 +1,93 @@
+"""Whatever a file says it is a typed error, and with ``ignore_corruption`` the rest is read: each kind of error, forged into one file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bucketcatalog import Catalog, CatalogWarning, CorruptionError, UnsupportedFormat
+from bucketcatalog.cli import run
+from bucketcatalog.errors import BucketCatalogError
+from bucketcatalog.format.sealing import seal, unseal
+from bucketcatalog.model.times import LAST_TIME
+from bucketcatalog.v1 import log_pb2
+
+from ...kit.world import World, bucket
+from .test_bounds import UUID, transaction
+
+
+def place(world: World) -> tuple[str, log_pb2.Transaction]:
+    """A transaction of somebody else's beside those of a writer that is sound: its name, and what it says."""
+    world.commit(world.writer("w"), ("put", "buckets", bucket("ours")))
+    world.commit(world.writer("evil"), ("put", "buckets", bucket("theirs")))
+    (name,) = (info.name for info in world.store.list("evil/") if info.name.endswith(".txn"))
+    return name, log_pb2.Transaction.FromString(unseal(world.store.get(name), name, "it"))
+
+
+def undefined(message: Any) -> None:
+    message.tables.add(name="lab.t", message="nowhere.Row")
+
+
+def unusable(message: Any) -> None:
+    """The definition of a table of which no message class can be made."""
+    file = message.tables[0].files.file[0]
+    file.message_type.add().CopyFrom(file.message_type[0])
+
+
+READ_PAST: dict[str, tuple[Callable[[Any], object], type[BucketCatalogError]]] = {
+    "a name that is none": (lambda m: m.reads.add(writer="a/b").heads.add(uuid=UUID), CorruptionError),
+    "a segment of a name that is none": (
+        lambda m: m.segments.add(writer="a/b", uuid=UUID, run=transaction().segments[0].run),
+        CorruptionError,
+    ),
+    "a table without a message": (undefined, CorruptionError),
+    "a table that protobuf refuses": (unusable, CorruptionError),
+    "a feature of a later release": (lambda m: m.required_features.append("time machine"), UnsupportedFormat),
+    "a later version": (lambda m: setattr(m, "format_version", 2), UnsupportedFormat),
+    "an event of a kind that is not known": (lambda m: setattr(m.actions[0], "kind", 99), UnsupportedFormat),
+    "a row that is none": (lambda m: setattr(m.actions[0], "row", b"\xff\xff"), CorruptionError),
+    "a year after all": (lambda m: setattr(m, "commit_time", LAST_TIME + 1), CorruptionError),
+    "a lateness bound": (lambda m: setattr(m, "lateness_bound", (1 << 63) - 1), CorruptionError),
+    "a message that is none": (lambda m: m.SerializeToString() + b"\x72\x02\xff\xff", CorruptionError),
+}
+
+
+@pytest.mark.parametrize(("change", "kind"), READ_PAST.values(), ids=READ_PAST)
+def test_whatever_a_file_says_it_is_a_typed_error_and_read_past(
+    world: World, change: Callable[[Any], object], kind: type[BucketCatalogError]
+) -> None:
+    name, message = place(world)
+    message.ClearField("checksum")
+    changed = change(message)
+    world.store.delete(name)
+    world.store.put(name, seal(changed if isinstance(changed, bytes) else message.SerializeToString(deterministic=True)))
+    with pytest.raises(kind, match=name):
+        world.snapshot().scan("buckets").to_arrow()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CatalogWarning)
+        snapshot = world.snapshot(ignore_corruption=True)
+    assert snapshot.scan("buckets").to_arrow()["name"].to_pylist() == ["ours"]
+    assert [loss.file for loss in snapshot.missing] == [name]
+
+
+def test_a_command_reads_past_it_too(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    for who, name in (("w", "ours"), ("evil", "theirs")):
+        with Catalog(str(tmp_path)).writer(who) as writer, writer.transaction() as tx:
+            tx.put("buckets", bucket(name))
+    (file,) = tmp_path.glob("evil/*/transactions/*/*.txn")
+    message = log_pb2.Transaction.FromString(unseal(file.read_bytes(), "it", "it"))
+    message.lateness_bound = (1 << 63) - 1
+    file.write_bytes(seal(message.SerializeToString(deterministic=True)))
+    assert run(["ls", str(tmp_path)]) == 1
+    assert (
+        capsysbinary.readouterr()[1]
+        .decode()
+        .startswith(f"[CORRUPT] {file.relative_to(tmp_path)} is not a transaction: it claims")
+    )
+    assert run(["ls", str(tmp_path), "--ignore-corruption"]) == 0
+    shown, said = (text.decode() for text in capsysbinary.readouterr())
+    assert "ours" in shown and "theirs" not in shown and str(file.relative_to(tmp_path)) in said
