@@ -24,6 +24,7 @@ def is_uuid7(raw: bytes) -> bool:
     """Whether these are the bytes of a uuid of version 7, as ``clock.uuid7`` makes them, of a time that has a date."""
     return len(raw) == 16 and _SEVEN <= raw[6:8] <= _LAST_OF_SEVEN and raw[8] >> 6 == 2 and raw[:6] <= _LAST_MILLIS
 
+
 MARK_BYTES = 4
 
 
