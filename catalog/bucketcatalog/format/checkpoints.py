@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ..clock import uuid7_time
 from ..errors import CorruptionError
 from ..model.cuts import Cut, Head, OnTimelineOf
-from ..model.tables import Table
+from ..model.names import is_maintainer
 from ..v1 import log_pb2
+from .authority import Definition
 from .bounds import (
     UNDECODABLE,
     check_checkpoint,
@@ -24,7 +26,7 @@ from .bounds import (
     uuid_of,
     why,
 )
-from .definitions import usable_definition
+from .definitions import shape_of, usable_definition
 from .records import (
     Boundary,
     Link,
@@ -57,14 +59,6 @@ from .runs import (
 from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, PARTIAL, VOIDS, check_format, digest, seal, unseal
 
 _RUNS_FIELD = log_pb2.Checkpoint.RUNS_FIELD_NUMBER
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A table as some transaction defined it; ``stamp`` is what the stamps of the latest such transaction begin with."""
-
-    stamp: tuple[int, str, int, bytes]
-    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +171,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         forgotten_before=checkpoint.forgotten_before,
     )
     message.coverage.extend(_coverage_message(writer, coverage) for writer, coverage in sorted(checkpoint.coverage.items()))
-    message.tables.extend(map(_definition_message, checkpoint.definitions))
+    message.tables.extend(_definition_messages(checkpoint.definitions))
     for name, totals in sorted(checkpoint.totals.items()):
         message.totals.add(table=name, live=totals.live, tombstones=totals.tombstones, stubs=totals.stubs)
     for result in checkpoint.applications:
@@ -202,12 +196,23 @@ def _coverage_message(writer: str, coverage: Coverage) -> log_pb2.TimelineCovera
     )
 
 
-def _definition_message(definition: Definition) -> log_pb2.TableDefinition:
-    table = log_pb2.TableDefinition.FromString(definition.table.definition)
-    commit_time, writer, revision, uuid = definition.stamp
-    stamp = log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
-    table.defined_by.CopyFrom(stamp)
-    return table
+def _definition_messages(definitions: Iterable[Definition]) -> Iterator[log_pb2.TableDefinition]:
+    """Each definition once, with who made it and when."""
+    together: dict[tuple[str, bytes], list[Definition]] = {}
+    for definition in definitions:
+        together.setdefault((definition.table.name, definition.table.definition), []).append(definition)
+    for (_, serialized), same in together.items():
+        message = log_pb2.TableDefinition.FromString(serialized)
+        message.defined_by.CopyFrom(_stamp_message(max(definition.stamp for definition in same)))
+        for definition in same:
+            latest = _stamp_message(definition.stamp) if definition.stamp != definition.first else None
+            message.definers.add(first=_stamp_message(definition.first), latest=latest, declared=definition.declared)
+        yield message
+
+
+def _stamp_message(stamp: tuple[int, str, int, bytes]) -> log_pb2.TransactionStamp:
+    commit_time, writer, revision, uuid = stamp
+    return log_pb2.TransactionStamp(commit_time=commit_time, writer=writer, revision=revision, uuid=uuid)
 
 
 def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
@@ -236,7 +241,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
         coverage={name_of(entry.writer): _coverage(entry) for entry in message.coverage},
         created=message.created,
         lateness_bound=message.lateness_bound,
-        definitions=tuple(map(_definition, message.tables)),
+        definitions=tuple(chain.from_iterable(map(_definitions, message.tables))),
         totals={entry.table: Totals(*map(count_of, (entry.live, entry.tombstones, entry.stubs))) for entry in message.totals},
         applications=tuple(_application(entry) for entry in message.applications),
         segments=segments,
@@ -253,10 +258,18 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
     )
 
 
-def _definition(entry: log_pb2.TableDefinition) -> Definition:
-    own = stamp_of(entry.defined_by)
-    entry.ClearField("defined_by")
-    return Definition(own, usable_definition(entry.SerializeToString(deterministic=True)))
+def _definitions(entry: log_pb2.TableDefinition) -> Iterator[Definition]:
+    """A definition as each of its writers made it; who wrote before these were told apart says who made it last."""
+    latest, definers = stamp_of(entry.defined_by), list(entry.definers)
+    table = usable_definition(shape_of(entry))
+    if not definers:
+        yield Definition(latest, table)
+    for definer in definers:
+        first = stamp_of(definer.first)
+        own = stamp_of(definer.latest) if definer.HasField("latest") else first
+        if own.writer != first.writer:
+            raise ValueError(f"the table {table.name!r} has a definer that is two writers")
+        yield Definition(own, table, first, definer.declared and is_maintainer(own.writer))
 
 
 def _coverage(entry: log_pb2.TimelineCoverage) -> Coverage:

@@ -150,7 +150,15 @@ def parse_definition(serialized: bytes) -> Table:
 def definitions_of(messages: Any) -> tuple[Table, ...]:
     """The tables that a file defines; ``ValueError`` where these are more than a file has, errors as ``usable_definition``."""
     check_definitions(messages)
-    return tuple(usable_definition(message.SerializeToString(deterministic=True)) for message in messages)
+    return tuple(usable_definition(shape_of(message)) for message in messages)
+
+
+def shape_of(message: Any) -> bytes:
+    """What a definition says of its table, serialised, without who made it and when."""
+    for name in ("defined_by", "definers", "declared"):
+        message.ClearField(name)
+    serialized: bytes = message.SerializeToString(deterministic=True)
+    return serialized
 
 
 @lru_cache(maxsize=256)

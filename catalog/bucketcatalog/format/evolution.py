@@ -1,14 +1,13 @@
 """One table from several definitions, by which rows of older and newer schemas are read together.
 
-Fields are matched by number. The definition with the latest stamp decides names and options; what only others declare is kept, with the
-types that it needs, and the wider type carries what several declare. What cannot be read together is an error that names the table, never
-a silent cast: that is for ``merge`` to say, before ``union`` makes one message of two.
+Fields are matched by number. The newer definition decides names and options; what only the older declares is kept, with the types that it
+needs, and the wider type carries what both declare. What cannot be read together is an error that names the table, never a silent cast:
+that is for ``merge`` to say, before ``union`` makes one message of two and after it. Which definition counts as newer says ``authority``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf import descriptor_pb2
@@ -16,7 +15,6 @@ from google.protobuf import descriptor_pb2
 from ..errors import IncompatibleTable
 from ..model.tables import Column, DataType, Table
 from ..v1 import log_pb2, options_pb2
-from .checkpoints import Definition
 from .definitions import is_external, parse_definition, walk_types
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -58,6 +56,11 @@ class _Union:
             return
         self._done.add((old_name, new_name))
         old, (file, new) = self._old[old_name][1], self._new[new_name]
+        if type(old) is not type(new):
+            raise IncompatibleTable(
+                f"The type {new_name!r} is a message in one definition of a table and an enumeration in another.",
+                next_step="Give the new type a name of its own.",
+            )
         if isinstance(new, descriptor_pb2.EnumDescriptorProto):
             _add_symbols(old, new)
             return
@@ -156,70 +159,16 @@ _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 
 
-class Definitions(Mapping[str, Table]):
-    """The tables of a database by name, each merged from its definitions when it is asked for.
-
-    Definitions count in the order of their stamps, whatever order the ``stamped`` come in; ``known`` are older than all, ``last`` newer.
-    A table whose definitions contradict each other raises ``IncompatibleTable`` when it is asked for, and no other does.
-    """
-
-    def __init__(self, known: Iterable[Table], stamped: Iterable[Definition], last: Iterable[Table] = ()) -> None:
-        self._known = {table.name: table for table in known}
-        self._last = {table.name: table for table in last}
-        latest: dict[tuple[str, bytes], Definition] = {}
-        for definition in stamped:
-            key = (definition.table.name, definition.table.definition)
-            if key not in latest or latest[key].stamp < definition.stamp:
-                latest[key] = definition
-        self.stamped = tuple(sorted(latest.values(), key=lambda definition: (definition.stamp, definition.table.name)))
-        self._names = dict.fromkeys([*self._known, *(definition.table.name for definition in self.stamped), *self._last])
-        self._merged: dict[str, Table] = {}
-
-    def __getitem__(self, name: str) -> Table:
-        if name not in self._merged:
-            if name not in self._names:
-                raise KeyError(name)
-            parts = [self._known[name]] if name in self._known else []
-            parts += [definition.table for definition in self.stamped if definition.table.name == name]
-            parts += [self._last[name]] if name in self._last else []
-            self._merged[name] = reduce(
-                lambda older, newer: older if older.definition == newer.definition else merge(older, newer), parts
-            )
-        return self._merged[name]
-
-    def known_as(self, table: Table) -> Definitions:
-        """The same tables, one of them as who declares it knows it: with columns that nobody has written yet, and its names for all."""
-        return Definitions(self._known.values(), self.stamped, [*self._last.values(), table])
-
-    def usable(self) -> list[Table]:
-        """The tables whose definitions fit together, by name."""
-        return [self[name] for name in sorted(self) if self.contradiction(name) is None]
-
-    def contradiction(self, name: str) -> str | None:
-        """Why a table cannot be used, or None."""
-        try:
-            self[name]
-        except IncompatibleTable as error:
-            return error.message
-        return None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 def merge(older: Table, newer: Table) -> Table:
     """``newer`` with what only ``older`` declares; ``IncompatibleTable`` where the two contradict."""
     _check_key(older, newer)
     _check_fixed(older, newer)
     _check_parent(older, newer)
     _check_columns(newer.name, older.columns, newer.columns)
-    return parse_definition(union(older.definition, newer.definition))
+    merged = parse_definition(union(older.definition, newer.definition))
+    for part in (older, newer):  # a message that both have may mean another thing where only one has a column of it
+        _check_columns(newer.name, part.columns, merged.columns)
+    return merged
 
 
 def _check_key(older: Table, newer: Table) -> None:

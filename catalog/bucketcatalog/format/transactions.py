@@ -11,8 +11,10 @@ from ..errors import CorruptionError, UnsupportedFormat
 from ..model.cuts import Cut, Stamp
 from ..model.events import Event, EventKind, VersionName
 from ..model.facts import LAST_SEQUENCE
+from ..model.names import is_maintainer
 from ..model.tables import Table
 from ..v1 import log_pb2
+from .authority import Definition
 from .blocks import EncodedBlock, block_place
 from .bounds import UNDECODABLE, check_size, check_transaction, refuse_unreadable, uuid_of, why
 from .definitions import definitions_of
@@ -65,9 +67,10 @@ class Transaction(Linked):
     """One commit as its file tells it.
 
     Its events are ``actions`` (rows still encoded, decoded with ``event_of`` once the table is known), ``blocks`` of its file, or segments;
-    ``reads`` is what it had read of other writers beyond what its parents had. ``digest`` is the file's checksum field. One that is
-    ``lost`` stands in for a file that could not be read, and has only its name; one that was ``set_aside`` for a file that nobody reads,
-    and has its links; one that is ``voided`` has no events for readers. What its writer cannot say is left out, and named in ``ignored``.
+    ``reads`` is what it had read of other writers beyond what its parents had. ``declared`` are those of its ``tables`` that a maintainer
+    says what they are. ``digest`` is the file's checksum field. One that is ``lost`` stands in for a file that could not be read, and has
+    only its name; one that was ``set_aside`` for a file that nobody reads, and has its links; one that is ``voided`` has no events for
+    readers. What its writer cannot say is left out, and named in ``ignored``.
     """
 
     writer: str
@@ -83,6 +86,7 @@ class Transaction(Linked):
     application: Application | None = None
     reads: Cut = field(default_factory=Cut)
     tables: tuple[Table, ...] = ()
+    declared: frozenset[str] = frozenset()
     actions: tuple[Any, ...] = ()
     blocks: tuple[BlockPlace, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
@@ -101,6 +105,11 @@ class Transaction(Linked):
     def stamp(self) -> Stamp:
         """What its events' stamps begin with."""
         return Stamp(self.commit_time, self.writer, self.revision, self.uuid)
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What it says of tables."""
+        return tuple(Definition(self.stamp, table, declared=table.name in self.declared) for table in self.tables)
 
     @property
     def events(self) -> int:
@@ -181,7 +190,9 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     if transaction.reads.heads:
         message.reads.extend(cut_message(transaction.reads).writers)
     for table in transaction.tables:
-        message.tables.add().MergeFromString(table.definition)
+        defined = message.tables.add()
+        defined.MergeFromString(table.definition)
+        defined.declared = table.name in transaction.declared
     for block in blocks:
         message.blocks.add().MergeFromString(block.data)
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
@@ -217,6 +228,7 @@ def _transaction_of(
     check_transaction(message)
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
     stamp = Stamp(message.commit_time, message.writer, message.revision, message.uuid)
+    declared = frozenset(table.name for table in message.tables if table.declared and is_maintainer(message.writer))
     return Transaction(
         writer=message.writer,
         database=message.database,
@@ -231,6 +243,7 @@ def _transaction_of(
         application=application,
         reads=cut_of(message.reads),
         tables=definitions_of(message.tables),
+        declared=declared,
         actions=tuple(message.actions),
         blocks=tuple(places(message.blocks)),
         segments=known_segments(message.segments, name),

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from .. import limits
 from ..clock import uuid7_time
 from ..errors import UNREADABLE, IncompatibleTable
-from ..format.checkpoints import Checkpoint, Coverage, Definition
+from ..format.authority import Definition, Definitions
+from ..format.checkpoints import Checkpoint, Coverage
 from ..format.definitions import core_tables
-from ..format.evolution import Definitions
 from ..format.held import Held, revision
 from ..format.segments import SegmentFile
 from ..log.coverage import Covered

@@ -203,12 +203,22 @@ class Parent:
     column: str
 
 
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """That a writer has a definition which does not fit the table: what it wrote there from that transaction on cannot be read."""
+
+    writer: str
+    since: tuple[int, str, int, bytes]
+    why: str
+
+
 @dataclass(frozen=True)
 class Table:
     """A table's declaration.
 
     Invariants: ``key`` names columns of a key type; ``id`` and ``data_reference`` name columns; numbers and names of columns are distinct.
-    ``definition`` is the serialised TableDefinition and takes no part in comparisons.
+    ``definition`` is the serialised TableDefinition. It takes no part in comparisons, nor does what else a database says of the table:
+    whose definitions are left out, and whether a maintainer, or the release, decides its options.
     """
 
     name: str
@@ -222,6 +232,12 @@ class Table:
     keeps_tombstones: bool = True
     tombstone_retention_seconds: int = 0
     definition: bytes = field(default=b"", compare=False, repr=False)
+    misfits: tuple[Misfit, ...] = field(default=(), compare=False, repr=False)
+    is_maintained: bool = field(default=False, compare=False, repr=False)
+
+    def misfit(self, stamp: tuple[int, str, int, bytes]) -> Misfit | None:
+        """Why events of a transaction with this stamp cannot be read; None where they can."""
+        return next((misfit for misfit in self.misfits if misfit.writer == stamp[1] and misfit.since <= stamp), None)
 
     @cached_property
     def by_name(self) -> dict[str, Column]:

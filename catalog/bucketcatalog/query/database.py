@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from .. import limits
 from ..errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable
+from ..format.authority import Definitions
 from ..format.definitions import core_tables, tables_of
-from ..format.evolution import Definitions, merge
+from ..format.evolution import merge
 from ..format.records import Void
 from ..log.discovery import LastLook, look
 from ..log.files import LogFiles
@@ -25,7 +26,7 @@ from ..log.salvage import salvaged
 from ..log.versions import Version, find_view
 from ..log.view import LogView
 from ..model.cuts import Cut, Ref
-from ..model.names import is_name
+from ..model.names import is_maintainer, is_name
 from ..model.parents import misfit, never_unset
 from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
 from ..model.tables import Column, Table
@@ -34,6 +35,9 @@ from ..store.base import Store
 from .metadata import METADATA_TABLES
 from .seen import Seen
 from .snapshot import DELETED_PREFIX, Shows, Snapshot
+
+_OPTIONS = ("sums", "orders", "tombstone_retention_seconds")
+"""What a later declaration of a table may say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Database:
         self._beside = beside
         self._seen = Seen()
         self._seeing = threading.Lock()
-        self._found: dict[str, Table] = {}
+        self._found: dict[tuple[str, str], Table] = {}
 
     def of_trusted(self) -> Database:
         """The same for who deletes: it is read anew, and without checkpoints of plain writers (``LogFiles.of_trusted``)."""
@@ -124,22 +128,29 @@ class Database:
         with self._seeing:
             self._seen = self._seen.after_reading(cut, self.files)
 
-    def definition(self, name: str) -> Table:
-        """The definition to check rows of a table against: made known, the core's, or what the database holds.
+    def definition(self, name: str, by: str) -> Table:
+        """The definition to check rows of a table against that are written ``by`` a writer: made known, the core's, or the database's.
 
         For a table that is not the core's the database is looked at once; ``IncompatibleTable`` where what was made known contradicts it,
-        or names a parent to whose rows none can belong.
+        or names a parent to whose rows none can belong, or where what the writer has declared before was left out.
         """
         registered = self._beside.table(name)
         if registered is None and name in core_tables():
             return core_tables()[name]
-        known = self._found.get(name)
+        known = self._found.get((name, by))
         if known is None or registered not in (None, known):
             seen = self.look()
+            if (there := seen.definitions.get(name)) is not None and (why := _left_out(there, by)) is not None:
+                raise why
             if registered is not None:
                 self._refuse_misfits(registered, seen.definitions)
-            known = self._found[name] = registered or seen.table(name)
+                _tell_who_decides(registered, seen.definitions, by)
+            known = self._found[name, by] = registered or seen.table(name)
         return known
+
+    def declares(self, name: str) -> bool:
+        """Whether a table was made known here: who writes to it says what it is, and not only what it has read of it."""
+        return self._beside.table(name) is not None
 
     def _refuse_misfits(self, declared: Table, there: Definitions) -> None:
         """``IncompatibleTable`` for a definition that does not fit those of the database, which it is about to be one of.
@@ -163,6 +174,36 @@ class Database:
         for child in children:
             if (why := misfit(child, declared)) is not None:
                 raise _misfit(f"Table {declared.name!r} cannot be the parent of {child.name!r}, which is written already: {why}.")
+
+
+def _left_out(there: Table, by: str) -> IncompatibleTable | None:
+    """That rows of this writer could not be read, where it has declared the table before in a way that does not fit."""
+    for left_out in there.misfits:
+        if left_out.writer == by:
+            return IncompatibleTable(
+                f"What {by!r} writes to table {there.name!r} cannot be read: it has declared the table otherwise before. {left_out.why}",
+                next_step="Write to it under another writer id, with a declaration that fits.",
+            )
+    return None
+
+
+def _tell_who_decides(declared: Table, there: Definitions, by: str) -> None:
+    """A warning where what a writer declares anew of a table does not count, but for the columns that it adds."""
+    known = there.get(declared.name)
+    if known is None or is_maintainer(by) or there.decided_by(declared.name, by) or there.holds(declared):
+        return
+    numbers = {column.number: column.name for column in known.columns}
+    renamed = [column.name for column in declared.columns if numbers.get(column.number, column.name) != column.name]
+    options = [name for name in _OPTIONS if getattr(declared, name) != getattr(known, name)]
+    if renamed or options:
+        first = there.first_definer(declared.name)
+        who = f"{first!r}, who has defined it first, and" if first is not None and not known.is_maintained else "a release and"
+        warnings.warn(
+            f"What {by!r} declares of table {declared.name!r} counts for its new columns alone: {', '.join([*renamed, *options])} "
+            f"are for {who} maintainers to say. To change them, register the declaration and commit as a maintainer-NAME.",
+            CatalogWarning,
+            stacklevel=5,
+        )
 
 
 def _never_unset(table: Table, what: str, column: Column) -> IncompatibleTable:

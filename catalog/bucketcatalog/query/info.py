@@ -135,7 +135,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
     ``place`` is how commands name the catalog; ``progress`` is told how many rows were counted.
     """
     counted = _Counted(snapshot, progress)
-    tables = tuple(counted.table(table) for table in snapshot.definitions.usable())
+    tables = tuple(counted.table(table) for table in snapshot.usable())
     view, horizon = snapshot.view, boundaries_of(snapshot.view).history
     stored = list(stored_checkpoints(snapshot))
     found = Information(

@@ -271,7 +271,7 @@ def _file_of(contents: Contents, checkpoint: Checkpoint, part: StoredPart) -> st
 
 def _conflicts(contents: Contents) -> pa.Table:
     found = []
-    for table in contents.definitions.usable():
+    for table in contents.usable():
         state = contents.state(table.name)
         for slice_ in state.plan():
             places = (*slice_.live, *slice_.rest)
@@ -281,9 +281,7 @@ def _conflicts(contents: Contents) -> pa.Table:
 
 
 def _sums(contents: Contents) -> pa.Table:
-    return pa.concat_tables(
-        [SUMS.empty_table(), *(sums_of(contents.state(table.name)) for table in contents.definitions.usable())]
-    )
+    return pa.concat_tables([SUMS.empty_table(), *(sums_of(contents.state(table.name)) for table in contents.usable())])
 
 
 def _forks(contents: Contents) -> pa.Table:
@@ -306,9 +304,9 @@ def _tables(contents: Contents) -> pa.Table:
             "columns": [column.name for column in table.columns],
             "tombstones": table.keeps_tombstones,
         }
-        for table in definitions.usable()
+        for table in contents.usable()
     ]
-    rows += [{"table": name, "contradiction": why} for name in sorted(definitions) if (why := definitions.contradiction(name))]
+    rows += [{"table": name, "contradiction": why} for name in sorted(definitions) if (why := contents.contradiction(name))]
     return _table("tables", rows)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ..errors import InvalidOption, UnknownTable
-from ..format.evolution import Definitions
+from ..format.authority import Definitions
 from ..format.losses import Loss
 from ..log.files import LogFiles
 from ..log.view import LogView

@@ -10,11 +10,12 @@ from functools import cached_property, partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UnknownTable
-from ..format.checkpoints import Definition
+from ..errors import IncompatibleTable, UnknownTable
+from ..format.authority import Definitions
+from ..format.checkpoints import Checkpoint
 from ..format.definitions import core_tables
-from ..format.evolution import Definitions
 from ..format.headers import BlockClass, BlockPlace, Side
+from ..format.held import Held
 from ..format.runs import Run, StoredPart
 from ..log.blocks import Blocks
 from ..log.files import LogFiles
@@ -22,11 +23,12 @@ from ..log.view import LogView
 from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange
+from ..model.paths import checkpoint as checkpoint_path
 from ..model.tables import Table
 from .indexes import LOOKED_UP_KEYS, IndexCache, StoredRun, WantedKeys
 from .plan import SLICE_ROWS, EventBlock, Levels, Part, Slice, for_keys, plan_slices
 from .read import empty_rows, read_slice
-from .tail import InlineEvent, event_blocks, inline_events, inline_facts
+from .tail import InlineEvent, event_blocks, fitting, inline_events, inline_facts, misfitting, unknown_misfit
 
 _KEYS_OF_A_SLICE = 8_192
 """Few keys are looked for one by one, more of them together: a block that holds several is read once."""
@@ -204,7 +206,7 @@ class Contents:
         if self._definitions is not None:
             return self._definitions
         given = [definition for checkpoint in self.view.checkpoints for definition in checkpoint.definitions]
-        given += [Definition(transaction.stamp, table) for transaction in self.view.tail for table in transaction.tables]
+        given += [definition for transaction in self.view.tail for definition in transaction.definitions]
         return Definitions(core_tables().values(), given)
 
     @cached_property
@@ -226,15 +228,40 @@ class Contents:
             next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
         )
 
+    def contradiction(self, name: str) -> str | None:
+        """Why a table cannot be read, or None: definitions contradict each other, or it has rows by one that does not fit."""
+        why = self.definitions.contradiction(name)
+        if why is None and self.definitions[name].misfits:
+            try:
+                self.state(name)
+            except IncompatibleTable as error:
+                why = error.message
+        return why
+
+    def usable(self) -> list[Table]:
+        """The tables that can be read, by name."""
+        return [self.definitions[name] for name in sorted(self.definitions) if self.contradiction(name) is None]
+
     def state(self, name: str) -> TableState:
         """The blocks and the tail of a table."""
         if name not in self._states:
             table = self.table(name)
             tail = inline_facts(self._inline.get(name, []), table, self.files.on_damage)
-            events = self._events.get(name, ())
-            stored = [[part for part in c.parts if part.run.table == name] for c in self.view.checkpoints]
+            events = fitting(self._events.get(name, ()), table, self.files.on_damage)
+            stored = [self._parts(checkpoint, table) for checkpoint in self.view.checkpoints]
             self._states[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
         return self._states[name]
+
+    def _parts(self, checkpoint: Checkpoint, table: Table) -> list[StoredPart]:
+        """The runs that a checkpoint has of a table, but none where it folded them by a definition that is left out of the table now."""
+        parts = [part for part in checkpoint.parts if part.run.table == table.name]
+        misfit = unknown_misfit(checkpoint, table, self.definitions.left_out(table.name)) if parts and table.misfits else None
+        if misfit is None:
+            return parts
+        name = checkpoint_path(checkpoint.writer, checkpoint.database, checkpoint.head)
+        held = [Held(run.table, run.rows, run.first_key, run.last_key) for run in (part.run for part in parts)]
+        self.files.on_damage.add(name, misfitting(name, table.name, misfit), held)
+        return []
 
     @cached_property
     def _inline(self) -> Mapping[str, list[InlineEvent]]:

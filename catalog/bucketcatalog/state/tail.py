@@ -6,14 +6,17 @@ whoever needs their keys, so that what a reader holds grows with the number of b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import UNREADABLE
+from ..errors import UNREADABLE, IncompatibleTable
+from ..format.authority import Definitions
 from ..format.blocks import facts_of_blocks
+from ..format.checkpoints import Checkpoint
+from ..format.definitions import core_tables
 from ..format.headers import BlockPlace
-from ..format.held import revision
+from ..format.held import held_in_block, revision
 from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction, event_of
 from ..log.blocks import Blocks
@@ -24,7 +27,7 @@ from ..model.facts import Facts, SortedFacts, concat, transaction_table
 from ..model.keys import EVERYTHING, KeyRange
 from ..model.paths import segment as segment_path
 from ..model.paths import transaction as transaction_path
-from ..model.tables import Table
+from ..model.tables import Misfit, Table
 from ..store.base import Store
 from .plan import EventBlock
 
@@ -43,6 +46,8 @@ def inline_events(transactions: Iterable[Transaction]) -> dict[str, list[InlineE
 
 def inline_facts(actions: Sequence[InlineEvent], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:
     """The facts of events of one table, in no particular order; None where there are none."""
+    if table.misfits:
+        actions = [action for action in actions if _fits(action[0], table, on_damage)]
     if on_damage.reads_on:
         actions = [action for action in actions if _is_readable(action, table, on_damage)]
     if not actions:
@@ -66,6 +71,52 @@ def _is_readable(action: InlineEvent, table: Table, on_damage: OnDamage) -> bool
         on_damage.add(_file_name(transaction), error, [revision(transaction.writer, transaction.revision)])
         return False
     return True
+
+
+def _fits(transaction: Transaction, table: Table, on_damage: OnDamage) -> bool:
+    """Whether the transaction's events were written by a definition that the table has; if not, they are noted as lost."""
+    misfit = table.misfit(transaction.stamp)
+    if misfit is not None:
+        name = _file_name(transaction)
+        on_damage.add(name, misfitting(name, table.name, misfit), [revision(transaction.writer, transaction.revision)])
+    return misfit is None
+
+
+def fitting(events: Sequence[EventBlock], table: Table, on_damage: OnDamage = STRICT) -> Sequence[EventBlock]:
+    """The blocks whose rows were written by a definition that the table has; the others are noted as lost."""
+    if not table.misfits:
+        return events
+    left = []
+    for event in events:
+        misfit = table.misfit(event.stamp)
+        if misfit is None:
+            left.append(event)
+        else:
+            name = event.place.name
+            on_damage.add(name, misfitting(name, table.name, misfit), [held_in_block(event.place.header)])
+    return left
+
+
+def unknown_misfit(checkpoint: Checkpoint, table: Table, left_out: Mapping[bytes, str]) -> Misfit | None:
+    """A misfit of the table whose definition the checkpoint has and did not leave out itself: it has folded rows by it."""
+    try:
+        known = Definitions(core_tables().values(), checkpoint.definitions).left_out(table.name)
+    except (IncompatibleTable, KeyError):
+        known = {}
+    for definition in checkpoint.definitions:
+        said = definition.table.definition
+        if definition.table.name == table.name and said in left_out and said not in known:
+            return Misfit(definition.writer, definition.first, left_out[said])
+    return None
+
+
+def misfitting(name: str, table: str, misfit: Misfit) -> IncompatibleTable:
+    """That a file holds rows which were written by a definition that the table has not."""
+    return IncompatibleTable(
+        f"{name} holds rows of table {table!r} by a definition of writer {misfit.writer!r} that does not fit it: {misfit.why}",
+        next_step="Let a maintainer set the file aside, or read without what does not fit: ignore_corruption=True in Python, "
+        'option("ignoreCorruption", "true") in Spark, --ignore-corruption on a command line.',
+    )
 
 
 def _file_name(transaction: Transaction) -> str:
@@ -111,5 +162,6 @@ def every_event(store: Store, transactions: Sequence[Transaction], table: Table)
     inline = inline_facts(inline_events(transactions).get(table.name, []), table)
     parts = [] if inline is None else [inline]
     blocks = Blocks(store)
-    parts += [read_events(blocks, block, table).facts for block in event_blocks(store, transactions).get(table.name, ())]
+    events = fitting(event_blocks(store, transactions).get(table.name, ()), table)
+    parts += [read_events(blocks, block, table).facts for block in events]
     return concat(parts) if parts else None

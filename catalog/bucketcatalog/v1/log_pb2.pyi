@@ -158,16 +158,30 @@ class ApplicationVersion(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class TableDefinition(_message.Message):
-    __slots__ = ("name", "message", "files", "defined_by")
+    __slots__ = ("name", "message", "files", "defined_by", "definers", "declared")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     DEFINED_BY_FIELD_NUMBER: _ClassVar[int]
+    DEFINERS_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     message: str
     files: _descriptor_pb2.FileDescriptorSet
     defined_by: TransactionStamp
-    def __init__(self, name: _Optional[str] = ..., message: _Optional[str] = ..., files: _Optional[_Union[_descriptor_pb2.FileDescriptorSet, _Mapping]] = ..., defined_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
+    definers: _containers.RepeatedCompositeFieldContainer[Definer]
+    declared: bool
+    def __init__(self, name: _Optional[str] = ..., message: _Optional[str] = ..., files: _Optional[_Union[_descriptor_pb2.FileDescriptorSet, _Mapping]] = ..., defined_by: _Optional[_Union[TransactionStamp, _Mapping]] = ..., definers: _Optional[_Iterable[_Union[Definer, _Mapping]]] = ..., declared: bool = ...) -> None: ...
+
+class Definer(_message.Message):
+    __slots__ = ("first", "latest", "declared")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_FIELD_NUMBER: _ClassVar[int]
+    first: TransactionStamp
+    latest: TransactionStamp
+    declared: bool
+    def __init__(self, first: _Optional[_Union[TransactionStamp, _Mapping]] = ..., latest: _Optional[_Union[TransactionStamp, _Mapping]] = ..., declared: bool = ...) -> None: ...
 
 class Action(_message.Message):
     __slots__ = ("table", "kind", "row", "version", "expects", "moved")

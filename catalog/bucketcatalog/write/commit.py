@@ -100,6 +100,7 @@ class Commit:
         *,
         reads: Cut,
         tables: Sequence[Table],
+        declared: frozenset[str],
         segments: tuple[SegmentReference, ...],
     ) -> Transaction:
         """The transaction as it stands in the log, at the next place of its writer's timeline."""
@@ -119,6 +120,7 @@ class Commit:
             application=said.application,
             reads=reads,
             tables=tuple(tables),
+            declared=declared,
             segments=segments,
             tags=() if said.tag is None else (said.tag,),
             voids=said.voids,

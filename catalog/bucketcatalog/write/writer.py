@@ -28,7 +28,7 @@ from ..log.timeline import Timeline
 from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Head, Stamp
-from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX
+from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_maintainer
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
 from ..query.database import Database
@@ -115,7 +115,8 @@ class Writer:
     def draft(self) -> Draft:
         """An empty draft of a transaction."""
         database = self._database
-        draft = Draft(database.definition, database.look, lambda table: database.name if database.keeps_data(table) else None)
+        find_table = partial(database.definition, by=self.id)
+        draft = Draft(find_table, database.look, lambda table: database.name if database.keeps_data(table) else None)
         if self._work_began is not None:
             draft.writes_from(self._work_began)
         return draft
@@ -196,7 +197,9 @@ class Writer:
         commit_time = time_of_now(staged.read_at, events.put_from)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         reads = others.changed_since(self._read)
-        transaction = commit.placed(timeline, commit_time, reads=reads, tables=undefined, segments=events.segments)
+        declared = frozenset(t.name for t in undefined if is_maintainer(self.id) and self._database.declares(t.name))
+        placing = partial(commit.placed, timeline, commit_time, reads=reads, tables=undefined, declared=declared)
+        transaction = placing(segments=events.segments)
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
         self._read = others
         self._defined |= {table.name: table.definition for table in undefined}

@@ -92,10 +92,13 @@ class TestWhatFoldsHaveReliedOn:
         assert (shown[0] == shown[1]) == (changed.startswith("presence") and not back)
 
     def written(self, world: World, both: tuple[Declared, Declared], covered: str) -> None:
-        """Two writers who have not seen each other; ``covered`` are those who write a checkpoint of their own."""
+        """Two writers who have not seen each other; ``covered`` are those who write a checkpoint of their own.
+
+        The second is a maintainer, whose word counts.
+        """
         world.commit(world.writer("other"), ("put", "buckets", {"owner": OWNER, "name": "b"}))
         one = lab(world, both[0]).writer("one", clock=world.clock)
-        two = lab(world, both[1]).writer("two", clock=world.clock)
+        two = lab(world, both[1]).writer("maintainer-two", clock=world.clock)
         with two.transaction() as first:  # begun, and its table looked up, before the other commits
             first.put("lab.r", {"k": "z", "v": "z"})
             world.commit(one, ("put", "lab.r", [{"k": "a", "v": "1", "m": {}}, {"k": "b", "v": "1"}]))

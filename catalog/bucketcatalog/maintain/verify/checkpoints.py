@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import UNREADABLE, BucketCatalogError
+from ...format.authority import Definitions
 from ...format.blocks import block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.definitions import core_tables
-from ...format.evolution import Definitions
 from ...format.headers import BlockClass, BlockPlace
 from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.runs import Run, SegmentReference, run_of

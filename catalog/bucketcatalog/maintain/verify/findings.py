@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from ...errors import BucketCatalogError, MissingObject, UnsupportedFormat
-from ...format.evolution import Definitions
+from ...format.authority import Definitions
 from ...format.held import Held
 
 
@@ -57,6 +57,9 @@ SORTS: Mapping[str, Sort] = {
     "WRONG_BLOCK": _WRONG,
     "DIFFERENT_STATE": _WRONG,
     "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
+    "MISFIT_EVENTS": Sort(
+        _ERROR, "Let a maintainer set the file aside, and its writer write under another id what is to be read."
+    ),
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
     "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
-from ...format.checkpoints import ApplicationResult, Definition
+from ...format.authority import Definition
+from ...format.checkpoints import ApplicationResult
 from ...format.held import revision
 from ...format.records import Boundary, Link, Linked, TagEntry, Void
 from ...format.runs import SegmentReference
@@ -48,7 +49,6 @@ class TransactionSummary(Linked):
 
 def summary_of(t: Transaction) -> TransactionSummary:
     """What is kept of a transaction."""
-    definitions = tuple(Definition(t.stamp, table) for table in t.tables)
     return TransactionSummary(
         writer=t.writer,
         revision=t.revision,
@@ -58,7 +58,7 @@ def summary_of(t: Transaction) -> TransactionSummary:
         reads=t.reads,
         digest=t.digest,
         events=t.events,
-        definitions=definitions,
+        definitions=t.definitions,
         segments=t.segments,
         voids=t.voids,
         boundary=t.boundary,

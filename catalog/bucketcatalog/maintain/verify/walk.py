@@ -14,9 +14,9 @@ from itertools import chain
 import pyarrow as pa
 
 from ...errors import UNREADABLE, BucketCatalogError, MissingObject
-from ...format.checkpoints import Checkpoint, Definition
+from ...format.authority import Definition, Definitions
+from ...format.checkpoints import Checkpoint
 from ...format.definitions import core_tables
-from ...format.evolution import Definitions
 from ...format.headers import BlockPlace
 from ...format.held import revision
 from ...format.records import TagEntry
@@ -33,7 +33,7 @@ from ...log.salvage import asides_of
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...parallel import in_order
-from ...state.tail import inline_events
+from ...state.tail import inline_events, misfitting
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
 from .closure import check_reads
 from .deep import differences
@@ -324,17 +324,29 @@ def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[F
         transaction = files.transaction(writer, head)
     except UNREADABLE as error:  # since it was read before
         return [unreadable(error, "TRANSACTION", name, *held)]
-    found = [finding for place in transaction.blocks for finding in check_block(files.store, place, definitions)]
+    unfit = _misfits(transaction, name, definitions)
+    found = [Finding("MISFIT_EVENTS", name, why, held) for why in unfit.values()]
+    blocks = [place for place in transaction.blocks if place.header.table not in unfit]
+    found += [finding for place in blocks for finding in check_block(files.store, place, definitions)]
     for table, actions in inline_events([transaction]).items():
         if table not in definitions:
             found.append(Finding("UNDEFINED_TABLE", name, f"It has events of table {table!r}, which nothing defines.", held))
-        elif definitions.contradiction(table) is None:
+        elif table not in unfit and definitions.contradiction(table) is None:
             try:
                 for _, _, action in actions:
                     event_of(action, definitions[table], name)
             except UNREADABLE as error:
                 found.append(unreadable(error, "EVENTS", name, *held))
     return found
+
+
+def _misfits(transaction: Transaction, name: str, definitions: Definitions) -> dict[str, str]:
+    """The tables that the transaction has events of by a definition that is left out, and why."""
+    tables = {action.table for action in transaction.actions} | {place.header.table for place in transaction.blocks}
+    tables |= {segment.run.table for segment in transaction.segments}
+    usable = sorted(table for table in tables & definitions.keys() if definitions.contradiction(table) is None)
+    found = {table: definitions[table].misfit(transaction.stamp) for table in usable}
+    return {table: misfitting(name, table, misfit).message for table, misfit in found.items() if misfit is not None}
 
 
 def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) -> Iterator[Finding]:

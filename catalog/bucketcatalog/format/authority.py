@@ -1,0 +1,194 @@
+"""Who decides what a table is, of several who have defined it.
+
+Anybody may define a table and add columns to one. Names, options and what a column means are a maintainer's to say, by what it declares;
+in the core's tables the release's; where neither has, the writer's whose definition is the oldest. A definition of anybody else counts
+as older than these: what only it has is added, and where it does not fit it is left out, with what its writer has written by it since.
+
+All of this is a function of the definitions and their stamps, whatever order they come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from ..errors import BucketCatalogError, IncompatibleTable
+from ..model.tables import Misfit, Table
+from .evolution import merge
+
+_Stamp = tuple[int, str, int, bytes]
+_Key = tuple[str, bytes, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table as one writer defined it: ``first`` and ``stamp`` are those of its first and latest transaction that said so.
+
+    Of a maintainer's that are not ``declared`` nothing counts but what they add: it had read them.
+    """
+
+    stamp: _Stamp
+    table: Table
+    first: _Stamp = (0, "", 0, b"")
+    declared: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.first[1]:
+            object.__setattr__(self, "first", self.stamp)
+
+    @property
+    def writer(self) -> str:
+        """Whose it is."""
+        return self.stamp[1]
+
+    @property
+    def key(self) -> _Key:
+        """What is the same in the definitions that count as one."""
+        return self.table.name, self.table.definition, self.writer, self.declared
+
+
+def combined(stamped: Iterable[Definition]) -> tuple[Definition, ...]:
+    """Each definition of each writer once, from its first stamp to its latest, in the order of the latest ones."""
+    found: dict[_Key, Definition] = {}
+    for definition in stamped:
+        known = found.get(definition.key, definition)
+        found[definition.key] = replace(known, stamp=max(known.stamp, definition.stamp), first=min(known.first, definition.first))
+    return tuple(sorted(found.values(), key=lambda definition: (definition.stamp, definition.table.name, definition.first)))
+
+
+class Definitions(Mapping[str, Table]):
+    """The tables of a database by name, each merged from its definitions when it is asked for.
+
+    Definitions count by who made them and in the order of their stamps, whatever order the ``stamped`` come in; ``known`` are the
+    release's, and ``last`` newer than all. A table of which they who decide contradict each other raises ``IncompatibleTable`` when it is
+    asked for, and no other does. Of anybody else what does not fit is left out: such a table names its ``misfits``.
+    """
+
+    def __init__(self, known: Iterable[Table], stamped: Iterable[Definition], last: Iterable[Table] = ()) -> None:
+        self._known = {table.name: table for table in known}
+        self._last = {table.name: table for table in last}
+        self.stamped = combined(stamped)
+        self._of: dict[str, list[Definition]] = {}
+        for definition in self.stamped:
+            self._of.setdefault(definition.table.name, []).append(definition)
+        self._names = dict.fromkeys([*self._known, *self._of, *self._last])
+        self._merged: dict[str, Table] = {}
+        self._left_out: dict[str, Mapping[bytes, str]] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._merged:
+            if name not in self._names:
+                raise KeyError(name)
+            self._merged[name] = self._judged(name)
+        return self._merged[name]
+
+    def _judged(self, name: str) -> Table:
+        given = self._of.get(name, [])
+        deciding = self._deciding(name)
+        rest = [definition for definition in given if definition not in deciding]
+        parts = [self._known[name]] if name in self._known else []
+        parts += [definition.table for definition in deciding]
+        left_out: dict[bytes, str] = {}
+        if parts:
+            decided = reduce(_with, parts)
+            decided = _with_others(decided, self._in_turn(name, rest), left_out)
+            decided = replace(
+                decided,
+                misfits=tuple(_misfits(rest, left_out)),
+                is_maintained=name in self._known or any(definition.declared for definition in deciding),
+            )
+        self._left_out[name] = left_out
+        if name not in self._last:
+            return decided
+        return _with(decided, self._last[name]) if parts else self._last[name]
+
+    def _deciding(self, name: str) -> list[Definition]:
+        """The definitions of a table that decide what it is, the latest last, beside the release's."""
+        given = self._of.get(name, [])
+        declared = [definition for definition in given if definition.declared]
+        if declared or name in self._known:
+            return declared
+        return [definition for definition in given if definition.writer == self.first_definer(name)]
+
+    def _in_turn(self, name: str, rest: Iterable[Definition]) -> list[Definition]:
+        """The definitions that only add something, in the order in which they do: the first definer's, then by who came first."""
+        first = self.first_definer(name)
+        return sorted(rest, key=lambda definition: (definition.writer != first, definition.first, definition.table.definition))
+
+    def first_definer(self, name: str) -> str | None:
+        """The writer that has defined a table first; None for the release's, and for what no transaction has defined."""
+        given = self._of.get(name, [])
+        return min(given, key=lambda definition: definition.first).writer if given and name not in self._known else None
+
+    def decided_by(self, name: str, writer: str) -> bool:
+        """Whether names and options of a table are among what this writer decides, when it has not declared it as a maintainer."""
+        return name not in self or (not self._is_declared(name) and writer == self.first_definer(name))
+
+    def _is_declared(self, name: str) -> bool:
+        return any(definition.declared for definition in self._of.get(name, []))
+
+    def holds(self, table: Table) -> bool:
+        """Whether somebody has defined a table in these very words."""
+        return any(definition.table.definition == table.definition for definition in self._of.get(table.name, []))
+
+    def left_out(self, name: str) -> Mapping[bytes, str]:
+        """The definitions of a table, serialised, that do not fit it, and why."""
+        return self._left_out[name] if self[name] is not None else {}
+
+    def known_as(self, table: Table) -> Definitions:
+        """The same tables, one of them as who declares it knows it: with columns that nobody has written yet, and its names for all."""
+        return Definitions(self._known.values(), self.stamped, [*self._last.values(), table])
+
+    def usable(self) -> list[Table]:
+        """The tables whose definitions fit together, by name."""
+        return [self[name] for name in sorted(self) if self.contradiction(name) is None]
+
+    def contradiction(self, name: str) -> str | None:
+        """Why a table cannot be used, or None."""
+        try:
+            self[name]
+        except IncompatibleTable as error:
+            return error.message
+        return None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _with(older: Table, newer: Table) -> Table:
+    """What both declare, as the newer names it; what else is known of the older stays."""
+    if older.definition == newer.definition:
+        return older
+    return replace(merge(older, newer), misfits=older.misfits, is_maintained=older.is_maintained)
+
+
+def _with_others(decided: Table, others: Sequence[Definition], left_out: dict[bytes, str]) -> Table:
+    """The table with what others add to it; what does not fit is noted as ``left_out``."""
+    done = {decided.definition}
+    for definition in others:
+        said = definition.table.definition
+        if said in done:
+            continue
+        done.add(said)
+        try:
+            decided = merge(definition.table, decided)
+        except BucketCatalogError as error:
+            left_out[said] = error.message
+    return decided
+
+
+def _misfits(rest: Iterable[Definition], left_out: Mapping[bytes, str]) -> Iterator[Misfit]:
+    """For each writer of definitions that are left out since when they are."""
+    found: dict[str, Misfit] = {}
+    for definition in rest:
+        why = left_out.get(definition.table.definition)
+        if why is not None and (definition.writer not in found or definition.first < found[definition.writer].since):
+            found[definition.writer] = Misfit(definition.writer, definition.first, why)
+    return (found[writer] for writer in sorted(found))
