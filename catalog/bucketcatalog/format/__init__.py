@@ -25,11 +25,12 @@ Before it come the model, whose values it encodes; after it the log, which knows
     held            what a file, or a part of one, holds: in errors, findings and losses alike
     extents         how large a table is by its descriptors
     definitions     tables from descriptors, and definitions for the log
+    evolution       two definitions of a table as one
+    authority       who decides what a table is, and what is left out of it
     segments        Parquet files of one run, with filters and an index before the footer
     rows            single rows as messages
     transactions    transactions between bytes and values
     checkpoints     checkpoints between bytes and values
-    evolution       several definitions of a table as one
     losses          what a reader that reads on has lost
     dump            what any file holds, damaged or not
 """

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from ..errors import BucketCatalogError, IncompatibleTable
-from ..model.tables import Misfit, Table
+from ..model.misfits import Misfit
+from ..model.tables import Table
 from .evolution import merge
 
 _Stamp = tuple[int, str, int, bytes]
@@ -178,7 +179,7 @@ def _with_others(decided: Table, others: Sequence[Definition], left_out: dict[by
             continue
         done.add(said)
         try:
-            decided = merge(definition.table, decided)
+            decided = merge(definition.table, decided, columns_alone=True)
         except BucketCatalogError as error:
             left_out[said] = error.message
     return decided

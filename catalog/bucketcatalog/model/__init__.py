@@ -9,6 +9,7 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     arrays      Arrow arrays taken apart and put together
     uuids       uuids between their 16 bytes and their text, one by one and as arrays
     paths       builds and parses every object name
+    misfits     writers whose definition of a table does not fit it
     tables      what a table declares, as values, and what it must not declare
     parents     by which columns rows can belong to others
     times       times, ages and versions as users write them

@@ -13,6 +13,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from .misfits import Misfit
+
 UUID_BYTES = pa.binary(16)
 """How transactions are named. The uuids of rows are text of 36 characters, lower case, in storage as at the surface."""
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -203,15 +205,6 @@ class Parent:
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """That a writer has a definition which does not fit the table: what it wrote there from that transaction on cannot be read."""
-
-    writer: str
-    since: tuple[int, str, int, bytes]
-    why: str
-
-
 @dataclass(frozen=True)
 class Table:
     """A table's declaration.
@@ -234,10 +227,6 @@ class Table:
     definition: bytes = field(default=b"", compare=False, repr=False)
     misfits: tuple[Misfit, ...] = field(default=(), compare=False, repr=False)
     is_maintained: bool = field(default=False, compare=False, repr=False)
-
-    def misfit(self, stamp: tuple[int, str, int, bytes]) -> Misfit | None:
-        """Why events of a transaction with this stamp cannot be read; None where they can."""
-        return next((misfit for misfit in self.misfits if misfit.writer == stamp[1] and misfit.since <= stamp), None)
 
     @cached_property
     def by_name(self) -> dict[str, Column]:

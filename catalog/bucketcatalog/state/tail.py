@@ -25,9 +25,10 @@ from ..log.segments import read_index
 from ..model.events import Placed, facts_of_events
 from ..model.facts import Facts, SortedFacts, concat, transaction_table
 from ..model.keys import EVERYTHING, KeyRange
+from ..model.misfits import Misfit, misfit_at
 from ..model.paths import segment as segment_path
 from ..model.paths import transaction as transaction_path
-from ..model.tables import Misfit, Table
+from ..model.tables import Table
 from ..store.base import Store
 from .plan import EventBlock
 
@@ -75,7 +76,7 @@ def _is_readable(action: InlineEvent, table: Table, on_damage: OnDamage) -> bool
 
 def _fits(transaction: Transaction, table: Table, on_damage: OnDamage) -> bool:
     """Whether the transaction's events were written by a definition that the table has; if not, they are noted as lost."""
-    misfit = table.misfit(transaction.stamp)
+    misfit = misfit_at(table.misfits, transaction.stamp)
     if misfit is not None:
         name = _file_name(transaction)
         on_damage.add(name, misfitting(name, table.name, misfit), [revision(transaction.writer, transaction.revision)])
@@ -88,7 +89,7 @@ def fitting(events: Sequence[EventBlock], table: Table, on_damage: OnDamage = ST
         return events
     left = []
     for event in events:
-        misfit = table.misfit(event.stamp)
+        misfit = misfit_at(table.misfits, event.stamp)
         if misfit is None:
             left.append(event)
         else:

@@ -14,7 +14,7 @@ from .reader import SpecReader
 from .sealing import message
 from .segments import ENDED, LIVE, STUBS, SUPERSEDED
 from .stamps import Name, Stamp, name_of, stamp_of
-from .tables import Column, Table, zero
+from .tables import Column, Table, definers_of, zero
 from .writing import USUAL, Style, inline_run, new_transaction, put_checkpoint, put_segment, put_transaction, uuid_at
 
 
@@ -82,15 +82,16 @@ def _noted(reader: SpecReader, writer: str) -> Any:
     return note
 
 
-def _definitions(transactions: Iterable[Any]) -> list[Any]:
-    """Each definition once, with the latest stamp (spec/tables.md)."""
-    latest: dict[bytes, Any] = {}
-    for transaction in transactions:
-        for definition in transaction.tables:
-            known = type(definition).FromString(definition.SerializeToString())
-            known.defined_by.CopyFrom(_stamp(stamp_of(transaction)))
-            latest[definition.SerializeToString()] = known
-    return list(latest.values())
+def _definitions(transactions: Iterable[Any]) -> Iterator[Any]:
+    """Each definition once, with who has made it and when (spec/tables.md)."""
+    for definitions in definers_of(transactions).values():
+        for serialized, definers in definitions.items():
+            known = message("TableDefinition").FromString(serialized)
+            known.defined_by.CopyFrom(_stamp(max(latest for _, latest, _, _ in definers)))
+            for first, latest, _, declared in definers:
+                said = _stamp(latest) if latest != first else None
+                known.definers.add(first=_stamp(first), latest=said, declared=declared)
+            yield known
 
 
 def _results(reader: SpecReader) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from google.protobuf import descriptor_pool, message_factory
 
-from .sealing import option
+from .sealing import message, option
 from .stamps import stamp_of
 
 _WIDTHS = {"int32": (4, True), "uint32": (4, False), "int64": (8, True), "uint64": (8, False), "timestamp": (8, True)}
@@ -78,20 +78,72 @@ def _column(item: Any, key: Collection[str] = ()) -> Column:
     return Column(item.number, item.name, "list", (one,)) if item.is_repeated else one
 
 
+Definer = tuple[Any, Any, str, bool]
+"""The first and the latest stamp of a writer's transactions that carry a definition, the writer, and whether it has declared it."""
+
+
+def definers_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> dict[str, dict[bytes, list[Definer]]]:
+    """By table and definition who has made it (spec/tables.md, "Definitions")."""
+    said: list[tuple[Any, Definer]] = []
+    for transaction in transactions:
+        stamp = stamp_of(transaction)
+        said += [(d, (stamp, stamp, stamp[1], d.declared and _maintains(stamp[1]))) for d in transaction.tables]
+    for definition in (d for checkpoint in checkpoints for d in checkpoint.tables):
+        last = stamp_of(definition.defined_by)
+        said += [(definition, (last, last, last[1], False))] if not definition.definers else []
+        for one in definition.definers:
+            first, latest = stamp_of(one.first), stamp_of(one.latest if one.HasField("latest") else one.first)
+            said.append((definition, (first, latest, first[1], one.declared and _maintains(first[1]))))
+    found: dict[str, dict[bytes, dict[tuple[str, bool], Definer]]] = {}
+    for definition, (first, latest, *who) in said:
+        bare = bare_definition(definition)
+        same = found.setdefault(bare.name, {}).setdefault(bare.SerializeToString(deterministic=True), {})
+        known = same.get((who[0], who[1]), (first, latest, *who))
+        same[who[0], who[1]] = (min(first, known[0]), max(latest, known[1]), who[0], who[1])
+    return {name: {one: list(same.values()) for one, same in each.items()} for name, each in found.items()}
+
+
+def bare_definition(definition: Any) -> Any:
+    """A definition without what says who made it."""
+    bare = type(definition).FromString(definition.SerializeToString())
+    for name in ("defined_by", "definers", "declared"):
+        bare.ClearField(name)
+    return bare
+
+
 def tables_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> dict[str, Table]:
-    """The tables that transactions and checkpoints define; columns that only an earlier one has are kept."""
-    definitions = [(stamp_of(transaction), d) for transaction in transactions for d in transaction.tables]
-    definitions += [(stamp_of(d.defined_by), d) for checkpoint in checkpoints for d in checkpoint.tables]
+    """The tables that transactions and checkpoints define, of definitions that fit each other (spec/tables.md, "Who decides").
+
+    This reader knows no tables of its own: who defined one of the core's first stands for the release.
+    """
     tables: dict[str, Table] = {}
-    for _, definition in sorted(definitions, key=lambda one: one[0]):
-        table = table_of(definition)
-        if older := tables.get(table.name):
-            newer = {column.number: column.name for column in table.columns}
-            kept = [column for column in older.columns if column.number not in newer]
-            kept = [replace(c, name=f"{c.name}_{c.number}") if c.name in newer.values() else c for c in kept]
-            table = replace(table, columns=(*table.columns, *kept), older=(*older.older, older.row))
-        tables[table.name] = table
+    for name, definitions in definers_of(transactions, checkpoints).items():
+        made = [(*definer, one) for one, definers in definitions.items() for definer in definers]
+        first = min(made)[2]
+        declared = [one for one in made if one[3]]
+        deciding = declared or [one for one in made if one[2] == first]
+        rest = [one for one in made if one not in deciding]
+        parsed = {one: table_of(message("TableDefinition").FromString(one)) for one in definitions}
+        table: Table | None = None
+        for *_, one in sorted(deciding, key=lambda one: one[1]):
+            table = parsed[one] if table is None else _together(table, parsed[one])
+        assert table is not None
+        for *_, one in sorted(rest, key=lambda one: (one[2] != first, one[0])):
+            table = _together(parsed[one], table)
+        tables[name] = table
     return tables
+
+
+def _together(older: Table, newer: Table) -> Table:
+    """The newer with the columns that only the older has."""
+    names = {column.number: column.name for column in newer.columns}
+    kept = [column for column in older.columns if column.number not in names]
+    kept = [replace(c, name=f"{c.name}_{c.number}") if c.name in names.values() else c for c in kept]
+    return replace(newer, columns=(*newer.columns, *kept), older=(*older.older, older.row, *newer.older))
+
+
+def _maintains(writer: str) -> bool:
+    return writer.startswith("maintainer-")
 
 
 def zero(column: Column) -> Any:

@@ -122,7 +122,7 @@ def test_columns_that_only_an_older_definition_has_say_what_the_engine_says(tmp_
     for number, (definition, row) in enumerate(zip(OLDER_AND_NEWER, given, strict=True)):
         catalog = world.catalog()
         catalog.register(messages(proto(definition))["Row"])
-        with world.writer(f"node-{number}", catalog=catalog) as writer:
+        with world.writer(f"maintainer-{number}", catalog=catalog) as writer:
             world.commit(writer, ("put", "test.rows", row))
     with world.writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all")

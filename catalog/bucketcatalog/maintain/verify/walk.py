@@ -32,6 +32,7 @@ from ...log.pruned import may_be_dropped
 from ...log.salvage import asides_of
 from ...model import paths
 from ...model.cuts import Cut, Ref
+from ...model.misfits import misfit_at
 from ...parallel import in_order
 from ...state.tail import inline_events, misfitting
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
@@ -345,7 +346,7 @@ def _misfits(transaction: Transaction, name: str, definitions: Definitions) -> d
     tables = {action.table for action in transaction.actions} | {place.header.table for place in transaction.blocks}
     tables |= {segment.run.table for segment in transaction.segments}
     usable = sorted(table for table in tables & definitions.keys() if definitions.contradiction(table) is None)
-    found = {table: definitions[table].misfit(transaction.stamp) for table in usable}
+    found = {table: misfit_at(definitions[table].misfits, transaction.stamp) for table in usable}
     return {table: misfitting(name, table, misfit).message for table, misfit in found.items() if misfit is not None}
 
 

@@ -1,0 +1,73 @@
+"""What a writer may declare of a table that is there: anybody columns, its first definer and maintainers names and options."""
+
+from __future__ import annotations
+
+import pytest
+
+from bucketcatalog import Catalog, CatalogWarning, IncompatibleTable
+
+from ...kit.world import World, messages, proto, rows
+
+ROW = 'message R {{ option (table) = {{ name: "lab.r" key: "k" {} }}; string k = 1; optional string {} = 2; {} }}'
+OLD, MORE = ROW.format("", "a", ""), ROW.format("", "a", "optional int64 more = 3;")
+RENAMED = ROW.format("tombstone_retention_seconds: 60", "b", "optional int64 more = 3;")
+MISFIT = ROW.format("", "a", "repeated string more = 3;")
+
+
+def knowing(world: World, source: str) -> Catalog:
+    catalog = world.catalog()
+    catalog.register(messages(proto(source))["R"])
+    return catalog
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.commit(world.writer("one", catalog=knowing(world, OLD)), ("put", "lab.r", {"k": "1", "a": "x"}))
+    return world
+
+
+def test_anybody_adds_columns_without_a_word(world: World) -> None:
+    world.commit(world.writer("two", catalog=knowing(world, MORE)), ("put", "lab.r", {"k": "2", "a": "y", "more": 2}))
+    assert rows(world.snapshot(), "lab.r") == [{"k": "1", "a": "x", "more": None}, {"k": "2", "a": "y", "more": 2}]
+
+
+def test_who_is_not_the_first_definer_is_told_who_says_names_and_options(world: World) -> None:
+    writer = world.writer("two", catalog=knowing(world, RENAMED))
+    with pytest.warns(CatalogWarning, match=r"'lab\.r'.*: b, tombstone_retention_seconds are for 'one'.*maintainer") as caught:
+        world.commit(writer, ("put", "lab.r", {"k": "2", "b": "y", "more": 2}))
+    assert len(caught) == 1
+    world.commit(writer, ("put", "lab.r", {"k": "3", "b": "z"}))  # told once
+    found = rows(world.snapshot(), "lab.r")
+    assert [(row["a"], row["more"]) for row in found] == [("x", None), ("y", 2), ("z", None)]
+    assert world.snapshot().table("lab.r").tombstone_retention_seconds == 0
+
+
+@pytest.mark.parametrize("writer", ["one", "maintainer-1"])
+def test_the_first_definer_and_maintainers_say_them(world: World, writer: str) -> None:
+    world.commit(world.writer(writer, catalog=knowing(world, RENAMED)), ("put", "lab.r", {"k": "2", "b": "y"}))
+    table = world.snapshot().table("lab.r")
+    assert [row["b"] for row in rows(world.snapshot(), "lab.r")] == ["x", "y"]
+    assert table.tombstone_retention_seconds == 60 and table.is_maintained == (writer == "maintainer-1")
+    world.commit(world.writer("old", catalog=knowing(world, OLD)), ("put", "lab.r", {"k": "3", "a": "z"}))  # of an older release
+    assert [row["b"] for row in rows(world.snapshot(), "lab.r")] == ["x", "y", "z"]
+
+
+def test_a_maintainer_that_uses_a_table_as_it_has_read_it_says_nothing_of_it(world: World) -> None:
+    world.commit(world.writer("maintainer-1"), ("put", "lab.r", {"k": "2", "a": "y"}))
+    assert not world.snapshot().table("lab.r").is_maintained
+    world.commit(world.writer("one", catalog=knowing(world, RENAMED)), ("put", "lab.r", {"k": "3", "b": "z"}))
+    assert [row["b"] for row in rows(world.snapshot(), "lab.r")] == ["x", "y", "z"]
+
+
+def test_who_has_declared_what_does_not_fit_is_told_before_it_writes_more(world: World) -> None:
+    world.commit(world.writer("two", catalog=knowing(world, MORE)), ("put", "lab.r", {"k": "2", "more": 2}))
+    declared = messages(proto(MISFIT))["R"]
+    world.commit_unasked(world.writer("three"), [declared], ("put", "lab.r", {"k": "3", "more": ["x"]}))
+    before = [info.name for info in world.store.list("")]
+    for catalog in (world.catalog(), knowing(world, OLD)):
+        writer = world.writer("three", catalog=catalog)
+        with pytest.raises(IncompatibleTable, match="'three'") as caught:
+            world.commit(writer, ("put", "lab.r", {"k": "3", "a": "x"}))
+        assert "another writer id" in caught.value.next_step
+    assert [info.name for info in world.store.list("")] == before
