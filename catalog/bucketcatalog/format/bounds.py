@@ -159,7 +159,8 @@ def _check_events(segments: Any) -> None:
     rows = sum(segment.run.rows for segment in segments)
     if rows > limits.RUN_ROWS:
         raise ValueError(f"it names {rows} events in segments, and none has more than {limits.RUN_ROWS}")
-    if any(getattr(segment.run, "class") != log_pb2.BLOCK_CLASS_EVENTS for segment in segments):
+    of_rows = (log_pb2.RUN_PURPOSE_UNSPECIFIED, log_pb2.RUN_PURPOSE_ROWS)
+    if any(getattr(s.run, "class") != log_pb2.BLOCK_CLASS_EVENTS or s.run.purpose not in of_rows for s in segments):
         raise ValueError("it names a segment that is not of events")
 
 

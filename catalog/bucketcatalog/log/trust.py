@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from .. import limits
 from ..errors import CorruptionError
 from ..format.checkpoints import Checkpoint
-from ..format.headers import BlockClass
 from ..format.transactions import Transaction
 from ..model.names import is_compactor, is_maintainer
 from ..model.uuids import writer_mark
@@ -40,9 +39,6 @@ def as_counted(transaction: Transaction, name: str) -> Transaction:
     foreign = {reference.writer for reference in transaction.segments} - {transaction.writer}
     if foreign:
         raise CorruptionError(f"{name} has its events in segments of {min(foreign)!r}: a writer's own lie below its own prefix.")
-    classes = {place.header.block_class for place in transaction.blocks} | {of.run.block_class for of in transaction.segments}
-    if classes - {BlockClass.EVENTS} or not all(of.run.is_of_rows for of in transaction.segments):
-        raise CorruptionError(f"{name} has rows that are no events: they would bring stamps of their own.")
     if not transaction.uuid.endswith(writer_mark(transaction.writer)):
         raise CorruptionError(
             f"{name} has a uuid that none of {transaction.writer!r} can have: versions are named by uuids alone."

@@ -16,6 +16,7 @@ from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.misfits import misfit_at
 from bucketcatalog.model.tables import DataType, Table
 
+from ...kit.spec_reader import transaction_uuid
 from ...kit.world import START, messages, proto
 
 KEY = 'name: "lab.r" key: "k"'
@@ -32,7 +33,7 @@ def table(fields: str = "", options: str = "", *more: str) -> Table:
 def said(writer: str, at: int, given: Table, *, declared: bool = False) -> Definition:
     """What a writer said of a table ``at`` a second."""
     time = START + at * 1_000_000
-    return Definition((time, writer, at, bytes(Random(f"{writer}{at}").randbytes(16))), given, declared=declared)
+    return Definition((time, writer, at, transaction_uuid(writer, time, at)), given, declared=declared)
 
 
 def merged(*definitions: Definition) -> Table:

@@ -130,7 +130,7 @@ def folded_rows(made: Any, world: World) -> None:
     made.segments.extend(message("Checkpoint").FromString(world.store.get(name)).segments)
 
 
-REFUSED = {alices_uuid: "uuid", alices_segment: "segments of 'alice'", folded_rows: "no events"}
+REFUSED = {alices_uuid: "uuid", alices_segment: "segments of 'alice'", folded_rows: "not of events"}
 
 
 @pytest.mark.parametrize("change", REFUSED, ids=lambda change: change.__name__)
