@@ -186,7 +186,7 @@ class History:
             case Foreign():
                 self.copy_out()
                 self.world.clock.tick()
-                compact(SpecReader(self.root), f"foreign-{self.count}", step.style)
+                compact(SpecReader(self.root), f"compactor-foreign-{self.count}", step.style)
                 self.count += 1
                 self.copy_in()
 

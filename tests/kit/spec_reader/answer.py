@@ -11,6 +11,7 @@ from .facts import Fact
 from .fold import State, Version, conflicts, fold
 from .stamps import name_of, stamp_of, text_of, time_of
 from .tables import Column, Table, encoded_key, zero
+from .trust import is_maintainer
 
 Entry = tuple[tuple[Any, ...], Any]
 """What is said of a tag, behind the stamp of the transaction that says it."""
@@ -25,7 +26,9 @@ def tag_entries(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) ->
 def tags_of(entries: list[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
     """Of each tag the entry that counts, and the one that it replaced, if there is one (spec/tags.md)."""
     for name in sorted({entry.name for _, entry in entries}):
-        *before, latest = sorted((one for one in entries if one[1].name == name), key=lambda one: one[0])
+        about = [one for one in entries if one[1].name == name]
+        maintained = [one for one in about if is_maintainer(one[0][1])]
+        *before, latest = sorted(maintained or about, key=lambda one: one[0])
         others = [one for one in before if set(refs_of(one[1].cut.writers)) != set(refs_of(latest[1].cut.writers))]
         yield latest, others[-1] if others else None
 

@@ -59,7 +59,7 @@ def covers(checkpoint: Any, ref: Ref, transactions: dict[Ref, Any]) -> bool:
         return False
     if ref in heads or any((head.revision, head.uuid) == (revision, uuid) for head in (*coverage.recent, *coverage.branches)):
         return True
-    if revision >= coverage.list_from or any(head.revision == revision for head in coverage.branches):
+    if not coverage.first_revision <= revision < coverage.list_from or any(h.revision == revision for h in coverage.branches):
         return False
     if sum(other[:2] == (writer, revision) for other in transactions) == 1:
         return True
@@ -67,7 +67,6 @@ def covers(checkpoint: Any, ref: Ref, transactions: dict[Ref, Any]) -> bool:
     return any(covers(checkpoint, child, transactions) for child in children)
 
 
-def voided_by(tail: Iterable[Any], checkpoints: Iterable[Any]) -> set[Ref]:
-    """What maintainers have voided."""
-    saying = [*(transaction for transaction in tail if transaction.writer.startswith("maintainer-")), *checkpoints]
-    return {(link.writer, link.revision, link.uuid) for said in saying for link in said.voids}
+def known_voids(files: Iterable[Any]) -> set[Ref]:
+    """What files say that is voided."""
+    return {(link.writer, link.revision, link.uuid) for file in files for link in file.voids}

@@ -9,12 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from .answer import Answer, tag_entries
-from .cuts import Ref, covers, cut_text, heads_named, heads_of, parents_of, reads_of, refs_of, voided_by
+from .cuts import Ref, covers, cut_text, heads_named, heads_of, known_voids, parents_of, reads_of, refs_of
 from .facts import VERSION, Fact, facts_of_actions, facts_of_block, rows_of_block
 from .sealing import unsealed
 from .segments import ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, checkpoint_blocks, order_table, rows_of_message
 from .stamps import uuid_time
 from .tables import Table, encoded_key, tables_of
+from .trust import check_rows, check_transaction, counts, is_trusted, own, voided_by
 
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _LOG = re.compile(rf"([A-Za-z0-9_-][A-Za-z0-9._-]*)/([A-Za-z0-9_-][A-Za-z0-9._-]*)/transactions/(\d{{20}})/({_UUID})\.(txn|ckpt)")
@@ -35,12 +36,15 @@ class SpecReader:
                 kind, into = ("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
                 into[ref] = parsed = unsealed(path.read_bytes(), kind)
                 assert (parsed.writer, parsed.revision, parsed.uuid, parsed.database) == (*ref, database)
+        self.checkpoints = {ref: own(checkpoint) for ref, checkpoint in self.checkpoints.items() if counts(checkpoint)}
+        voided = voided_by(self.transactions.values(), self.checkpoints.values())
         for transaction in self.transactions.values():
             assert uuid_time(transaction.uuid) == transaction.commit_time
+            check_transaction(transaction, voided)
             for ref, link in zip(parents_of(transaction), transaction.parents, strict=True):
                 assert self.transactions[ref].checksum == link.digest
         for checkpoint in self.checkpoints.values():
-            heads = set(refs_of(checkpoint.cut.writers)) - voided_by([], [checkpoint])
+            heads = set(refs_of(checkpoint.cut.writers)) - known_voids([checkpoint])
             assert uuid_time(checkpoint.uuid) == max(uuid_time(uuid) for _, _, uuid in heads)
             marker = f"{10**20 - 1 - checkpoint.revision:020}-{UUID(bytes=checkpoint.uuid)}"
             assert (root / checkpoint.writer / database / "newest" / marker).read_bytes() == b""
@@ -65,6 +69,8 @@ class SpecReader:
         With ``classes`` only such blocks are read, and others where spec/reading.md says so.
         """
         checkpoints, tail = [self.checkpoints[ref] for ref in used], list[Ref]()
+        if any("partial" in checkpoint.required_features for checkpoint in checkpoints):
+            assert any(is_trusted(checkpoint.writer) for checkpoint in checkpoints), "it is read beside the horizon's"
         for ref in self.transactions:
             known = [entry.list_from for c in checkpoints for entry in c.coverage if entry.writer == ref[0]]
             if ref[1] >= min(known, default=0) and not self._covered(ref, checkpoints):
@@ -80,7 +86,7 @@ class SpecReader:
         for transaction in found.values():  # closed under parents and reads
             assert all(ref in found or ref in voided or self._covered(ref, checkpoints) for ref in reads_of(transaction))
         for checkpoint in checkpoints:  # one that does not know of a void must not be used
-            assert not any(self._covered(ref, [checkpoint]) for ref in voided - voided_by([], [checkpoint]))
+            assert not any(self._covered(ref, [checkpoint]) for ref in voided - known_voids([checkpoint]))
         said = [transaction for ref, transaction in found.items() if ref not in voided]
         answer = Answer(tables_of(found.values(), checkpoints), tag_entries(said, checkpoints))
         for transaction in said:
@@ -122,6 +128,7 @@ class SpecReader:
         """Header, level and rows of each block of facts of a checkpoint."""
         for header, run, rows in checkpoint_blocks(self.root, self.database, checkpoint):
             assert "runs" in checkpoint.required_features or not run.level
+            check_rows(checkpoint, rows)
             if run.purpose in (0, ROWS):
                 yield header, run.level, rows
 

@@ -19,6 +19,7 @@ from .sealing import message, seal
 from .segments import ENDED, EVENTS, SUPERSEDED, chunks_of
 from .stamps import uuid_time
 from .tables import Column, Table, encoded_key
+from .trust import mark
 
 _SCALARS: dict[str, pa.DataType] = {
     "string": pa.utf8(),
@@ -72,7 +73,7 @@ def uuid_at(time: int, number: int) -> bytes:
 
 def transaction_uuid(writer: str, time: int, number: int = 0) -> bytes:
     """The same of a transaction: it ends in its writer's mark (spec/stamps.md)."""
-    return uuid_at(time, number << 32 | int.from_bytes(hashlib.sha256(writer.encode()).digest()[:4], "big"))
+    return uuid_at(time, number << 32 | int.from_bytes(mark(writer), "big"))
 
 
 def new_transaction(writer: str, revision: int, time: int, number: int = 0) -> Any:

@@ -205,8 +205,8 @@ class Segment:
         with world.writer("node-1", catalog=catalog) as writer:
             world.commit(writer, ("put", "test.numbers", given))
         reader = SpecReader(copied(world, root))
-        _, revision, uuid = compact(reader, "foreign")
-        checkpoint = SpecReader(root).checkpoints["foreign", revision, uuid]
+        _, revision, uuid = compact(reader, "compactor-foreign")
+        checkpoint = SpecReader(root).checkpoints["compactor-foreign", revision, uuid]
         tables, facts = reader.facts(reader.transactions.values(), reader.transactions.values())
         found = [fact for _, about in sorted(facts["test.numbers"].items()) for fact in about]
         return cls(root, checkpoint, tables["test.numbers"], found, world.snapshot())
@@ -214,12 +214,12 @@ class Segment:
     @property
     def file(self) -> str:
         (reference,) = self.checkpoint.segments
-        return f"foreign/default/segments/{UUID(bytes=reference.uuid)}.parquet"
+        return f"compactor-foreign/default/segments/{UUID(bytes=reference.uuid)}.parquet"
 
     def put(self, change: Callable[[Any], None] = lambda index: None, style: Style = PAIRS) -> None:
         """Put it, and the checkpoint again: ``change`` is given the index before that is sealed."""
         (old,) = self.checkpoint.segments
-        index = message("SegmentIndex")(format_version=1, writer="foreign", database="default", uuid=old.uuid)
+        index = message("SegmentIndex")(format_version=1, writer="compactor-foreign", database="default", uuid=old.uuid)
         index.cut.CopyFrom(self.checkpoint.cut)
         index.tables.extend(self.checkpoint.tables)
         reference = by_hand.put_segment(self.root, index, self.table, LIVE, self.facts, style=style, change=change)
@@ -230,7 +230,7 @@ class Segment:
     def read(self) -> list[dict[str, Any]]:
         """What the engine reads, by the checkpoint alone."""
         snapshot = Catalog(self.root).snapshot()
-        assert {checkpoint.writer for checkpoint in snapshot.view.checkpoints} == {"foreign"}
+        assert {checkpoint.writer for checkpoint in snapshot.view.checkpoints} == {"compactor-foreign"}
         return rows(snapshot, "test.numbers")
 
 
@@ -330,7 +330,7 @@ def test_messages_without_fields_are_there_or_not(tmp_path: Path, style: Style) 
     compare(reader.from_transactions(), Catalog(tmp_path).snapshot())
     (ours,) = reader.checkpoints
     compare(reader.from_checkpoints(ours), Catalog(tmp_path).snapshot())
-    compact(reader, "foreign", style)
+    compact(reader, "compactor-foreign", style)
     assert said() == there
 
 
@@ -413,7 +413,7 @@ def test_whether_columns_without_nulls_are_declared_to_have_none_says_nothing(tm
         compactor.checkpoint(scope="all")
     script.arrive_late()
     reader = SpecReader(copied(world, tmp_path))
-    ref = compact(reader, "foreign", Style(flags=flags))
+    ref = compact(reader, "compactor-foreign", Style(flags=flags))
     later = new_transaction("later", 0, max(t.commit_time for t in reader.transactions.values()) + 1)
     sample = next(t for t in reader.transactions.values() if any(d.name == "objects" for d in t.tables))
     later.tables.extend(d for d in sample.tables if d.name == "objects")
@@ -446,6 +446,6 @@ def test_flags_within_lists_maps_and_messages_say_nothing_either(tmp_path: Path)
     inner = {"a": 1, "b": ["x", "y"]}
     with world.writer("node-1", catalog=catalog) as writer:
         world.commit(writer, ("put", "test.rows", [{"k": n, "inner": [inner], "named": {"n": inner}} for n in range(3)]))
-    compact(SpecReader(copied(world, tmp_path)), "foreign", Style(flags=True))
+    compact(SpecReader(copied(world, tmp_path)), "compactor-foreign", Style(flags=True))
 
     assert rows(Catalog(tmp_path).snapshot(), "test.rows") == rows(world.snapshot(), "test.rows")

@@ -21,6 +21,7 @@ from bucketcatalog.write.derived_ids import NAMESPACE
 from ...kit import spec_reader
 from ...kit.spec_reader import LIVE, SpecReader, Style, compact, message, seal, transaction_uuid
 from ...kit.spec_reader import reader as reading
+from ...kit.spec_reader.writing import transaction_uuid
 from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import MINUTE, World, bucket, messages, names, obj, proto, rows
 
@@ -133,7 +134,7 @@ def test_columns_that_only_an_older_definition_has_say_what_the_engine_says(tmp_
     assert first == {"k": 1, "gone": "g", "wider": -5, "again_4": "a", "again": None, "new": None}
     assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) == 2
     assert compare(reader.from_checkpoints(ours), Catalog(tmp_path).snapshot()) == 2
-    foreign = compact(reader, "foreign")
+    foreign = compact(reader, "compactor-foreign")
     assert compare(SpecReader(tmp_path).from_checkpoints(foreign), Catalog(tmp_path).snapshot()) == 2
 
 
@@ -194,7 +195,7 @@ def test_a_checkpoint_that_was_written_from_the_specification_is_read_and_found_
     script.writers["node-1"].checkpoint()
     script.go_on()
     script.arrive_late()
-    ref = compact(SpecReader(copied(script.world, tmp_path)), "foreign", STYLES[style])
+    ref = compact(SpecReader(copied(script.world, tmp_path)), "compactor-foreign", STYLES[style])
     reader, catalog = SpecReader(tmp_path), Catalog(tmp_path)
     snapshot = catalog.snapshot()
 
