@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from bucketcatalog.format.footers import MAGIC, footer_digest, footer_start
+from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.format.sealing import digest, seal, unseal
 from bucketcatalog.format.segments import index_span
@@ -163,6 +164,12 @@ class Forgery:
     def element(self, name: str) -> Struct:
         """The element of the schema of that name."""
         return next(element for element in self.schema if element.get_value(NAME) == name.encode())
+
+    def say(self, block_class: BlockClass) -> None:
+        """What the blocks are, wherever it is said."""
+        for said in (self.index.run, *(entry.header for entry in self.index.entries)):
+            setattr(said, "class", block_class)
+        self.reference = replace(self.reference, run=replace(self.reference.run, block_class=block_class))
 
     def sealed(self) -> tuple[bytes, SegmentReference]:
         """The bytes of the segment, and what refers to it."""

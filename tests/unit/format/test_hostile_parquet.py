@@ -390,7 +390,7 @@ COLUMNS: dict[str, tuple[Callable[[Forgery], object], str]] = {
         "has stamps with times that no calendar has",
     ),
     "stamps in a block of events": (
-        lambda one: [setattr(of, "class", BlockClass.EVENTS) for of in (one.index.entries[0].header, one.index.run)],
+        lambda one: one.say(BlockClass.EVENTS),
         "holds events of table 'my.thing' with stamps, which are their transaction's to give",
     ),
     "versions without a number": (
