@@ -139,7 +139,7 @@ def commit_in_segments(writer: Writer, drafts: Drafts) -> None:
 class Step:
     """What a process does: its events in the world that it finds, how, and how many transactions come of it.
 
-    ``segments_first``: what it puts first is a segment, and nothing is put after one of which it has no answer.
+    It does so as ``writer``. ``segments_first``: what it puts first is a segment, and nothing is put after one of which it has no answer.
     """
 
     drafts: Callable[[World], Drafts]
@@ -147,6 +147,7 @@ class Step:
     transactions: int
     repeatable: bool = False
     segments_first: bool = False
+    writer: str = "w"
 
 
 STEPS = {
@@ -155,7 +156,7 @@ STEPS = {
     "commit in segments": Step(columnar, commit_in_segments, 1, repeatable=True, segments_first=True),
     "restore": Step(back_to_the_first_commit, restore, 1, repeatable=True),
     "own checkpoint": Step(nothing, own_checkpoint, 0),
-    "checkpoint of all": Step(nothing, checkpoint_of_all, 1),
+    "checkpoint of all": Step(nothing, checkpoint_of_all, 1, writer="compactor-1"),
 }
 
 
@@ -184,7 +185,7 @@ class Bench:
 
 def run(store: Store, step: Step, drafts: Drafts) -> None:
     """One process: open, act, close."""
-    with Catalog(store).writer("w", database=DATABASE) as writer:
+    with Catalog(store).writer(step.writer, database=DATABASE) as writer:
         step.act(writer, drafts)
 
 
@@ -198,6 +199,7 @@ def go_on(store: Store, ledger: Ledger, step: Step, drafts: Drafts, *, done: int
     for number, checkpoint in enumerate(rounds):
         with Catalog(store).writer("w", database=DATABASE) as writer:
             ledger.commit(writer, [put(f"more{number}", number)])
+        with Catalog(store).writer("compactor-1" if checkpoint is checkpoint_of_all else "w", database=DATABASE) as writer:
             checkpoint(writer, [])
         assert ledger.admit(store, []) == (checkpoint is checkpoint_of_all)
         compare(store, ledger)

@@ -49,7 +49,9 @@ _OFTEN_NONE = st.sampled_from((None, None, None, "absent", "absent", 0, 0, 1))
 _CLOCK = st.sampled_from((0, 0, 1, -1, 20_000_000, -20_000_000))
 _WAIT = st.sampled_from((1, 1, 1_000, 1_000_000, 40_000_000, 240_000_000))
 _WHO = st.sampled_from(("alpha",) * 7 + ("beta",) * 6 + ("gamma",) * 4 + ("compactor",) + ("alpha-twin",) * 1)
-_CHECKPOINTER = st.sampled_from(("compactor", "compactor", "alpha", "beta", "gamma"))
+_CHECKPOINTS = st.sampled_from(
+    (*(("compactor", True),) * 5, *((name, False) for name in ("compactor", "alpha", "beta", "gamma")))
+)
 _COMMIT_FAULT = st.sampled_from(
     (Fault.NONE,) * 14 + (Fault.LATE,) * 6 + (Fault.LOST_RESPONSE, Fault.LOST_REQUEST, Fault.REFUSED)
     + (Fault.SILENCE_AFTER, Fault.SILENCE_BEFORE, Fault.SILENCE_LATE)
@@ -106,7 +108,7 @@ _COMMIT = st.builds(
     application=st.sampled_from((None,) * 3 + (True,)).flatmap(lambda has: _APPLICATION if has else st.none()),
 )
 _CHECKPOINT = st.builds(
-    Checkpoint, process=_CHECKPOINTER, everyone=st.booleans(), fault=_CHECKPOINT_FAULT, after=st.integers(0, 3)
+    lambda which, fault, after: Checkpoint(*which, fault=fault, after=after), _CHECKPOINTS, _CHECKPOINT_FAULT, st.integers(0, 3)
 )
 _STEPS: tuple[st.SearchStrategy[Step], ...] = (
     *(st.builds(Wait, _WAIT),) * 2,

@@ -246,11 +246,16 @@ class Latecomers:
 
 _MINUTE = 60_000_000
 _WHO = st.sampled_from(("alpha",) * 3 + ("beta",) * 2 + ("gamma",))
-_ANYBODY = st.sampled_from(tuple(WRITERS)[:4])
+_CHECKPOINTS = st.sampled_from(
+    (*(("compactor", True),) * 4, *((name, False) for name in ("compactor", "alpha", "beta", "gamma")))
+)
 _ACTIONS = st.lists(STATED_ACTION, min_size=1, max_size=3).map(tuple)
 _WAIT = st.sampled_from((_MINUTE, 11 * _MINUTE, 12 * _MINUTE + 1, 13 * _MINUTE, 13 * _MINUTE))
 _CHECKPOINT = st.builds(
-    Checkpoint, _ANYBODY, st.booleans(), st.sampled_from((Fault.NONE,) * 4 + (Fault.LATE,)), st.integers(1, 3)
+    lambda which, fault, after: Checkpoint(*which, fault=fault, after=after),
+    _CHECKPOINTS,
+    st.sampled_from((Fault.NONE,) * 4 + (Fault.LATE,)),
+    st.integers(1, 3),
 )
 _STEPS: tuple[st.SearchStrategy[Step], ...] = (
     *(st.builds(Wait, _WAIT),) * 4,

@@ -133,7 +133,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint; the fault strikes after so many PUTs."""
+    """A checkpoint, of ``everyone``'s timeline where a compactor makes it; the fault strikes after so many PUTs."""
 
     process: str
     everyone: bool = False
