@@ -1,6 +1,7 @@
 """Tags are a function of the transactions in a cut: whoever gives and drops them, however late that arrives, through any checkpoints.
 
-The model knows every entry that was committed and which of them have arrived, and takes the largest stamp.
+The model knows every entry that was committed and which of them have arrived, and takes the largest stamp: of maintainers' where there
+are any.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NAMES = ("x", "y")
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """A maintainer gives a name to the version that was noted down, by any number, or to now."""
+    """Somebody gives a name to the version that was noted down, by any number, or to now."""
 
     who: str
     name: str
@@ -45,7 +46,7 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A maintainer drops a name."""
+    """Somebody drops a name."""
 
     who: str
     name: str
@@ -93,7 +94,7 @@ class Compare:
 
 
 Step = Give | Drop | Put | Checkpoint | Reopen | Deliver | Wait | Compare
-_WHO = st.sampled_from(_MAINTAINERS)
+_WHO = st.sampled_from((*_MAINTAINERS * 2, "node-1"))
 _NAME = st.sampled_from(_NAMES)
 _LATE = st.sampled_from((False, False, True))
 _STEPS: tuple[st.SearchStrategy[Step], ...] = (
@@ -134,12 +135,19 @@ def _stamp(tag: Tag) -> tuple[int, str, int]:
     return tag.commit_time, tag.writer, tag.revision
 
 
+def is_maintained(who: str, before: dict[str, Any] | None) -> bool:
+    """Whether the name is a maintainer's, and whoever speaks now is none."""
+    return before is not None and before["stamp"][1] in _MAINTAINERS and who not in _MAINTAINERS
+
+
 def expected(entries: frozenset[Tag]) -> dict[str, dict[str, Any]]:
     """The tags that entries make."""
     found = {}
     for name in sorted({entry.name for entry in entries}):
-        latest = max((entry for entry in entries if entry.name == name), key=_stamp)
-        others = [entry for entry in entries if entry.name == name and entry.version != latest.version]
+        about = [entry for entry in entries if entry.name == name]
+        counted = [entry for entry in about if entry.writer in _MAINTAINERS] or about
+        latest = max(counted, key=_stamp)
+        others = [entry for entry in counted if entry.version != latest.version]
         replaced = max(others, key=_stamp, default=None)
         found[name] = {
             "version": latest.version,
@@ -266,12 +274,15 @@ class Tagging:
             outcome = "refused"
         elif before is not None and before["version"] == version and not before["dropped"]:
             outcome = "nothing"
+        elif is_maintained(step.who, before):
+            outcome = "refused"
         self.trace.append(f"    {outcome}")
         asked = None if target is None else target.version
         if outcome == "refused":
             with pytest.raises(TagExists) as caught:
-                process.writer.tag(step.name, version=asked)
-            assert before is not None and str(before["version"]) in caught.value.message
+                process.writer.tag(step.name, version=asked, replace=step.replace)
+            assert before is not None
+            assert str(before["stamp"][1] if "can neither" in caught.value.message else before["version"]) in caught.value.message
             return
         made = process.writer.tag(step.name, version=asked, replace=step.replace)
         if outcome == "nothing":
@@ -288,6 +299,10 @@ class Tagging:
         before = expected(frozenset(self._entries)).get(step.name)
         if before is None or before["dropped"]:
             with pytest.raises(NotFound):
+                process.writer.drop_tag(step.name)
+            return
+        if is_maintained(step.who, before):
+            with pytest.raises(TagExists, match="can neither move nor drop it"):
                 process.writer.drop_tag(step.name)
             return
         made = process.writer.drop_tag(step.name)
