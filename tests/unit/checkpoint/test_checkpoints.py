@@ -104,9 +104,10 @@ def stored(world: World) -> tuple[int, list[object]]:
 
 
 @pytest.mark.parametrize("scopes", [("all", "all", "all"), ("own", "all", "own"), ("all", "own", "all")])
-def test_a_lone_writers_checkpoint_of_either_scope_refers_again_to_what_has_not_changed(
-    world: World, writer: Writer, scopes: tuple[Literal["own", "all"], ...]
+def test_a_lone_compactors_checkpoint_of_either_scope_refers_again_to_what_has_not_changed(
+    world: World, scopes: tuple[Literal["own", "all"], ...]
 ) -> None:
+    writer = world.writer("compactor-1")
     many(world, writer, 8_000)
     first = writer.checkpoint(scope=scopes[0])
     assert first is not None and first.bytes > 80_000
@@ -118,10 +119,8 @@ def test_a_lone_writers_checkpoint_of_either_scope_refers_again_to_what_has_not_
     assert stored(world) == stored(without_checkpoints(world))
 
 
-def test_the_first_checkpoint_of_all_refers_again_to_its_writers_own_though_others_have_written(
-    world: World, writer: Writer
-) -> None:
-    other = world.writer("v")
+def test_the_first_checkpoint_of_all_refers_again_to_its_compactors_own_though_others_have_written(world: World) -> None:
+    writer, other = world.writer("compactor-1"), world.writer("v")
     many(world, writer, 8_000)
     own, first = writer.checkpoint(), names(world.snapshot())[0]
     many(world, writer, 10)
@@ -130,11 +129,12 @@ def test_the_first_checkpoint_of_all_refers_again_to_its_writers_own_though_othe
         world.commit(other, ("delete", "objects", [obj(first), obj("none")]))
         result = writer.checkpoint(scope="all")
         assert own is not None and result is not None and result.reused_bytes > own.bytes // 2 > result.bytes
-    assert {*world.snapshot().view.checkpoints[0].cut.heads} == {"v", "w"}
+    assert {*world.snapshot().view.checkpoints[0].cut.heads} == {"v", "compactor-1"}
     assert stored(world) == stored(without_checkpoints(world))
 
 
-def test_the_first_checkpoint_of_all_refers_to_no_segment_of_anothers_that_covers_more(world: World, writer: Writer) -> None:
+def test_the_first_checkpoint_of_all_refers_to_no_segment_of_anothers_that_covers_more(world: World) -> None:
+    writer = world.writer("compactor-2")
     many(world, writer, 8_000)
     assert world.writer("compactor-1").checkpoint(scope="all") is not None
     many(world, writer, 10)
@@ -142,6 +142,28 @@ def test_the_first_checkpoint_of_all_refers_to_no_segment_of_anothers_that_cover
     assert result is not None and result.reused_bytes == 0
     (read,) = world.snapshot().view.checkpoints
     assert read.writer == writer.id and {segment.writer for segment in read.segments} == {writer.id}
+
+
+def test_a_checkpoint_of_all_refers_to_no_segment_of_a_plain_writers_own(world: World, writer: Writer) -> None:
+    """What lies below a plain writer's prefix may be another file tomorrow: its rows are written once more."""
+    many(world, writer, 8_000)
+    own = writer.checkpoint()
+    result = world.writer("compactor-1").checkpoint(scope="all")
+    assert own is not None and result is not None
+    assert result.reused_bytes == 0 and result.rows == own.rows == 8_000
+    (read,) = world.snapshot().view.checkpoints
+    assert {segment.writer for segment in read.segments} == {"compactor-1"}
+    assert stored(world) == stored(without_checkpoints(world))
+
+
+def test_who_is_no_compactor_writes_no_checkpoint_of_all(world: World, writer: Writer) -> None:
+    world.commit(writer, ("put", "objects", obj("a")))
+    before = [info.name for info in world.store.list("")]
+    with pytest.raises(InvalidOption, match="'w' cannot write a checkpoint of every writer") as caught:
+        writer.checkpoint(scope="all")
+    assert "compactor-" in str(caught.value.next_step) and "scope own" in str(caught.value.next_step)
+    assert [info.name for info in world.store.list("")] == before
+    assert writer.checkpoint() is not None
 
 
 def test_own_checkpoints_and_one_of_all_are_read_together(world: World) -> None:
@@ -166,6 +188,7 @@ def test_nothing_new_is_no_checkpoint(world: World, writer: Writer) -> None:
     assert writer.checkpoint() is None
     assert len(list(world.store.list(""))) == before
     compactor = world.writer("compactor-1")
+    assert compactor.checkpoint(scope="all") is not None, "it reads no plain writer's own"
     assert compactor.checkpoint(scope="all") is None
     world.commit(world.writer("v"), ("put", "objects", obj("b")))
     assert compactor.checkpoint(scope="all") is not None

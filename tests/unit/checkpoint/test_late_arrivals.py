@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from bucketcatalog import Catalog
@@ -118,17 +120,20 @@ def test_crash_in_a_checkpoint_after_a_very_late_arrival_leaves_the_catalog_read
 
 
 @FORKED
-def test_version_of_a_checkpoint_names_the_very_late_stray_of_its_own_timeline_or_leaves_it_out() -> None:
+@pytest.mark.parametrize(("maker", "scope"), [("w", "own"), ("compactor-1", "own"), ("compactor-1", "all")])
+def test_version_of_a_checkpoint_names_the_very_late_stray_of_its_own_timeline_or_leaves_it_out(
+    maker: str, scope: Literal["own", "all"]
+) -> None:
     """The checkpoint holds the stray's rows, and its cut does not name it: one version shows two states."""
     world = World()
-    world.commit(world.writer(), ("put", "objects", obj("stray")))
-    (stray,) = [(info.name, world.store.get(info.name)) for info in world.store.list("w/")]
+    world.commit(world.writer(maker), ("put", "objects", obj("stray")))
+    (stray,) = [(info.name, world.store.get(info.name)) for info in world.store.list(f"{maker}/")]
     world.store.delete(stray[0])
-    world.commit(world.writer(), ("put", "objects", obj("a")))
+    world.commit(world.writer(maker), ("put", "objects", obj("a")))
     world.clock.tick(13 * MINUTE)
-    world.writer().checkpoint(scope="all")
+    world.writer(maker).checkpoint(scope=scope)
     world.store.put(*stray)
-    world.writer().checkpoint(scope="all")
+    world.writer(maker).checkpoint(scope=scope)
     version = world.snapshot().version
     assert names(without_checkpoints(world).snapshot(version=version)) == names(world.snapshot(version=version))
 
@@ -148,21 +153,22 @@ def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision(
     world = World()
     monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
     arrived = world.clock.now + arrives * SECOND
+    whose = "compactor-1" if follower == "the next checkpoint" else "w"
 
-    first = world.under_way(world.writer(), obj("first"))
+    first = world.under_way(world.writer(whose), obj("first"))
     world.clock.now = arrived - 5 * SECOND
-    slow = world.writer()
+    slow = world.writer(whose)
     world.clock.now = arrived
     world.store.put(*first)
     if follower == "a checkpoint":
         world.writer("compactor-1").checkpoint(scope="all")
     elif follower == "a commit":
-        world.commit(world.writer(), ("put", "objects", obj("follower")))
+        world.commit(world.writer(whose), ("put", "objects", obj("follower")))
     world.clock.now = arrived + 20 * SECOND  # the slow process has looked less than 30 s ago
     second = world.under_way(slow, obj("second"))
     world.clock.now = arrived + taken * SECOND
     world.commit(world.writer("another"), ("put", "objects", obj("more")))
-    world.writer("w" if follower == "the next checkpoint" else "compactor-1").checkpoint(scope="all")
+    world.writer("compactor-1").checkpoint(scope="all")
     world.store.put(*second)
     assert {"first", "second"} <= set(names(world.snapshot()))
     assert answers(world) == answers(without_checkpoints(world))

@@ -230,11 +230,11 @@ def checkpoint_behind(gate: Gate, writer: Writer, **options: Any) -> tuple[threa
     return thread, outcome
 
 
-@pytest.mark.parametrize("scope", ["own", "all"])
-def test_others_commit_while_a_checkpoint_merges(scope: str) -> None:
+@pytest.mark.parametrize(("name", "scope"), [("w", "own"), ("compactor-1", "all")])
+def test_others_commit_while_a_checkpoint_merges(name: str, scope: Any) -> None:
     world = World()
     gate = Gate(world.store)
-    writer = World(gate).writer("w", catalog=None)
+    writer = World(gate).writer(name, catalog=None)
     world.commit(writer, ("put", "objects", obj("before")))
     thread, outcome = checkpoint_behind(gate, writer, scope=scope)
     meanwhile = world.commit(writer, ("put", "objects", obj("meanwhile")))

@@ -114,7 +114,20 @@ def test_a_checkpoint_of_a_writer_that_never_wrote_is_refused_with_those_that_di
     assert refused.code == 2 and refused.err.startswith("[INVALID_OPTION] No writer 'oen' ")
     assert "one of one with --writer" in refused.err
     assert cli("checkpoint", catalog, "--writer", "../x").code == 2
-    assert cli("checkpoint", catalog, "--writer", "someone-else", "--all-writers", "--json").document["written"] is True
+    assert cli("checkpoint", catalog, "--writer", "compactor-else", "--all-writers", "--json").document["written"] is True
+
+
+def test_a_checkpoint_of_all_by_who_is_no_compactor_is_refused_with_what_to_do(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    cli("harvest", source, catalog, "--writer", "one")
+    before = sorted(catalog.rglob("*"))
+    for writer in ("one", "someone-else"):
+        refused = cli("checkpoint", catalog, "--writer", writer, "--all-writers")
+        assert refused.code == 2 and refused.err.startswith(
+            f"[INVALID_OPTION] The writer '{writer}' cannot write a checkpoint of "
+        )
+        assert "begins with compactor-" in refused.err
+    assert sorted(catalog.rglob("*")) == before
 
 
 @pytest.fixture(scope="module")

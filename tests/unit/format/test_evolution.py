@@ -143,7 +143,7 @@ def test_updates_reach_rows_across_definitions(count: int) -> None:
         for _ in range(2):
             found = rows(world.snapshot(), "my.rows")
             assert len(found) == count and all({**row, "k": 0} == NEW_SHOWN | {"k": 0} for row in found)
-            writer.checkpoint(scope="all")
+            world.writer("compactor-1").checkpoint(scope="all")
 
 
 def test_whoever_writes_without_a_definition_uses_what_the_catalog_has() -> None:

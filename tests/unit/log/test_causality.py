@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -27,8 +28,9 @@ def copied(source: Store, target: Store, containing: str = "") -> None:
             target.put(info.name, source.get(info.name))
 
 
+@pytest.mark.parametrize("name", ["x", "compactor-1"])
 @pytest.mark.parametrize("checkpoint", [None, "own", "all"])
-def test_a_commit_holds_the_branch_that_its_ancestors_read(checkpoint: str | None) -> None:
+def test_a_commit_holds_the_branch_that_its_ancestors_read(checkpoint: str | None, name: str) -> None:
     world = World()
     other = MemoryStore(clock=world.clock)
     world.commit(one := world.writer("w"), ("put", "objects", obj("base")))
@@ -36,10 +38,11 @@ def test_a_commit_holds_the_branch_that_its_ancestors_read(checkpoint: str | Non
     world.commit(one, ("put", "objects", obj("branch a")))
     catalog = world.catalog()
     catalog.snapshot()
-    reader = catalog.writer("x", clock=world.clock)
+    reader = catalog.writer(name, clock=world.clock)
     world.commit(reader, ("put", "objects", obj("x0")))
     if checkpoint is not None:
-        reader.checkpoint(scope=checkpoint)  # type: ignore[arg-type]
+        with world.writer("compactor-1") if checkpoint == "all" and name == "x" else nullcontext(reader) as maker:
+            maker.checkpoint(scope=checkpoint)  # type: ignore[arg-type]
     two = Catalog(other).writer("w", clock=world.clock)
     for number in range(2):
         world.commit(two, ("put", "objects", obj(f"branch b{number}")))
@@ -48,10 +51,10 @@ def test_a_commit_holds_the_branch_that_its_ancestors_read(checkpoint: str | Non
 
     again = world.catalog()
     again.snapshot(version=version)
-    committed = world.commit(again.writer("x", clock=world.clock), ("put", "objects", obj("x1")))
+    committed = world.commit(again.writer(name, clock=world.clock), ("put", "objects", obj("x1")))
     wanted = ["base", "branch a", "branch b0", "branch b1", "x0", "x1"]
     assert names(world.snapshot(version=committed.version)) == wanted
-    assert names(world.snapshot(version="x@0")) == ["base", "branch a", "x0"]
+    assert names(world.snapshot(version=f"{name}@0")) == ["base", "branch a", "x0"]
 
 
 def test_what_a_checkpoint_of_everyone_lies_beside_names_all_of_its_cut_as_read() -> None:
@@ -68,13 +71,14 @@ def test_what_a_checkpoint_of_everyone_lies_beside_names_all_of_its_cut_as_read(
             assert {ref for ref in cut.refs() if ref.writer != "compactor-1"} <= set(read.refs())
 
 
-def test_a_version_names_the_same_rows_with_and_without_the_checkpoint_that_found_a_stray() -> None:
+@pytest.mark.parametrize(("name", "scope"), [("w", "own"), ("compactor-1", "all")])
+def test_a_version_names_the_same_rows_with_and_without_the_checkpoint_that_found_a_stray(name: str, scope: Any) -> None:
     world = World()
-    writer = world.writer()
+    writer = world.writer(name)
     world.commit(writer, ("put", "objects", obj("first")))
     other = MemoryStore(clock=world.clock)
     copied(world.store, other)
-    world.commit(Catalog(other).writer("w", clock=world.clock), ("put", "objects", obj("stray")))
+    world.commit(Catalog(other).writer(name, clock=world.clock), ("put", "objects", obj("stray")))
     for number in range(3):
         world.clock.tick(10 * MINUTE)
         world.commit(writer, ("put", "objects", obj(f"later {number}")))
@@ -82,7 +86,7 @@ def test_a_version_names_the_same_rows_with_and_without_the_checkpoint_that_foun
     world.clock.tick(20 * MINUTE)
     world.commit(writer, ("put", "objects", obj("last")))
     copied(other, world.store, "/00000000000000000001/")
-    writer.checkpoint(scope="all")
+    writer.checkpoint(scope=scope)
 
     snapshot = world.snapshot()
     bare = World(MemoryStore(clock=world.clock))
@@ -129,13 +133,15 @@ class AtOnce(Counting):
 
 
 @pytest.mark.parametrize("counting", [Counting, AtOnce])
-@pytest.mark.parametrize("scope", ["own", "all"])
-def test_the_cut_of_a_commit_costs_no_more_than_what_came_after_a_checkpoint(scope: str, counting: type[Counting]) -> None:
+@pytest.mark.parametrize(("name", "scope"), [("w", "own"), ("compactor-1", "all")])
+def test_the_cut_of_a_commit_costs_no_more_than_what_came_after_a_checkpoint(
+    name: str, scope: Any, counting: type[Counting]
+) -> None:
     world = World()
-    writer = world.writer()
+    writer = world.writer(name)
     for number in range(200):
         world.commit(writer, ("put", "objects", obj(f"{number}")))
-    writer.checkpoint(scope=scope)  # type: ignore[arg-type]
+    writer.checkpoint(scope=scope)
     for number in range(4):
         committed = world.commit(writer, ("put", "objects", obj(f"last-{number}")))
     store = counting(world.store)

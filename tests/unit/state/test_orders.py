@@ -109,7 +109,7 @@ def test_tombstones_of_any_time_are_those_of_a_full_read(seed: int, monkeypatch:
     monkeypatch.setattr("bucketcatalog.checkpoint.plan.SMALL_ROWS", 0)
     world, chance = World(), random.Random(seed)
     levels = set()
-    with world.writer("a") as writer, world.writer("b") as slow:
+    with world.writer("compactor-a") as writer, world.writer("b") as slow:
         world.commit(writer, ("put", "objects", [obj(f"n{n:03}") for n in range(300)]))
         done = world.commit(writer, ("delete", "objects", [obj(f"n{n:03}") for n in range(0, 300, 3)]))
         times = [done.commit_time]

@@ -102,7 +102,7 @@ def test_no_put_is_begun_behind_the_commit_delay(monkeypatch: pytest.MonkeyPatch
 
 
 def test_threads_take_turns_on_one_writer(tmp_path: Path) -> None:
-    writer = Catalog(tmp_path).writer("w")
+    writer = Catalog(tmp_path).writer("compactor-1")
     failed: list[BaseException] = []
 
     def commit(thread: int) -> None:
@@ -124,7 +124,7 @@ def test_threads_take_turns_on_one_writer(tmp_path: Path) -> None:
     snapshot = Catalog(tmp_path).snapshot()
     assert names(snapshot) == sorted(f"{thread}-{number:02}" for thread in range(4) for number in range(15))
     assert snapshot.scan("forks").to_arrow().num_rows == 0
-    Catalog(tmp_path).writer("w").close()
+    Catalog(tmp_path).writer("compactor-1").close()
 
 
 def test_a_writer_can_be_asked_whether_it_is_alone() -> None:
