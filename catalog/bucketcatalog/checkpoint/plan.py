@@ -258,7 +258,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
     """The checkpoint of the view's cut, to be put at its destination."""
     contents = Contents(files, view)
     if merge.beside is not None:
-        view = _without(merge.beside, view, destination.writer)
+        view = _without(files, merge.beside, view, destination.writer)
         contents = Contents(files, view, contents.definitions)
     levels = merge.levels(contents)
     before = merge.parent.parts if merge.parent is not None else ()
@@ -319,10 +319,15 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
     return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)
 
 
-def _without(beside: Checkpoint, view: LogView, writer: str) -> LogView:
+def _without(files: LogFiles, beside: Checkpoint, view: LogView, writer: str) -> LogView:
     """The writer's part of a view without what another checkpoint holds of it."""
-    others = tuple(checkpoint for checkpoint in view.checkpoints if checkpoint.ref != beside.ref)
-    return replace(view, cut=Cut({writer: view.cut.of_writer(writer)}), checkpoints=others)
+    held = Covered(files, [beside], view.horizon)
+    return replace(
+        view,
+        cut=Cut({writer: view.cut.of_writer(writer)}),
+        checkpoints=tuple(checkpoint for checkpoint in view.checkpoints if checkpoint.ref != beside.ref),
+        voids={ref: void for ref, void in view.voids.items() if ref.writer == writer and not held.holds(*ref)},
+    )
 
 
 def outside_reads(files: LogFiles, view: LogView) -> Cut:

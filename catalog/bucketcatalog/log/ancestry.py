@@ -27,8 +27,7 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
 
     A checkpoint that lies beside an ancestor may know what that one had read, so that not every ancestor is fetched: one that covers this
     timeline alone does, and one that covers others too where the ancestor says that it had read all of that. Else the checkpoint covers
-    what no transaction of the timeline need have read: over a horizon a writer's own covers what the horizon does, and a clone begins with
-    everyone's beside one writer's last transaction.
+    what no transaction of the timeline need have read, as in a clone the one that lies beside its maintainer's first transaction.
     """
     by_revision = {at.revision: at for at in files.checkpoints(writer) if at.revision <= head.revision}
     reads, are_gone = Cut(), False
@@ -73,19 +72,24 @@ def _had_read(transaction: Transaction, cut: Cut) -> bool:
 
 
 def _reaches(files: LogFiles, reads: Cut, horizon: Horizon) -> bool:
-    """Whether who had read this had read all of the horizon: the transaction that its checkpoint lies beside, which says that it had.
+    """Whether who had read this had read all of the horizon: a transaction that says that it had.
 
-    Such a one stays while the horizon counts. Where it is another, nobody can tell.
+    It is the one that the horizon's checkpoint lies beside, or the one that publishes it, as in a clone, where these are the same. The
+    first stays while the horizon counts. Where neither says so nobody can tell.
     """
-    link = horizon.boundary.checkpoint
-    if link is None:
-        return False
-    beside = [Ref(link.writer, head) for head in horizon.cut.of_writer(link.writer) if head.revision == link.revision]
-    read = [ref for ref in reads.refs() if ref.writer == link.writer]
-    if len(beside) != 1 or without_ancestors(files, Cut.of([*read, *beside])) != without_ancestors(files, Cut.of(read)):
+    link, stamp = horizon.boundary.checkpoint, horizon.boundary.stamp
+    beside = horizon.cut.of_writer(link.writer) if link is not None else ()
+    known = {Ref(link.writer, head) for head in beside if head.revision == link.revision} if link is not None else set()
+    return any(_says_all(files, ref, reads, horizon) for ref in (*known, Ref(stamp.writer, Head(stamp.revision, stamp.uuid))))
+
+
+def _says_all(files: LogFiles, ref: Ref, reads: Cut, horizon: Horizon) -> bool:
+    """Whether a transaction that is among what was read says that it had read all of the horizon."""
+    read = [other for other in reads.refs() if other.writer == ref.writer]
+    if without_ancestors(files, Cut.of([*read, ref])) != without_ancestors(files, Cut.of(read)):
         return False
     try:
-        return _had_read(files.transaction(*beside[0]), horizon.cut)
+        return _had_read(files.transaction(*ref), horizon.cut)
     except MissingObject:
         return False
 
@@ -274,14 +278,14 @@ def transactions_between(files: LogFiles, start: LogView, end: Cut) -> list[Tran
         raise start.horizon.refusal(f"The version {start.cut}" if start.cut.heads else "The beginning")
     for writer in end.heads:
         _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
-    return _back(files, end, lambda ref: ref in tail or covered.holds(*ref))
+    return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref))
 
 
 def still_there(files: LogFiles, view: LogView) -> list[Transaction]:
     """The transactions in the view's cut that have not been deleted, by stamp."""
     for writer in view.cut.heads:
         _read_ahead(Covered(files, ()), writer, 0, view.cut.newest_revision(writer))
-    return _back(files, view.cut, lambda _: False, view.horizon)
+    return back_to(files, view.cut, lambda _: False, view.horizon)
 
 
 def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
@@ -302,7 +306,7 @@ def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
     return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
 
 
-def _back(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
+def back_to(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
     """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
     found: dict[Ref, Transaction] = {}
     done: set[Ref] = set()

@@ -270,14 +270,14 @@ class ChosenFiles(LogFiles):
 class FilesWithout(ChosenFiles):
     """The log without the ``broken`` checkpoints: nobody finds them, nor can the horizon have one of them for its own."""
 
-    def __init__(self, store: Store, database: str, broken: Collection[bytes]) -> None:
-        super().__init__(store, database, lambda ref: ref.head.uuid not in broken)
+    def __init__(self, store: Store, database: str, broken: Collection[Ref]) -> None:
+        super().__init__(store, database, lambda ref: ref not in broken)
         self._broken = broken
 
     def checkpoint(self, writer: str, head: Head) -> Checkpoint:
         """The checkpoint, or ``CorruptionError`` naming its file, also where only its segments are damaged."""
         found = super().checkpoint(writer, head)
-        if head.uuid in self._broken:
+        if (writer, head) in self._broken:
             name = paths.checkpoint(writer, self.database, head)
             raise CorruptionError(
                 f"{name} cannot be used, for what it refers to is damaged or gone.",

@@ -57,15 +57,17 @@ def _is_named(files: LogFiles, horizon: Horizon, writer: str, segment: bytes) ->
     It can be older than the horizon all the same: checkpoints go on from earlier ones, a segment is begun before what names it, and what is
     kept for a tag stays while horizons move on. No checkpoint outlives a segment of its own that is pruned, for it goes first.
     """
-    if segment in {kept.uuid for kept in horizon.checkpoint.segments}:
+    place = writer, segment
+    if place in {kept.place for kept in horizon.checkpoint.segments}:
         return True
     for name in files.writers():
-        if any(segment in {kept.uuid for kept in files.checkpoint(name, head).segments} for head in files.checkpoints(name)):
+        found = (files.usable_checkpoint(name, head) for head in files.checkpoints(name))
+        if any(place in {kept.place for kept in checkpoint.segments} for checkpoint in found if checkpoint is not None):
             return True
-    if any(segment in {of.uuid for of in kept.segments} for kept in KeptCheckpoints.listed(files).there()):
+    if any(place in {of.place for of in kept.segments} for kept in KeptCheckpoints.listed(files).there()):
         return True
     later = [Ref(writer, head) for head in files.transactions(writer, horizon.floor(writer))]
-    return any(segment in {of.uuid for of in transaction.segments} for transaction in files.fetched(later))
+    return any(place in {of.place for of in transaction.segments} for transaction in files.fetched(later))
 
 
 def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObject:

@@ -69,19 +69,34 @@ def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def counts(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint can be read: a plain writer's is of its own timeline and segments, anybody else's of no plain writer's segments.
+    """Whether a checkpoint can be read: a plain writer's is of its own timeline and segments, others' of no plain writer's segments."""
+    return not objection(checkpoint)
+
+
+def objection(checkpoint: Checkpoint) -> str:
+    """What a checkpoint says that its writer cannot, so that readers pass it over, as a sentence; empty where there is nothing.
 
     What stands below a plain writer's prefix may be another file tomorrow, of the same size and checksums. Its time is that of what it
     covers, and it has forgotten nothing.
     """
+    writer = checkpoint.writer
     makers = {reference.writer for reference in checkpoint.segments}
-    if is_trusted(checkpoint.writer):
-        return all(map(is_trusted, makers))
-    if {*makers, *checkpoint.cut.heads, *checkpoint.coverage} != {checkpoint.writer} or checkpoint.forgotten_before:
-        return False
+    if is_trusted(writer):
+        plain = sorted(maker for maker in makers if not is_trusted(maker))
+        return f"It names segments of {plain[0]!r}, which may be other files tomorrow" if plain else ""
+    if others := sorted({*checkpoint.cut.heads, *checkpoint.coverage} - {writer}):
+        return f"It covers transactions of {others[0]!r}, for whom only compactors and maintainers can speak"
+    if others := sorted(makers - {writer}):
+        return f"It names segments of {others[0]!r}"
+    if checkpoint.forgotten_before:
+        return "It says that it has forgotten something"
+    if {*checkpoint.cut.heads, *checkpoint.coverage} != {writer}:
+        return "It covers nothing"
     voided = {void.ref.head for void in checkpoint.voids}
-    times = [head.commit_time for head in checkpoint.cut.of_writer(checkpoint.writer) if head not in voided]
-    return max(times, default=0) <= checkpoint.as_of <= checkpoint.cut.newest_commit_time
+    times = [head.commit_time for head in checkpoint.cut.of_writer(writer) if head not in voided]
+    if not max(times, default=0) <= checkpoint.as_of <= checkpoint.cut.newest_commit_time:
+        return "Its uuid has another time than what it covers"
+    return ""
 
 
 def is_ahead(checkpoint: Checkpoint, now: int) -> bool:

@@ -246,9 +246,15 @@ class Gathering:
         return sorted(ref for ref in refs if ref not in self.found and not self.covered.holds(*ref))
 
     def voids(self) -> dict[Ref, Void]:
-        """What is voided by what was found, and by what the checkpoints cover; of one timeline alone, what its own transactions tell."""
-        own = {} if self._closed_reads else overtaken(self.found)
-        return voids_of(self.found.values(), self.covered.checkpoints) | own
+        """What is voided by what was found, and by what the checkpoints cover; of one timeline alone, what its own transactions tell.
+
+        A checkpoint of that tells it of those that it covers: what it was made without.
+        """
+        voided = voids_of(self.found.values(), self.covered.checkpoints)
+        if not self._closed_reads:
+            voided |= {void.ref: void for checkpoint in self.covered.checkpoints for void in checkpoint.voids}
+            voided |= overtaken(self.found)
+        return voided
 
     def unaware(self) -> list[Checkpoint]:
         """The checkpoints that cover what is voided and do not know it, or what is set aside likewise or is not any more.

@@ -26,7 +26,7 @@ from ..log.horizon import Horizon, floors_of
 from ..log.pruned import KeptCheckpoints, may_be_dropped
 from ..log.trust import is_trusted
 from ..log.view import LogView
-from ..model.cuts import Cut
+from ..model.cuts import Cut, Ref
 from ..model.names import is_data_writer
 from ..query.database import Database
 from ..store.retry import for_seconds, retry
@@ -89,7 +89,7 @@ class Pruning:
         self._tell = tell
         self._deleted = 0
         self._lost: set[Cut] = set()
-        self._damaged: set[bytes] = set()
+        self._damaged: set[Ref] = set()
 
     @property
     def _files(self) -> LogFiles:
@@ -214,14 +214,14 @@ class Pruning:
     def _is_damaged(self, horizon: Horizon) -> bool:
         """Whether ``repair`` has dropped the horizon's own checkpoint, which is looked at whole then, and it can be read but in part."""
         if (
-            horizon.checkpoint.uuid not in self._damaged
+            horizon.checkpoint.ref not in self._damaged
             and not horizon.is_marked
             and any(check_blocks(self._files, horizon.checkpoint))
         ):
-            self._damaged.add(horizon.checkpoint.uuid)
-        return horizon.checkpoint.uuid in self._damaged
+            self._damaged.add(horizon.checkpoint.ref)
+        return horizon.checkpoint.ref in self._damaged
 
-    def _without(self, damaged: Collection[bytes], horizon: Horizon | None) -> tuple[LogFiles, Horizon | None]:
+    def _without(self, damaged: Collection[Ref], horizon: Horizon | None) -> tuple[LogFiles, Horizon | None]:
         """The log without these checkpoints, and the horizon, which has none of them for its own."""
         if not damaged:
             return self._files, horizon
@@ -236,7 +236,7 @@ class Pruning:
         found = kept.of(cut)
         if found is not None and not (may_be_dropped(found) and any(check_blocks(self._files, found))):
             return True
-        files, horizon = self._without(self._damaged | ({found.uuid} if found is not None else set()), view.horizon)
+        files, horizon = self._without(self._damaged | ({found.ref} if found is not None else set()), view.horizon)
         damaged = (kept if found is None else KeptCheckpoints(files, kept.refs)).unread_of(cut)
         if damaged is not None:
             try:
@@ -244,7 +244,7 @@ class Pruning:
             except BucketCatalogError:
                 raise damaged from None
         if found is not None:
-            self._damaged.add(found.uuid)
+            self._damaged.add(found.ref)
         return False
 
     def _is_lost(self, files: LogFiles, cut: Cut, horizon: Horizon | None) -> bool:

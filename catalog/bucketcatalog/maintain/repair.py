@@ -103,7 +103,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
                 f"The timeline of {writer!r} is not forked.", next_step=f"Forked are: {', '.join(forked) or 'none'}."
             )
     broken = broken_checkpoints(walk, findings)
-    without = FilesWithout(walk.files.store, walk.files.database, {head.uuid for _, head in broken}).aware(walk.files.asides)
+    without = FilesWithout(walk.files.store, walk.files.database, set(broken)).aware(walk.files.asides)
     left = remains(walk, without, broken)
     again = rebuilt(without, walk, now) if left.obstacle else None
     if again is not None:
@@ -240,7 +240,7 @@ class Repairer:
         walk = Walk(LogFiles(self.store, name), tell)
         findings = list(walk.findings())
         if deep:
-            findings += differences(walk.files, walk.checkpoints)
+            findings += differences(walk.files, walk.checkpoints, walk.definitions, walk.voided)
         now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes goes by no other clock
         plan = decide(walk, findings, now, by=self.writer, named=named)
         if not dry_run:

@@ -164,9 +164,7 @@ def _counts(walk: Walk, ref: Ref) -> bool:
 def _why_bad(walk: Walk, findings: Iterable[Finding], ref: Ref) -> Iterator[str]:
     """What is wrong with a transaction, as far as somebody is told of it who reads."""
     name = walk.name_of_transaction(ref)
-    segments = {
-        paths.segment(r.described[0].writer, walk.files.database, uuid) for uuid, r in walk.segments.items() if name in r.by
-    }
+    segments = {paths.segment(writer, walk.files.database, uuid) for (writer, uuid), r in walk.segments.items() if name in r.by}
     yield from (f.message for f in findings if f.severity is Severity.ERROR and f.file in {name, *segments})
     t = walk.log.get(ref)
     if t is None:

@@ -63,13 +63,13 @@ def _add_set_aside(contents: Contents, losses: Losses) -> None:
 
 def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
     """Every block of the contents whose index can be read."""
-    references: dict[bytes, SegmentReference] = {}
+    references: dict[tuple[str, bytes], SegmentReference] = {}
     for checkpoint in contents.view.checkpoints:
-        references |= {segment.uuid: segment for segment in checkpoint.segments if segment.run.is_of_rows}
+        references |= {segment.place: segment for segment in checkpoint.segments if segment.run.is_of_rows}
         yield from (place for inline in checkpoint.inline if inline.run.is_of_rows for place in inline.blocks)
     for transaction in contents.view.tail:
         yield from transaction.blocks
-        references |= {segment.uuid: segment for segment in transaction.segments}
+        references |= {segment.place: segment for segment in transaction.segments}
     for reference in references.values():
         try:
             yield from read_index(contents.files.store, contents.database, reference)

@@ -145,7 +145,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         watermark=snapshot.watermark,
         writers=len(view.cut.heads),
         tables=tuple(table for table in tables if table.stored),
-        files=_files(snapshot, {s.uuid for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
+        files=_files(snapshot, {s.place for checkpoint in (*stored, *_of_tags(snapshot)) for s in checkpoint.segments}),
         checkpoints=len(view.checkpoints),
         stored_checkpoints=len(stored),
         newest_checkpoint=_time(max((checkpoint.created for checkpoint in view.checkpoints), default=0)),
@@ -184,14 +184,14 @@ def _of_tags(snapshot: Snapshot) -> list[Checkpoint]:
     return [checkpoint for checkpoint in found if checkpoint is not None]
 
 
-def _files(snapshot: Snapshot, of_checkpoints: set[bytes]) -> Files:
-    """The database's files; ``of_checkpoints`` are the uuids of segments that checkpoints name."""
+def _files(snapshot: Snapshot, of_checkpoints: set[tuple[str, bytes]]) -> Files:
+    """The database's files; ``of_checkpoints`` are the segments that checkpoints name, by writer and uuid."""
     found = Files()
     for writer in snapshot.cut.heads:
         segments = segments_prefix(writer, snapshot.database)
         for info in snapshot.files.store.list(database_prefix(writer, snapshot.database)):
             kind = kind_of(info.name)
-            is_checkpoint = kind is FileKind.CHECKPOINT or parse_segment(segments, info.name) in of_checkpoints
+            is_checkpoint = kind is FileKind.CHECKPOINT or (writer, parse_segment(segments, info.name)) in of_checkpoints
             is_change = kind is not None and not is_checkpoint
             found = Files(
                 count=found.count + 1,

@@ -13,6 +13,7 @@ from ..log.ancestry import still_there
 from ..log.entries import tags_of
 from ..log.pruned import telling_of_prunes
 from ..model import paths
+from ..model.cuts import Ref
 from ..model.names import role_of
 from ..model.render import chosen
 from ..model.tables import TIMESTAMP, Table
@@ -215,12 +216,12 @@ def stored_checkpoints(contents: Contents) -> Iterator[Checkpoint]:
 
 
 def _checkpoints(contents: Contents) -> pa.Table:
-    used = {c.uuid for c in contents.view.checkpoints}
+    used = {c.ref for c in contents.view.checkpoints}
     stored = list(stored_checkpoints(contents))
-    maker: dict[bytes, bytes] = {}
-    for checkpoint in sorted(stored, key=lambda c: (c.created, c.uuid)):
+    maker: dict[tuple[str, bytes], Ref] = {}
+    for checkpoint in sorted(stored, key=lambda c: (c.created, c.ref)):
         for segment in checkpoint.segments:
-            maker.setdefault(segment.uuid, checkpoint.uuid)  # whoever names a segment first has written it
+            maker.setdefault(segment.place, checkpoint.ref)  # whoever names a segment first has written it
     rows = [
         {
             "writer": c.writer,
@@ -231,10 +232,10 @@ def _checkpoints(contents: Contents) -> pa.Table:
             "writers": len(c.cut.heads),
             "rows": sum(t.live + t.tombstones + t.stubs for t in c.totals.values()),
             "bytes": c.size + sum(segment.size for segment in c.segments),
-            "bytes_written": c.size + sum(s.size for s in c.segments if maker[s.uuid] == c.uuid),
-            "bytes_reused": sum(s.size for s in c.segments if maker[s.uuid] != c.uuid),
+            "bytes_written": c.size + sum(s.size for s in c.segments if maker[s.place] == c.ref),
+            "bytes_reused": sum(s.size for s in c.segments if maker[s.place] != c.ref),
             "segments": len(c.segments),
-            "in_use": c.uuid in used,
+            "in_use": c.ref in used,
             "version": str(c.cut),
         }
         for c in stored

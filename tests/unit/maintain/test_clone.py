@@ -98,9 +98,11 @@ def test_checkpoints_in_a_clone_change_nothing(world: World, target: MemoryStore
         for name in ("w", "v", "compactor-1"):
             with there.writer(name) as held:
                 there.commit(held, ("put", "objects", obj(f"{name} {number}")), ("delete", "objects", obj(f"{number:03}")))
-                expected = shown(there)
-                held.checkpoint(scope=scope)
+            expected = shown(there)
+            with there.writer(name if scope == "own" else "compactor-2") as held:
+                assert held.checkpoint(scope=scope) is not None
             assert shown(there) == expected
+    assert list(there.catalog().verify(deep=True)) == []
 
 
 def test_the_history_before_is_behind_the_horizon(world: World, target: MemoryStore) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -16,18 +16,21 @@ from ...format.authority import Definitions
 from ...format.blocks import block_header
 from ...format.checkpoints import Checkpoint, Coverage
 from ...format.definitions import core_tables
-from ...format.headers import BlockClass, BlockPlace
+from ...format.headers import BlockClass, BlockPlace, Side
 from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.runs import Run, SegmentReference, run_of
 from ...format.sealing import RUNS
 from ...log.blocks import read_block
+from ...log.coverage import is_partial
 from ...log.files import LogFiles
-from ...log.segments import read_index_and_filters
+from ...log.segments import read_index_and_filters, read_segment_file
+from ...log.trust import is_trusted
 from ...model import paths
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Ref
 from ...model.facts import Facts, Kind
 from ...model.keys import encode_keys, shown_key
+from ...model.paths import FileKind
 from ...model.tables import Table, split_side
 from ...parallel import in_order
 from ...state.indexes import block_run
@@ -139,14 +142,22 @@ def read_checkpoints(files: LogFiles, refs: Sequence[Ref]) -> Iterator[Checkpoin
     return in_order(read, refs, threads=files.concurrency)
 
 
-def check_checkpoint(checkpoint: Checkpoint, name: str, *, kept: bool) -> Iterator[Finding]:
-    """Whether a checkpoint agrees with itself; where one that is ``kept`` for a tag lies says nothing."""
+def forged(checkpoint: Checkpoint, name: str, why: str) -> Finding:
+    """The finding of a checkpoint that counts for nobody, for this reason."""
+    return Finding("FORGED_CHECKPOINT", name, f"{why}: so it counts for nobody.")
+
+
+def check_checkpoint(checkpoint: Checkpoint, name: str, *, stands_alone: bool) -> Iterator[Finding]:
+    """Whether a checkpoint agrees with itself; where one that ``stands_alone``, as one that is kept for a tag, lies says nothing."""
     held = tuple(revision(w, h.revision, 0) for w, h in checkpoint.cut.refs())
-    for problem in _problems_of_checkpoint(checkpoint, kept=kept):
+    for problem in _problems_of_checkpoint(checkpoint, stands_alone=stands_alone):
         yield Finding("WRONG_CHECKPOINT", name, f"{problem}.", held)
+    if checkpoint.ignored:
+        text = f"It has {' and '.join(checkpoint.ignored)} that do not count from {checkpoint.writer!r}."
+        yield Finding("IGNORED_FIELDS", name, text)
 
 
-def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[str]:
+def _problems_of_checkpoint(checkpoint: Checkpoint, *, stands_alone: bool) -> Iterator[str]:
     cut, voided = checkpoint.cut, {void.ref for void in checkpoint.voids}
     times = [head.commit_time for writer, head in cut.refs() if (writer, head) not in voided]
     newest = max(times, default=0)
@@ -154,10 +165,15 @@ def _problems_of_checkpoint(checkpoint: Checkpoint, *, kept: bool) -> Iterator[s
         yield "Its uuid has another time than the newest transaction that it covers"
     if set(checkpoint.coverage) != set(cut.heads):
         yield "It does not say how it covers each writer in its cut"
-    if not kept and checkpoint.revision > cut.newest_revision(checkpoint.writer):
+    if not stands_alone and checkpoint.revision > cut.newest_revision(checkpoint.writer):
         yield "It lies beside a transaction that it does not cover"
     for writer, coverage in sorted(checkpoint.coverage.items()):
         yield from _of_coverage(writer, coverage, cut.newest_revision(writer))
+        most = cut.newest_revision(writer) + 1 - coverage.first_revision + len(coverage.branches | coverage.recent)
+        if (
+            not is_trusted(checkpoint.writer) and coverage.transactions > most
+        ):  # in a clone nobody knows which branches there were
+            yield f"It says that it covers {coverage.transactions} transactions of {writer}, and there can be {most} at most"
     if any(run.level for run in checkpoint.runs) and RUNS not in checkpoint.features:
         yield f"It has levels and does not require the feature {RUNS!r}"
     for inline in checkpoint.inline:
@@ -186,7 +202,8 @@ def _of_totals(checkpoint: Checkpoint) -> Iterator[str]:
             yield f"Its totals of table {table!r} are not those of its runs"
     for table in sorted(rows):
         yield f"It has rows of table {table!r} and no totals of it"
-    undefined = {run.table for run in checkpoint.runs} - defined
+    # One that begins behind a horizon leaves to that what was defined before.
+    undefined = {run.table for run in checkpoint.runs} - defined if not is_partial(checkpoint) else ()
     for table in sorted(undefined):
         yield f"It has rows of table {table!r}, which it does not define"
 
@@ -209,28 +226,51 @@ def check_segment(
     info = found[reference.writer].segments.get(reference.uuid) if reference.writer in found else None
     if info is None:
         return [], [Finding("MISSING_SEGMENT", name, f"It is gone; {references.by[0]} refers to it.", held)]
+    known = {said: _index(files, said) for said in map(_said, references.described)}
+    places = next((read for read in known.values() if isinstance(read, tuple)), None) or _own_index(files, reference, info.size)
+    if places is None:
+        error = known[_said(reference)]
+        assert isinstance(error, BucketCatalogError)
+        return [], [unreadable(error, "SEGMENT", name, *held)]
+    wrong = []
+    for by, described in zip(references.by, references.described, strict=True):
+        error = known[_said(described)]
+        if isinstance(error, BucketCatalogError):
+            code = "WRONG_CHECKPOINT" if paths.kind_of(by) is FileKind.CHECKPOINT else "DAMAGED_EVENTS"
+            wrong.append(Finding(code, by, f"What it says of {name} is not so.", held_in_segment(described)))
+    sizes = {said.size for said, read in known.items() if isinstance(read, tuple)} or {info.size}
+    if info.size not in sizes:
+        wrong.append(Finding("DAMAGED_SEGMENT", name, f"It has {info.size} bytes and should have {min(sizes)}.", held))
+    only_of = next((described.only_of for described in references.described if described.only_of), "")
+    return [replace(place, only_of=only_of) for place in places], wrong
+
+
+def _said(reference: SegmentReference) -> SegmentReference:
+    """What a reference says of the segment itself."""
+    return reference.at_level(0)
+
+
+def _index(files: LogFiles, reference: SegmentReference) -> tuple[BlockPlace, ...] | BucketCatalogError:
+    """The blocks of a segment as a reference describes it, or why that cannot be."""
     try:
         places, _ = read_index_and_filters(files.store, files.database, reference)
         block_run(reference.run, places)
     except UNREADABLE as error:
-        return [], [unreadable(error, "SEGMENT", name, *held)]
-    wrong = [f for by, d in zip(references.by, references.described, strict=True) for f in _against(by, d, places, name)]
-    if info.size != reference.size:
-        wrong.append(Finding("DAMAGED_SEGMENT", name, f"It has {info.size} bytes and should have {reference.size}.", held))
-    return list(places), wrong
+        return error
+    return places
 
 
-def _against(by: str, reference: SegmentReference, places: tuple[BlockPlace, ...], name: str) -> Iterator[Finding]:
-    """What somebody who refers to a segment says of it that its index denies."""
-    run = reference.run
-    if not _is_described(run, places):
-        held = Held(run.table, run.rows, run.first_key, run.last_key)
-        text = f"Its {run.block_class.name.lower()} rows of {run.table} in {name} are not those that the index there lists."
-        yield Finding("WRONG_CHECKPOINT", by, text, (held,))
+def _own_index(files: LogFiles, reference: SegmentReference, size: int) -> tuple[BlockPlace, ...] | None:
+    """The blocks of a segment that is the one that was referred to and holds another run than was said; None where it is damaged."""
+    try:
+        own = read_segment_file(files.store, paths.segment(reference.writer, files.database, reference.uuid), size).reference
+    except UNREADABLE:
+        return None
+    places = _index(files, replace(reference, run=own.run)) if own.index_digest == reference.index_digest else None
+    return places if isinstance(places, tuple) else None
 
 
 def _is_described(run: Run, places: Sequence[BlockPlace]) -> bool:
-    """Whether a run is what the headers of its blocks come to, its level, purpose and name aside."""
-    own = run_of([place.header for place in places]) if places else None
-    names = ("block_table", "block_class", "rows", "blocks", "first_key", "last_key", "oldest", "newest")
-    return own is not None and all(getattr(own, name) == getattr(run, name) for name in names)
+    """Whether a run is what the headers of its blocks come to, its level aside."""
+    side = Side(run.table, run.purpose, run.name)
+    return bool(places) and run_of([place.header for place in places], side) == replace(run, level=0)

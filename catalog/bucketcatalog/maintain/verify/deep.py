@@ -7,7 +7,7 @@ about once; the first is compared with a replay from the beginning. It goes by r
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import UNREADABLE, IncompatibleTable, InvalidVersion
+from ...format.authority import Definitions
 from ...format.checkpoints import Checkpoint
 from ...format.held import Held
-from ...log.ancestry import version_view
-from ...log.coverage import Covered
-from ...log.entries import latest_results, tags_of, voids_of
+from ...log.ancestry import back_to, version_view
+from ...log.coverage import Covered, is_partial
+from ...log.entries import latest_results, overtaken, tags_of, without_events
 from ...log.files import ChosenFiles, LogFiles
 from ...log.view import LogView
 from ...model import paths
@@ -120,31 +121,60 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
     return pa.table({"key": keys, "name": names, **columns})
 
 
-def differences(files: LogFiles, checkpoints: list[Checkpoint]) -> Iterator[Finding]:
-    """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read."""
-    trusted: set[Ref] = set()
+def differences(
+    files: LogFiles, checkpoints: Sequence[Checkpoint], definitions: Definitions, voided: Set[Ref]
+) -> Iterator[Finding]:
+    """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read.
+
+    One that begins behind a horizon says nothing of tables that were defined before, nor of who ``voided`` what: the ``definitions`` and
+    that are everybody's.
+    """
+    trusted: dict[Ref, Checkpoint] = {}
     trusting = ChosenFiles(files.store, files.database, trusted.__contains__).aware(files.asides)
-    size = {c.uuid: sum(coverage.transactions for coverage in c.coverage.values()) for c in checkpoints}
-    passed_over = {
-        c.ref for c in checkpoints if Covered(files, [c]).disagreeing()
-    }  # which hold something that was set aside since
-    for checkpoint in sorted(checkpoints, key=lambda c: (size[c.uuid], c.uuid)):
-        if checkpoint.ref in passed_over:
-            continue
+    size = {c.ref: sum(coverage.transactions for coverage in c.coverage.values()) for c in checkpoints}
+    agreeing = [c for c in checkpoints if not Covered(files, [c]).disagreeing()]  # the others hold what was set aside since
+    for checkpoint in sorted(agreeing, key=lambda c: (size[c.ref], c.ref)):
         try:
-            found = list(_compared(trusting, checkpoint))
+            if is_partial(checkpoint):
+                view = _behind_horizon(trusting, checkpoint, trusted.values(), voided)
+                found = list(_compared(trusting, checkpoint, view, definitions))
+            else:
+                found = list(_compared(trusting, checkpoint, version_view(trusting, checkpoint.cut, closed_reads=False)))
         except (*UNREADABLE, InvalidVersion, IncompatibleTable):
             continue  # something of it cannot be read, which is a finding of its own
         if not found:
-            trusted.add(checkpoint.ref)
+            trusted[checkpoint.ref] = checkpoint
         yield from found
 
 
-def _compared(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
+def _behind_horizon(files: LogFiles, checkpoint: Checkpoint, trusted: Iterable[Checkpoint], voided: Set[Ref]) -> LogView:
+    """The view of those of its writer's transactions alone that a checkpoint covers beside the horizon's."""
+    covered = Covered(files, [checkpoint])
+    alike = [c for c in trusted if is_partial(c) and c.writer == checkpoint.writer and c.revision <= checkpoint.revision]
+    within = [c for c in alike if all(covered.holds(*ref) for ref in c.cut.refs()) and _begins(c) == _begins(checkpoint)]
+    before = Covered(files, sorted(within, key=lambda c: c.revision)[-1:])
+    tail = back_to(files, checkpoint.cut, lambda ref: before.holds(*ref) or not covered.holds(*ref))
+    voids = {void.ref: void for c in before.checkpoints for void in c.voids} | overtaken({t.ref: t for t in tail})
+    voids |= {void.ref: void for void in checkpoint.voids if void.ref in voided}
+    voids = {ref: void for ref, void in voids.items() if covered.holds(*ref)}
+    if before.unaware(voids):
+        return _behind_horizon(files, checkpoint, (), voided)
+    counted = tuple(without_events(t) if t.ref in voids else t for t in tail)
+    return LogView(files.database, checkpoint.cut, before.checkpoints, counted, (), files.store.now_us(), voids=voids)
+
+
+def _begins(checkpoint: Checkpoint) -> int:
+    return checkpoint.coverage[checkpoint.writer].first_revision
+
+
+def _compared(
+    files: LogFiles, checkpoint: Checkpoint, view: LogView, definitions: Definitions | None = None
+) -> Iterator[Finding]:
+    """What a checkpoint says that the view of its transactions does not."""
     name = paths.checkpoint(checkpoint.writer, files.database, checkpoint.head)
-    view = version_view(files, checkpoint.cut, closed_reads=False)
-    alone = LogView(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=voids_of((), [checkpoint]))
-    derived = Contents(files, view)
+    made_without = {void.ref: void for void in checkpoint.voids}
+    alone = LogView(files.database, checkpoint.cut, (checkpoint,), (), (), view.observed, voids=made_without)
+    derived = Contents(files, view, definitions)
     stored = Contents(files, alone, derived.definitions)
     for table in sorted({*derived.names, *(run.table for run in checkpoint.runs)}):
         keys = _differing(derived.state(table), stored.state(table))

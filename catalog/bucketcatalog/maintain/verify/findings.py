@@ -51,6 +51,11 @@ SORTS: Mapping[str, Sort] = {
     "DAMAGED_CHECKPOINT": _DAMAGE,
     "MISSING_CHECKPOINT": _DAMAGE,
     "WRONG_CHECKPOINT": _WRONG,
+    "FORGED_CHECKPOINT": Sort(
+        _ERROR,
+        "Readers pass it over. Find out who can write below its writer's prefix; bucketcatalog repair CATALOG says what to do about it.",
+        "Readers pass it over. Find out who can write below its writer's prefix.",
+    ),
     "DAMAGED_SEGMENT": _DAMAGE,
     "MISSING_SEGMENT": _DAMAGE,
     "DAMAGED_BLOCK": _DAMAGE,
@@ -66,6 +71,11 @@ SORTS: Mapping[str, Sort] = {
     "FUTURE_TRANSACTION": Sort(
         _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
     ),
+    "IGNORED_FIELDS": Sort(
+        _WARNING,
+        "Readers ignore that and take the rest. Find out who can write below its writer's prefix: no release writes so.",
+    ),
+    "FUTURE_CHECKPOINT": Sort(_WARNING, "Readers pass it over until its time has come: look after its writer's clock."),
     "UNCLOSED_READS": Sort(
         _WARNING, "Have its writer name all that it has read. Readers complete what they show, so that no answer depends on it."
     ),

@@ -45,6 +45,7 @@ class TransactionSummary(Linked):
     boundary: Boundary | None
     tags: tuple[TagEntry, ...]
     result: ApplicationResult | None
+    ignored: tuple[str, ...] = ()
 
 
 def summary_of(t: Transaction) -> TransactionSummary:
@@ -64,6 +65,7 @@ def summary_of(t: Transaction) -> TransactionSummary:
         boundary=t.boundary,
         tags=t.tags,
         result=result_of(t),
+        ignored=t.ignored,
     )
 
 
@@ -84,6 +86,14 @@ def read_timelines(files: LogFiles, found: Iterable[WriterFiles]) -> Iterator[Tr
 
 def _name(files: LogFiles, ref: Ref) -> str:
     return transaction_path(ref.writer, files.database, ref.head)
+
+
+def check_said(files: LogFiles, log: Mapping[Ref, TransactionSummary]) -> Iterator[Finding]:
+    """Transactions that say what their writers cannot."""
+    for ref, t in log.items():
+        if t.ignored:
+            text = f"It has {' and '.join(t.ignored)}, which count from maintainers and not from {t.writer!r}."
+            yield Finding("IGNORED_FIELDS", _name(files, ref), text)
 
 
 def check_links(files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: Set[Ref]) -> Iterator[Finding]:

@@ -30,12 +30,14 @@ from ...log.files import FilesWithout, LogFiles
 from ...log.horizon import Horizon
 from ...log.pruned import may_be_dropped
 from ...log.salvage import asides_of
+from ...log.trust import is_ahead, objection
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...model.misfits import misfit_at
+from ...model.times import shown_time
 from ...parallel import in_order
 from ...state.tail import inline_events, misfitting
-from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, read_checkpoints
+from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
 from .closure import check_reads
 from .deep import differences
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
@@ -46,6 +48,7 @@ from .timelines import (
     check_forks,
     check_links,
     check_references,
+    check_said,
     named_transactions,
     read_timelines,
 )
@@ -61,7 +64,8 @@ class Walk:
         self.found: dict[str, WriterFiles] = {}
         self.log: dict[Ref, TransactionSummary] = {}
         self.checkpoints: list[Checkpoint] = []
-        self.segments: dict[bytes, References] = {}
+        self.segments: dict[tuple[str, bytes], References] = {}
+        self.definitions = Definitions(core_tables().values(), ())
         self.voided: frozenset[Ref] = frozenset()
         self.horizon: Horizon | None = None
         self.tagged: dict[Cut, TagEntry] = {}
@@ -82,11 +86,12 @@ class Walk:
         yield from self._set_aside()
         named = named_transactions(self.log, self.files) | self._named_by_checkpoints()
         yield from check_references(self.files, self.found, named, kept)
+        yield from check_said(self.files, self.log)
         yield from check_links(self.files, self.log, self.voided)
         yield from check_reads(self.files, self.log, self.voided, self.horizon)
         yield from check_forks(self.log, self.files)
         yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
-        definitions = self._definitions()
+        self.definitions = definitions = self._definitions()
         for name in sorted(definitions):
             if (why := definitions.contradiction(name)) is not None:
                 yield Finding("CONTRADICTING_TABLE", name, why)
@@ -106,7 +111,12 @@ class Walk:
             self._tell(f"transactions: {number:,} of {count:,}")
         marked = [Ref(writer, head) for writer, below in sorted(self.found.items()) for head in sorted(below.markers)]
         for read in read_checkpoints(self.files, marked):
-            yield from [read] if isinstance(read, Finding) else self._take(read)
+            if isinstance(read, Finding):
+                yield read
+            elif why := objection(read):
+                yield forged(read, self.name_of(read.ref), why)
+            else:
+                yield from self._take(read)
         self.voided = frozenset(voids_of(self.log.values(), self.checkpoints))
         published = [t.boundary for t in self.log.values() if t.boundary is not None]
         newest = newest_of([*published, *(boundary for c in self.checkpoints for boundary in c.boundaries)])
@@ -119,7 +129,16 @@ class Walk:
         self.checkpoints.append(checkpoint)
         for reference in checkpoint.segments:
             self._refer(name, reference)
-        yield from check_checkpoint(checkpoint, name, kept=kept)
+        yield from check_checkpoint(checkpoint, name, stands_alone=kept or self._is_published(checkpoint))
+        if is_ahead(checkpoint, self.files.store.now_us()):
+            text = f"It covers what was committed at {shown_time(checkpoint.cut.newest_commit_time)}, which lies in the future."
+            yield Finding("FUTURE_CHECKPOINT", name, text)
+
+    def _is_published(self, checkpoint: Checkpoint) -> bool:
+        """Whether it lies beside the transaction that makes it a horizon's, which it cannot cover, as that of a clone does."""
+        at = [t for t in self.log.values() if (t.writer, t.revision) == (checkpoint.writer, checkpoint.revision)]
+        links = (t.boundary.checkpoint for t in at if t.boundary is not None)
+        return any(link is not None and link.ref == checkpoint.ref for link in links)
 
     def _read_unmarked(self) -> Iterator[Finding]:
         """Name the checkpoints that no marker leads to, and look at those of them that the horizon or tags rest on."""
@@ -149,7 +168,7 @@ class Walk:
             del unmarked[kept.ref]
         there = {checkpoint.cut for checkpoint in self.checkpoints}
         needed: set[Ref] = set()
-        broken = {ref.head.uuid for ref in (*unread, *without)}
+        broken = {*unread, *without}
         files = FilesWithout(self.files.store, self.files.database, broken).aware(self.files.asides) if broken else self.files
         for tag, error in self.gone_of_tags(files, [tag for cut, tag in tagged.items() if cut not in there]):
             candidates = {ref for ref in unread if may_be_of_tag(ref, [tag.cut])}
@@ -169,7 +188,7 @@ class Walk:
         if not may_be_dropped(checkpoint) or not any(check_blocks(self.files, checkpoint)):
             return False
         try:
-            without = FilesWithout(self.files.store, self.files.database, {checkpoint.uuid}).aware(self.files.asides)
+            without = FilesWithout(self.files.store, self.files.database, {checkpoint.ref}).aware(self.files.asides)
             version_view(without, checkpoint.cut, self.horizon)
         except BucketCatalogError:
             return False
@@ -192,7 +211,7 @@ class Walk:
             return
         name = self.name_of(link.ref)
         is_marked = self.is_marked(link.ref)
-        if is_marked and link.uuid not in {checkpoint.uuid for checkpoint in self.checkpoints}:
+        if is_marked and link.ref not in {checkpoint.ref for checkpoint in self.checkpoints}:
             return  # it cannot be read, which was said
         is_needed = is_marked or not is_reached(self.horizon, self.checkpoints)
         try:
@@ -246,7 +265,7 @@ class Walk:
                 yield Finding("SET_ASIDE", self.name_of_transaction(ref), text, (revision(ref.writer, ref.head.revision),))
 
     def _refer(self, name: str, reference: SegmentReference) -> None:
-        known = self.segments.setdefault(reference.uuid, References())
+        known = self.segments.setdefault(reference.place, References())
         known.by.append(name)
         known.described.append(reference)
 
@@ -294,15 +313,15 @@ class Walk:
             yield from wrong
             for place in places[1:] if wrong else ():  # whoever holds it again is told by its own name
                 yield from check(place)
-        for number, uuid in enumerate(order, 1):
-            places, wrong = check_segment(self.files, self.segments[uuid], self.found)
+        for number, named in enumerate(order, 1):
+            places, wrong = check_segment(self.files, self.segments[named], self.found)
             yield from (with_keys(finding, definitions) for finding in wrong)
             for found in in_order(check, places, threads=self._threads):
                 yield from found
             self._tell(f"segments: {number:,} of {len(order):,}")
         for below in self.found.values():
             for uuid, info in sorted(below.segments.items()):
-                if uuid not in self.segments:
+                if (below.writer, uuid) not in self.segments:
                     yield Finding(
                         "UNREFERENCED_SEGMENT", info.name, f"Nothing that readers go by refers to its {info.size:,} bytes."
                     )
@@ -373,4 +392,4 @@ def _as_found(files: LogFiles, tell: Tell, *, deep: bool) -> Iterator[Finding]:
     yield from walk.findings()
     if deep:
         tell("states")
-        yield from differences(walk.files, walk.checkpoints)
+        yield from differences(walk.files, walk.checkpoints, walk.definitions, walk.voided)
