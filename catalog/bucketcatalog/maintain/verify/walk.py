@@ -304,9 +304,9 @@ class Walk:
         """Read every run that a checkpoint holds, and every segment that is referred to, block by block; name the other segments."""
         order = sorted(self.segments)
         check = partial(_check_block, self.files, definitions)
-        held: dict[bytes | None, list[BlockPlace]] = {}
+        held: dict[tuple[bytes | None, str], list[BlockPlace]] = {}
         for place in (place for checkpoint in self.checkpoints for inline in checkpoint.inline for place in inline.blocks):
-            held.setdefault(place.data, []).append(place)
+            held.setdefault((place.data, place.only_of), []).append(place)
         for places, wrong in zip(
             held.values(), in_order(check, [one[0] for one in held.values()], threads=self._threads), strict=True
         ):
