@@ -72,24 +72,20 @@ def _had_read(transaction: Transaction, cut: Cut) -> bool:
 
 
 def _reaches(files: LogFiles, reads: Cut, horizon: Horizon) -> bool:
-    """Whether who had read this had read all of the horizon: a transaction that says that it had.
+    """Whether who had read this had read all of the horizon: the transaction that its checkpoint lies beside, which says that it had.
 
-    It is the one that the horizon's checkpoint lies beside, or the one that publishes it, as in a clone, where these are the same. The
-    first stays while the horizon counts. Where neither says so nobody can tell.
+    Such a one stays while the horizon counts. Where it is another, nobody can tell; nor in a clone, whose writers name all that they find
+    there before they go on.
     """
-    link, stamp = horizon.boundary.checkpoint, horizon.boundary.stamp
-    beside = horizon.cut.of_writer(link.writer) if link is not None else ()
-    known = {Ref(link.writer, head) for head in beside if head.revision == link.revision} if link is not None else set()
-    return any(_says_all(files, ref, reads, horizon) for ref in (*known, Ref(stamp.writer, Head(stamp.revision, stamp.uuid))))
-
-
-def _says_all(files: LogFiles, ref: Ref, reads: Cut, horizon: Horizon) -> bool:
-    """Whether a transaction that is among what was read says that it had read all of the horizon."""
-    read = [other for other in reads.refs() if other.writer == ref.writer]
-    if without_ancestors(files, Cut.of([*read, ref])) != without_ancestors(files, Cut.of(read)):
+    link = horizon.boundary.checkpoint
+    if link is None:
+        return False
+    beside = [Ref(link.writer, head) for head in horizon.cut.of_writer(link.writer) if head.revision == link.revision]
+    read = [ref for ref in reads.refs() if ref.writer == link.writer]
+    if len(beside) != 1 or without_ancestors(files, Cut.of([*read, *beside])) != without_ancestors(files, Cut.of(read)):
         return False
     try:
-        return _had_read(files.transaction(*ref), horizon.cut)
+        return _had_read(files.transaction(*beside[0]), horizon.cut)
     except MissingObject:
         return False
 

@@ -1,4 +1,4 @@
-"""Checkpoints that somebody who can write below one plain writer's prefix has forged: others' rows are those without them, and verify tells."""
+"""Checkpoints forged by who can write below one plain writer's prefix: others' rows are those without them, and verify tells."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_rows_with_stamps_of_others_are_refused_and_the_others_are_read_on_witho
     own = checkpoint_of(world, "mallory")
     stolen = with_rows_of_everybody(world, own, inline=inline)
     name = put(world, stolen)
-    with pytest.raises(BucketCatalogError, match="mallory/.*stamps of others than 'mallory'"):
+    with pytest.raises(BucketCatalogError, match=r"mallory/.*stamps of others than 'mallory'"):
         world.snapshot().scan("buckets" if inline else "objects").to_arrow()
     snapshot = world.snapshot(ignore_corruption=True)
     assert {row for row in names(snapshot) if row.startswith(("alice", "bob"))} <= set(expected[0])
