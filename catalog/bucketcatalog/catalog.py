@@ -403,11 +403,17 @@ class Catalog:
             return found.done(job, held, run, options)
 
     def verify(
-        self, *, database: str | None = None, deep: bool = False, tell: Callable[[str], None] = lambda _: None
+        self,
+        *,
+        database: str | None = None,
+        deep: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+        left_out: Callable[[Finding], None] = lambda _: None,
     ) -> Iterator[Finding]:
         """Read everything, and say one by one what is wrong or worth knowing; without a ``database`` of all that there are.
 
-        Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is.
+        Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is, and
+        ``left_out`` of each database which checkpoints were not compared.
         """
         from .maintain.verify.walk import verify
 
@@ -416,7 +422,7 @@ class Catalog:
         if not names or names[0] not in there:
             require(self.url, there, database)
         for name in names:
-            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell)
+            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell, left_out=left_out)
 
     def repair(
         self,

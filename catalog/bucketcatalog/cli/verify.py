@@ -31,10 +31,13 @@ def verify(
     """
     opened = open_catalog(catalog, storage_option)
     counts: Counter[Severity] = Counter()
+    left_out: list[Finding] = []
     with progress_line("verifying") as tell:
-        for finding in opened.verify(database=database, deep=deep, tell=tell):
+        for finding in opened.verify(database=database, deep=deep, tell=tell, left_out=left_out.append):
             counts[finding.severity] += 1
             write(to_json(_facts(finding)) if as_json else visible(str(finding)))
+    for finding in left_out:
+        write(to_json(_facts(finding)) if as_json else visible(str(finding)))
     if not as_json:
         found = [number(counts[severity], word) for severity, word in _WORDS.items() if counts[severity]]
         write(f"{', '.join(found)}." if found else "Nothing is wrong.")

@@ -105,3 +105,13 @@ def test_commands_that_meet_damage_lead_to_what_finds_and_mends_it(
     assert len(warned) == (name == "info")  # which tells of the rest
     assert error.startswith("[CORRUPT] " if how == "damaged" else "[MISSING] ") and broken.name in error
     assert "bucketcatalog verify CATALOG" in error and "bucketcatalog repair CATALOG" in error
+
+
+def test_what_was_not_compared_is_named_at_the_end(cli: Cli, catalog: Path) -> None:
+    assert cli("checkpoint", catalog, "--all-writers", "--writer", "compactor-1").code == 0
+    line = cli("verify", catalog, "--json").lines[-1]
+    assert (line["severity"], line["code"], line["file"]) == ("info", "NOT_COMPARED", "default")
+    assert "checkpoint" in line["message"] and " rows, and " in line["message"] and "--deep" in line["remedy"]
+    out = cli("verify", catalog).out.splitlines()
+    assert out[-2].startswith("info NOT_COMPARED default: ") and out[-1].startswith("Nothing is wrong")
+    assert "NOT_COMPARED" not in cli("verify", catalog, "--deep").out

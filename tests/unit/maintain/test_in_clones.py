@@ -196,7 +196,7 @@ def test_writers_own_checkpoints_there_hold_what_the_clones_does_not_and_are_com
     *kept, dropped = (run for run in made[0].inline if run.run.is_of_rows)
     table, count = dropped.run.table, dropped.run.rows
     totals = {table: replace(made[0].totals[table], **{_SORTS[dropped.run.block_class]: 0})}
-    less = replace(made[0], inline=tuple(kept), totals=made[0].totals | totals)
+    less = replace(made[0], inline=tuple(kept), totals={**made[0].totals, **totals})
     there.store.delete(name)
     there.store.put(name, encode_checkpoint(less))
     (finding,) = [f for f in there.catalog().verify(deep=True) if f.severity is Severity.ERROR]

@@ -7,7 +7,7 @@ about once; the first is compared with a replay from the beginning. It goes by r
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -121,10 +121,24 @@ def _identified(facts: Facts, table: Table) -> pa.Table:
     return pa.table({"key": keys, "name": names, **columns})
 
 
+def not_compared(database: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Finding]:
+    """Names these checkpoints of a database as not looked at, if there are any: each was read, and compared with nothing else."""
+    if checkpoints:
+        rows = sum(run.rows for checkpoint in checkpoints for run in checkpoint.runs if run.is_of_rows)
+        blocks = sum(run.blocks for checkpoint in checkpoints for run in checkpoint.runs)
+        of = "1 checkpoint" if len(checkpoints) == 1 else f"{len(checkpoints):,} checkpoints"
+        text = f"Not compared with what transactions say: {of}, of {rows:,} rows, and {blocks:,} blocks of rows, sums and orders."
+        yield Finding("NOT_COMPARED", database, text)
+
+
 def differences(
-    files: LogFiles, checkpoints: Sequence[Checkpoint], definitions: Definitions, voided: Set[Ref]
+    files: LogFiles,
+    checkpoints: Sequence[Checkpoint],
+    definitions: Definitions,
+    voided: Set[Ref],
+    left_out: Callable[[Checkpoint], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read.
+    """What each checkpoint says that its transactions do not, where these and the checkpoint can all be read; the others are ``left_out``.
 
     One that begins behind a horizon says nothing of tables that were defined before, nor of who ``voided`` what: the ``definitions`` and
     that are everybody's.
@@ -141,7 +155,8 @@ def differences(
             else:
                 found = list(_compared(trusting, checkpoint, version_view(trusting, checkpoint.cut, closed_reads=False)))
         except (*UNREADABLE, InvalidVersion, IncompatibleTable):
-            continue  # something of it cannot be read, which is a finding of its own
+            left_out(checkpoint)  # something of it cannot be read, which is a finding of its own unless it was pruned
+            continue
         if not found:
             trusted[checkpoint.ref] = checkpoint
         yield from found

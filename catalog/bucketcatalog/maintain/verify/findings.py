@@ -94,6 +94,7 @@ SORTS: Mapping[str, Sort] = {
     ),
     "CLOCK_AHEAD": Sort(_INFO, "Nothing is to be done where the catalog was copied. Else set the writer's clock right."),
     "UNKNOWN_FILE": Sort(_INFO, "Nothing is to be done: readers ignore it."),
+    "NOT_COMPARED": Sort(_INFO, "Verify it with --deep, while the transactions are there."),
 }
 
 

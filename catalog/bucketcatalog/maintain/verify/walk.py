@@ -39,7 +39,7 @@ from ...parallel import in_order
 from ...state.tail import inline_events, misfitting
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
 from .closure import check_reads
-from .deep import differences
+from .deep import differences, not_compared
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, Severity, unreadable, with_keys
 from .timelines import (
@@ -369,14 +369,17 @@ def _misfits(transaction: Transaction, name: str, definitions: Definitions) -> d
     return {table: misfitting(name, table, misfit).message for table, misfit in found.items() if misfit is not None}
 
 
-def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) -> Iterator[Finding]:
+def verify(
+    files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None, left_out: Callable[[Finding], None] = lambda _: None
+) -> Iterator[Finding]:
     """Everything that is wrong with a database or worth knowing, errors as they are found, then warnings, then remarks.
 
-    Nothing is written. ``deep`` compares the state that each checkpoint holds with the one that its transactions make.
+    Nothing is written. ``deep`` compares the state that each checkpoint holds with the one that its transactions make. At the end
+    ``left_out`` is told of which that was not looked at.
     """
     milder: dict[Severity, list[Finding]] = {Severity.WARNING: [], Severity.INFO: []}
     try:
-        for finding in _as_found(files, tell, deep=deep):
+        for finding in _as_found(files, tell, deep=deep, left_out=left_out):
             if finding.severity is Severity.ERROR:
                 yield finding
             else:
@@ -387,9 +390,15 @@ def verify(files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None) 
     yield from chain.from_iterable(milder.values())
 
 
-def _as_found(files: LogFiles, tell: Tell, *, deep: bool) -> Iterator[Finding]:
+def _as_found(
+    files: LogFiles, tell: Tell, *, deep: bool, left_out: Callable[[Finding], None] = lambda _: None
+) -> Iterator[Finding]:
     walk = Walk(files, tell)
     yield from walk.findings()
+    untold = walk.checkpoints
     if deep:
         tell("states")
-        yield from differences(walk.files, walk.checkpoints, walk.definitions, walk.voided)
+        untold = []
+        yield from differences(walk.files, walk.checkpoints, walk.definitions, walk.voided, untold.append)
+    for finding in not_compared(files.database, untold):
+        left_out(finding)
