@@ -67,6 +67,7 @@ SEARCHES = {
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "conditions": Search("tests/property/test_conditions.py", 18),
+    "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 2, server=True),
 }
