@@ -55,11 +55,9 @@ class Reading:
         case = self._forger.case(seed, number)
         known = {**self._readers, **{name: read for name, read in readers(list(case.files)).items() if name.startswith("dump")}}
         names = [only] if only is not None else _chosen(list(known), Random(f"{seed} {number} readers"), count)
-        for name in names:
-            if not name.startswith("dump") and name not in self._sound:
-                self._sound[name] = known[name](self._folder)
         tell({"case": shown(case)[:2000]})
-        allowed, found = touched(case), list[Finding]()
+        allowed, found = touched(case), [wrong for name in names if (wrong := self._prepared(name, known[name])) is not None]
+        names = [name for name in names if name in self._sound]
         self._lay(case)
         try:
             for name in names:
@@ -68,6 +66,15 @@ class Reading:
         finally:
             self._lay(Case({name: self._base.files.get(name) for name in case.files}))
         return found
+
+    def _prepared(self, name: str, read: Callable[[Path], Answer]) -> Finding | None:
+        """Have what a reader gives where nothing is forged; what is wrong where it gives nothing."""
+        if name not in self._sound:
+            try:
+                self._sound[name] = Answer() if name.startswith("dump") else read(self._folder)
+            except Exception as error:
+                return Finding("sound", name, f"{type(error).__name__}: {error}"[:400])
+        return None
 
     def _lay(self, case: Case) -> None:
         for name, data in case.files.items():
@@ -85,7 +92,7 @@ class Reading:
             wrong = judge_error(name, error, allowed)
             found += [wrong] if wrong is not None else []
         else:
-            found += judge(name, self._sound.get(name, Answer()), answer, allowed, self._names)
+            found += judge(name, self._sound[name], answer, allowed, self._names)
         grown = _memory("VmHWM") - before
         return found + ([Finding("memory", name, f"{grown / MEBI:.0f} MiB more")] if grown > GROWTH else [])
 

@@ -31,7 +31,10 @@ _LEFT_OUT = {"_row_number"}
 
 @dataclass(frozen=True)
 class Finding:
-    """What a reader did that it may not: ``kind`` says what, worst first in ``KINDS``, ``place`` where in the code, if it is known."""
+    """What a reader did that it may not: ``kind`` says what, worst first in ``KINDS``, ``place`` where in the code, if it is known.
+
+    ``sound`` is what goes wrong where nothing was forged.
+    """
 
     kind: str
     reader: str
@@ -39,7 +42,7 @@ class Finding:
     place: str = ""
 
 
-KINDS = ("signal", "memory", "time", "traceback", "rows", "deletes", "blames", "refused")
+KINDS = ("sound", "signal", "memory", "time", "traceback", "rows", "deletes", "blames", "refused")
 
 
 def touched(case: Case) -> frozenset[str]:
