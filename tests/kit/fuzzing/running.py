@@ -52,7 +52,8 @@ class Watched:
         at = _MEMORY_FOLDER if os.access(_MEMORY_FOLDER, os.W_OK) else None
         self._folder = tempfile.TemporaryDirectory(dir=at)
         self._errors = Path(self._folder.name) / "errors"
-        self.child: subprocess.Popen[str] | None = None
+        self._said = b""
+        self.child: subprocess.Popen[bytes] | None = None
         self._cases = 0
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class Watched:
         child = self._running()
         assert child.stdin is not None
         with suppress(BrokenPipeError):  # that it has ended is told by what it answers
-            child.stdin.write(f"{json.dumps({'seed': seed, 'number': number, 'count': count, 'only': only})}\n")
+            child.stdin.write(json.dumps({"seed": seed, "number": number, "count": count, "only": only}).encode() + b"\n")
             child.stdin.flush()
         case, reader = "", "forging"
         while True:
@@ -81,37 +82,38 @@ class Watched:
                 self._end()
                 return Result(number, case, [Finding(answer["ended"], reader, trace, _innermost(trace))])
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _running(self) -> subprocess.Popen[bytes]:
         if self.child is not None and self._cases < _CASES_OF_A_CHILD:
             return self.child
         self._end()
-        self._cases = 0
+        self._cases, self._said = 0, b""
         folder = tempfile.mkdtemp(dir=self._folder.name)
         command = [sys.executable, "-m", "tests.kit.fuzzing.child", folder]
         with self._errors.open("w") as errors:
-            self.child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, text=True, bufsize=1
-            )
+            self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT)
         ready = self._answer(self.child, FORGING_SECONDS)
         assert "ready" in ready, self._errors.read_text()
         return self.child
 
-    def _answer(self, child: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
+    def _answer(self, child: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
         """The next line of the child; how it ended where it did, or was ended for taking too long."""
         assert child.stdout is not None
         began, used = time.monotonic(), _used(child.pid)
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdout, selectors.EVENT_READ)
-            while not selector.select(timeout=MOMENT):
-                if _used(child.pid) - used > seconds or time.monotonic() - began > _WAIT:
+            while b"\n" not in self._said:
+                if selector.select(timeout=MOMENT):
+                    more = os.read(child.stdout.fileno(), 1 << 16)
+                    if not more:
+                        return {"ended": "signal" if child.wait() < 0 else "traceback"}
+                    self._said += more
+                elif _used(child.pid) - used > seconds or time.monotonic() - began > _WAIT:
                     child.send_signal(signal.SIGABRT)  # which prints where it is
                     child.wait()
                     return {"ended": "time"}
-        line = child.stdout.readline()
-        if line:
-            found: dict[str, Any] = json.loads(line)
-            return found
-        return {"ended": "signal" if child.wait() < 0 else "traceback"}
+        line, _, self._said = self._said.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
 
     def _end(self) -> None:
         child, self.child = self.child, None
@@ -169,6 +171,8 @@ def main() -> int:
         print(result.case, *(told(asked.seed, result, each) for each in result.found), sep="\n")
         return 1 if result.found else 0
     for result in cases(asked.seed, asked.first, asked.cases, count=asked.count):
+        if result.number % 500 == 499:
+            print(f"{result.number + 1} cases", file=sys.stderr, flush=True)
         for each in result.found:
             kinds[each.kind, each.place, ""] += 1
             if kinds[each.kind, each.place, ""] <= 2:
