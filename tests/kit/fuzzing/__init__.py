@@ -7,6 +7,7 @@
     streams   rows of a block, changed within Arrow's stream
     forge     a file taken apart, changed somewhere and put together again with all sums right; what names it, made to fit
     readers   every command and call that reads
+    decoding  the files decoded one by one, which is quick
     oracle    what each of them may answer
     child     the process in which all that happens
     running   the process that watches it

@@ -10,15 +10,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.format.records import Link, Void
 from bucketcatalog.format.transactions import decode_transaction
 from bucketcatalog.model import paths
+from bucketcatalog.model.tables import Table
 from bucketcatalog.model.uuids import uuid_bytes
 from bucketcatalog.write.writer import Writer
 
@@ -152,10 +155,19 @@ def _things(prefix: str, count: int, start: int = 0) -> list[dict[str, Any]]:
     return [thing(f"{prefix}-{n:04}", n) for n in range(start, start + count)]
 
 
+def _messages() -> list[Any]:
+    return [messages(_DECLARED)["Thing"], messages(_HERS)["Own"]]
+
+
+@cache
+def declared() -> list[Table]:
+    """The tables that are not the core's."""
+    return tables_of(_messages())
+
+
 def _opened(world: World, name: str) -> Writer:
     catalog = world.catalog()
-    catalog.register(messages(_DECLARED)["Thing"])
-    catalog.register(messages(_HERS)["Own"])
+    catalog.register(_messages())
     return world.writer(name, catalog=catalog)
 
 

@@ -110,7 +110,7 @@ def judge(reader: str, sound: Answer, found: Answer, allowed: frozenset[str], ba
     more = [name for name in found.files if name not in sound.files and not name.startswith(f"{FORGER}/")]
     if more := [name for name in more if name in base_files or not name.count("/transactions/")]:
         wrong.append(Finding("deletes", reader, f"{len(more)}, such as {more[0]}"))
-    blamed = [each for each in found.findings if each not in sound.findings and not each.startswith(FORGER)]
+    blamed = [each for each in found.findings if each not in sound.findings and FORGER not in each]
     if blamed:
         wrong.append(
             Finding(

@@ -24,6 +24,7 @@ from bucketcatalog.query.snapshot import Snapshot
 
 from ..world import BUCKET, OWNER
 from .base import TABLES, VICTIM
+from .decoding import decode
 
 Rows = list[dict[str, Any]]
 _STAMPS = ("_writer", "_revision", "_version")
@@ -87,6 +88,7 @@ def readers(changed: Sequence[str] = ()) -> dict[str, Callable[[Path], Answer]]:
         found[f"command {name}"] = partial(_command, arguments)
         if name in _PAST_DAMAGE:
             found[f"command {name} past damage"] = partial(_command, [*arguments, "--ignore-corruption"])
+    found["dump in blocks"] = partial(_decoded, changed)
     for number, name in enumerate(changed[:3]):
         for more in ([], ["--rows", "3", "--json"]):
             found[f"dump {number} {' '.join(more)}".strip()] = partial(_dump, name, more)
@@ -183,6 +185,11 @@ def _command(arguments: list[str], folder: Path) -> Answer:
 def _dump(name: str, more: list[str], folder: Path) -> Answer:
     if (folder / name).exists() and name.endswith((".txn", ".ckpt", ".parquet")):
         _run(["dump", str(folder / name), *more])
+    return Answer()
+
+
+def _decoded(changed: Sequence[str], folder: Path) -> Answer:
+    decode(changed, folder)
     return Answer()
 
 
