@@ -74,6 +74,8 @@ class Reading:
                 self._sound[name] = Answer() if name.startswith("dump") else read(self._folder)
             except Exception as error:
                 return Finding("sound", name, f"{type(error).__name__}: {error}"[:400])
+            if said := self._sound[name].findings:
+                return Finding("sound", name, said[0][:400])
         return None
 
     def _lay(self, case: Case) -> None:
