@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from bucketcatalog.format.sealing import SEALED_BYTES, digest, seal, seal_block
 from bucketcatalog.v1 import log_pb2
@@ -63,12 +63,23 @@ def change_block(message: Any, random: Random, pool: Pool) -> str | None:
         return None
     run = random.choice(runs)
     at = random.randrange(len(run.blocks))
-    block = log_pb2.Block.FromString(run.blocks[at])
+    block = _block(run.blocks[at])
+    if block is None:
+        run.blocks[at] = flipped(run.blocks[at], random)
+        return f"a byte of block {at}"
     what = _change_one(block, random, pool)
     run.blocks[at] = block_bytes(block)
     if random.random() < 0.5:
-        run.run.rows = sum(log_pb2.Block.FromString(each).header.rows for each in run.blocks)
+        run.run.rows = sum(found.header.rows for each in run.blocks if (found := _block(each)) is not None) % (1 << 64)
     return f"block {at} of a run of {run.run.table}: {what}"
+
+
+def _block(data: bytes) -> Any:
+    """A block; None where it has been changed before, and is none any more."""
+    try:
+        return log_pb2.Block.FromString(data)
+    except DecodeError:
+        return None
 
 
 def _change_one(block: Any, random: Random, pool: Pool) -> str:
