@@ -302,6 +302,7 @@ SURFACE = {
     "NotFound",
     "ObjectNotFound",
     "OutcomeUnknown",
+    "SetAsideError",
     "ParentEnded",
     "SourceNotFound",
     "StaleRead",

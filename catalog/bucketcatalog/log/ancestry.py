@@ -17,7 +17,7 @@ from .coverage import Covered, choose, is_partial
 from .files import LogFiles
 from .horizon import Horizon
 from .pruned import KeptCheckpoints
-from .view import Gathering, LogView, view_of
+from .view import Gathering, LogView, missed, view_of
 
 
 def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
@@ -32,6 +32,7 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
     by_revision = {at.revision: at for at in files.checkpoints(writer) if at.revision <= head.revision}
     reads, are_gone = Cut(), False
     done: set[Head] = set()
+    met: dict[Ref, Transaction] = {}
     pending = [head]
     while pending:
         at = pending.pop()
@@ -49,11 +50,12 @@ def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None
             continue
         try:
             transaction = files.transaction(writer, at)
-        except MissingObject:
+        except MissingObject as error:
             if horizon is None or at == head or at.revision >= horizon.floor(writer):
-                raise
+                raise missed(error, met) from None
             are_gone = True
             continue
+        met[transaction.ref] = transaction
         reads = reads.joined(transaction.reads)
         if checkpoint is not None and _had_read(transaction, checkpoint.cut):
             reads = reads.joined(checkpoint.reads)
@@ -123,18 +125,26 @@ def version_view(
     closed_reads: bool = True,
     observed: int | None = None,
     had_tag: bool = True,
+    named: Cut | None = None,
 ) -> LogView:
     """The view of this cut, completed until it is closed; ``InvalidVersion`` where it names what is not there.
 
     ``HistoryPruned`` where it does not contain the ``horizon``, unless a checkpoint of exactly this cut was kept for a tag; ``had_tag``
-    says whether one names it, or named it. ``writers`` are those that were listed after ``observed``. Without ``closed_reads`` the view
+    says whether one names it, or named it. Of what was ``named``, all of the cut where nothing else is said, it is the version that is
+    wrong if it is not there. ``writers`` are those that were listed after ``observed``. Without ``closed_reads`` the view
     is of exactly this cut, which may be closed under parents only, as of one writer's checkpoint.
     """
     observed = files.store.now_us() if observed is None else observed
     listed = files.writers() if writers is None else writers
-    whole = cut
+    whole, found = cut, dict[Ref, Transaction]()
     while True:
-        gathering, contains_horizon = _gathered(files, whole, cut, horizon, listed, closed_reads=closed_reads)
+        try:
+            gathering, contains_horizon = _gathered(
+                files, whole, cut if named is None else named, horizon, listed, closed_reads=closed_reads
+            )
+        except MissingObject as error:
+            raise missed(error, found) from None
+        found = gathering.found
         missing = gathering.missing(of_covered=contains_horizon) if closed_reads else []
         if not missing:
             break
@@ -226,6 +236,7 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
     tops = {ref for c in checkpoints for ref in c.cut.refs()}
     named = set(asked.refs())
     reached: set[Ref] = set()
+    gone: MissingObject | None = None
     pending = list(cut.refs())
     while pending:
         ref = pending.pop()
@@ -234,9 +245,15 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
         if ref in tops or gathering.covered.holds(*ref):
             reached.add(ref)
             continue
-        transaction = _named_transaction(gathering.files, ref, named)
+        try:
+            transaction = _named_transaction(gathering.files, ref, named)
+        except MissingObject as error:
+            gone = gone or error  # who builds on it may come later
+            continue
         gathering.found[ref] = transaction
         pending += transaction.parent_refs
+    if gone is not None:
+        raise missed(gone, gathering.found)
     return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
 
 
@@ -314,9 +331,9 @@ def back_to(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon:
         done.add(ref)
         try:
             found[ref] = files.transaction(*ref)
-        except MissingObject:
+        except MissingObject as error:
             if horizon is None or ref.head.revision >= horizon.floor(ref.writer):
-                raise
+                raise missed(error, found) from None
             continue
         pending += found[ref].parent_refs
     return sorted(found.values(), key=lambda transaction: transaction.stamp)

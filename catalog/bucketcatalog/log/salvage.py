@@ -25,8 +25,9 @@ from ..model import paths
 from ..model.cuts import Head, Ref
 from ..store.base import Store
 from .aside import Asides
-from .discovery import LastLook, look
+from .discovery import LastLook, horizon_of, look
 from .files import LogFiles, made_again
+from .horizon import Horizon
 from .view import LogView
 
 
@@ -172,6 +173,15 @@ def asides_of(store: Store, database: str) -> Asides:
         with suppress(*UNREADABLE):
             return look(SalvagingFiles(store, database, heed_horizon=heed_horizon), LastLook())[0].asides
     return {}
+
+
+def horizon_beside_damage(files: LogFiles) -> Horizon | None:
+    """The horizon of now, for who asks for one timeline and not for what others have in the way; errors of the horizon's own."""
+    try:
+        return horizon_of(files)
+    except UNREADABLE:
+        found = look(SalvagingFiles(files.store, files.database), LastLook())[0].horizon
+        return None if found is None else Horizon(found.boundary, files)
 
 
 def _tell(files: SalvagingFiles, *, called_from: int = 5) -> None:

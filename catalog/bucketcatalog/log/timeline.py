@@ -32,9 +32,8 @@ from ..model.times import shown_age
 from ..model.uuids import uuid_text
 from ..store.retry import for_seconds, put_retrying
 from .aside import set_aside
-from .discovery import horizon_of
 from .files import LogFiles
-from .salvage import asides_of
+from .salvage import asides_of, horizon_beside_damage
 
 
 class Timeline:
@@ -104,7 +103,7 @@ class Timeline:
 
     def _not_pruned(self, listed: list[Head]) -> list[Head]:
         """Those of the transactions that lie where nothing was deleted: of one before that nobody can tell what it follows."""
-        horizon = horizon_of(self.files)
+        horizon = horizon_beside_damage(self.files)
         if horizon is not None:
             self._floor = horizon.floor(self.writer)
             self._list_from = max(self._list_from, min(self._floor, horizon.cut.newest_revision(self.writer)))
@@ -126,6 +125,9 @@ class Timeline:
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         followed = {link.head for t in every.values() for link in t.parents}
+        while aside := {head for head in followed - every.keys() if self.files.is_aside(self.writer, head)}:  # which is gone
+            every |= {head: self.files.transaction(self.writer, head) for head in aside}
+            followed |= {link.head for head in aside for link in every[head].parents}
         gone = sorted(head for head in followed - every.keys() if head.revision >= max(self._list_from, self._floor))
         if gone:
             name = paths.transaction(self.writer, self.files.database, gone[0])
@@ -165,7 +167,7 @@ class Timeline:
             try:
                 pending += [link.head for link in self.files.transaction(self.writer, head).parents]
             except MissingObject:
-                horizon = horizon_of(self.files)
+                horizon = horizon_beside_damage(self.files)
                 if horizon is None or head.revision >= horizon.floor(self.writer):
                     raise
                 times.append(horizon.time)

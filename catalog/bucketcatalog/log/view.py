@@ -17,9 +17,9 @@ from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.records import SetAside, Void
 from ..format.transactions import Transaction
+from ..model import paths
 from ..model.cuts import Cut, Head, Ref
 from ..model.paths import LogFile
-from ..model.paths import transaction as transaction_path
 from .coverage import Covered
 from .entries import overtaken, voids_of, without_events
 from .files import LogFiles
@@ -92,6 +92,20 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
         voids=voided,
         asides=gathering.files.asides,
     )
+
+
+def missed(error: MissingObject, found: Mapping[Ref, Transaction]) -> MissingObject:
+    """The error for what is gone, with who among these builds on it: that may be what is bad, and can be set aside."""
+    of = paths.parse(error.name)
+    gone = None if of is None or of.log_file is None else Ref(of.writer, of.log_file.head)
+    by = next((t for _, t in sorted(found.items()) if gone in t.built_on), None)
+    if by is None:
+        return error
+    told = MissingObject(
+        f"{error.message} {paths.transaction(by.writer, by.database, by.head)} builds on it.", next_step=error.next_step
+    )
+    told.name = error.name
+    return told
 
 
 def _check_links(gathering: Gathering) -> None:
@@ -219,18 +233,8 @@ class Gathering:
             try:
                 self.fetch(missing)
             except MissingObject as error:
-                raise self._missed(error, missing) from None
+                raise missed(error, self.found) from None
             missing = self._not_found(self._referred_to(self.found[ref] for ref in missing))  # a long chain comes one by one
-
-    def _missed(self, error: MissingObject, missing: Iterable[Ref]) -> MissingObject:
-        """The error for what is gone, with who builds on it: that may be what is bad, and can be set aside."""
-        database = self.files.database
-        gone = next((ref for ref in missing if transaction_path(ref.writer, database, ref.head) == error.name), None)
-        by = next((ref for ref, t in sorted(self.found.items()) if gone in t.built_on), None)
-        who = "Later transactions build" if by is None else f"{transaction_path(by.writer, database, by.head)} builds"
-        told = MissingObject(f"{error.message} {who} on it.", next_step=error.next_step)
-        told.name = error.name
-        return told
 
     def missing(self, *, of_covered: bool = True) -> list[Ref]:
         """What is neither found nor covered, and what was found refers to, or, with ``of_covered``, what is covered had read."""

@@ -54,6 +54,13 @@ def set_aside(walk: Walk, findings: Sequence[Finding], named: Collection[str], *
                 next_step="Give --force where it is to be set aside all the same; its rows can be ended by deletes, too.",
             )
         entry = _taken_for(walk, ref, {each.entry.ref for each in said})
+        before = Head(ref.head.revision - 1, b"")
+        is_gap = all(link.revision < before.revision for link in entry.parents) and walk.kept.has(ref.writer, before)
+        if ref.head.revision > 0 and is_gap and not force:
+            raise InvalidOption(
+                f"{text!r} follows something at revision {before.revision}, which is gone, and of which nothing tells what it was called.",
+                next_step="Restore that from a copy of the store, or give --force to go on without both.",
+            )
         if _is_covered(walk, ref):
             why = f"{why} Checkpoints have its rows, and are not used any more."
         said.append(Said(walk.name_of_transaction(ref), entry, why.strip()))

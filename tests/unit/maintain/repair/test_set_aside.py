@@ -78,6 +78,16 @@ def test_what_cannot_be_set_aside_is_refused(world: World) -> None:
     assert names(world.snapshot()) == ["base", "end"]
 
 
+def test_what_is_lost_without_a_name_is_not_given_up_unseen(world: World) -> None:
+    name = newest(world, "w")
+    world.store.delete(newest(world, "w", 1))
+    spoil(world, name)
+    with pytest.raises(InvalidOption, match="revision 1, which is gone"):
+        repair(world, set_aside=[name], dry_run=False)
+    set_aside(world, name, force=True)
+    assert names(world.snapshot()) == ["base"]
+
+
 def test_several_are_set_aside_at_once_and_one_by_one(world: World) -> None:
     first, second = newest(world, "w", 1), newest(world, "w")
     data = {name: spoil(world, name) for name in (first, second)}
