@@ -9,6 +9,7 @@ Before ``repair``, which does something about what is found here.
     timelines      what follows what, what is gone, whether times rise
     closure        whether what transactions had read is closed
     checkpoints    checkpoints, segments and blocks against themselves and each other
+    events         whether the events of a transaction can be read
     deep           checkpoints against what their transactions make
     walk           all of that, one finding after the other
 """

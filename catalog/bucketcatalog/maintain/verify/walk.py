@@ -21,7 +21,7 @@ from ...format.headers import BlockPlace
 from ...format.held import revision
 from ...format.records import TagEntry
 from ...format.runs import SegmentReference
-from ...format.transactions import Transaction, event_of
+from ...format.transactions import Transaction
 from ...log.ancestry import version_view
 from ...log.aside import set_aside
 from ...log.coverage import Covered
@@ -33,13 +33,12 @@ from ...log.salvage import asides_of
 from ...log.trust import is_ahead, objection
 from ...model import paths
 from ...model.cuts import Cut, Ref
-from ...model.misfits import misfit_at
 from ...model.times import shown_time
 from ...parallel import in_order
-from ...state.tail import inline_events, misfitting
 from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
 from .closure import check_reads
 from .deep import differences, not_compared
+from .events import events_of_one
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, Severity, unreadable, with_keys
 from .timelines import (
@@ -285,7 +284,7 @@ class Walk:
     def check_events(self, files: LogFiles, transaction: Transaction) -> list[Finding]:
         """What is wrong with the events that a transaction holds itself, which may not be one of those that were found."""
         definitions = self._definitions(Definition(transaction.stamp, table) for table in transaction.tables)
-        return _check_events(files, definitions, transaction.ref)
+        return events_of_one(files, definitions, transaction.ref)
 
     def _definitions(self, more: Iterable[Definition] = ()) -> Definitions:
         given = [*more, *(definition for t in self.log.values() for definition in t.definitions)]
@@ -295,7 +294,7 @@ class Walk:
     def _read_events(self, definitions: Definitions) -> Iterator[Finding]:
         """Decode every event that transactions hold themselves."""
         refs = sorted(ref for ref, t in self.log.items() if t.events)
-        check = partial(_check_events, self.files, definitions)
+        check = partial(events_of_one, self.files, definitions)
         for number, found in enumerate(in_order(check, refs, threads=self._threads), 1):
             yield from found
             self._tell(f"events: {number:,} of {len(refs):,} transactions")
@@ -334,39 +333,6 @@ class Walk:
 
 def _check_block(files: LogFiles, definitions: Definitions, place: BlockPlace) -> list[Finding]:
     return list(check_block(files.store, place, definitions))
-
-
-def _check_events(files: LogFiles, definitions: Definitions, ref: Ref) -> list[Finding]:
-    """What is wrong with the events that one transaction holds."""
-    writer, head = ref
-    name, held = paths.transaction(writer, files.database, head), (revision(writer, head.revision),)
-    try:
-        transaction = files.transaction(writer, head)
-    except UNREADABLE as error:  # since it was read before
-        return [unreadable(error, "TRANSACTION", name, *held)]
-    unfit = _misfits(transaction, name, definitions)
-    found = [Finding("MISFIT_EVENTS", name, why, held) for why in unfit.values()]
-    blocks = [place for place in transaction.blocks if place.header.table not in unfit]
-    found += [finding for place in blocks for finding in check_block(files.store, place, definitions)]
-    for table, actions in inline_events([transaction]).items():
-        if table not in definitions:
-            found.append(Finding("UNDEFINED_TABLE", name, f"It has events of table {table!r}, which nothing defines.", held))
-        elif table not in unfit and definitions.contradiction(table) is None:
-            try:
-                for _, _, action in actions:
-                    event_of(action, definitions[table], name)
-            except UNREADABLE as error:
-                found.append(unreadable(error, "EVENTS", name, *held))
-    return found
-
-
-def _misfits(transaction: Transaction, name: str, definitions: Definitions) -> dict[str, str]:
-    """The tables that the transaction has events of by a definition that is left out, and why."""
-    tables = {action.table for action in transaction.actions} | {place.header.table for place in transaction.blocks}
-    tables |= {segment.run.table for segment in transaction.segments}
-    usable = sorted(table for table in tables & definitions.keys() if definitions.contradiction(table) is None)
-    found = {table: misfit_at(definitions[table].misfits, transaction.stamp) for table in usable}
-    return {table: misfitting(name, table, misfit).message for table, misfit in found.items() if misfit is not None}
 
 
 def verify(
