@@ -317,7 +317,7 @@ def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
     """Leave out what builds on a transaction that was left out, however far removed; what is voided binds nobody."""
 
     def latest(transaction: Transaction) -> int:
-        return max((ref.head.commit_time for ref in transaction.built_on if ref not in voided), default=limit)
+        return max((ref.head.commit_time for ref in transaction.built_on if ref not in voided), default=0)
 
     for after, ref in sorted(((latest(t), ref) for ref, t in gathering.found.items()), reverse=True):
         if after <= limit:

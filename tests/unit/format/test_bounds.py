@@ -76,7 +76,7 @@ def refused(message: Any) -> str:
 
 
 def block(rows: int, **said: Any) -> log_pb2.Block:
-    return log_pb2.Block(header=log_pb2.BlockHeader(table="buckets", rows=rows, **{"class": 1, **said}))  # type: ignore[arg-type]
+    return log_pb2.Block(header=log_pb2.BlockHeader(table="buckets", rows=rows, **{"class": 1, **said}))
 
 
 def every(number: int) -> Callable[[Any], object]:
