@@ -5,8 +5,10 @@ Each is forged from one that is sound, and is read past like any other damage: r
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from bucketcatalog.v1 import log_pb2
 
 from ...kit.world import START, World, bucket
 
+SPEC = Path(__file__).parents[3] / "docs" / "spec" / "bounds.md"
 UUID = clock.uuid7(START).bytes
 LONG_AGO = bytes.fromhex("018bcfe56800400089abcdef01234567")
 """Of version 4."""
@@ -204,3 +207,18 @@ class TestWriters:
         object.__setattr__(message, "lateness_bound", limits.MAX_LATENESS_BOUND + 1)
         with pytest.raises(InvalidOption, match="No reader would take this checkpoint of 'evil': it claims a lateness bound"):
             encode_checkpoint(message)
+
+
+def shown(value: int) -> set[str]:
+    """How the page may say a number."""
+    units = {f"{value >> 10 * at} {unit}" for at, unit in ((2, "MiB"), (3, "GiB")) if not value % (1 << 10 * at)}
+    powers = {"10^15"} if value == 10**15 else {"2^31"} if value == 1 << 31 else set[str]()
+    return {f"{value:,}", f"{value // limits.HOUR} h", *units, *powers}
+
+
+def test_the_page_of_the_specification_says_what_the_limits_are() -> None:
+    found = re.findall(r"^\| .* \| (.*) \| (`[A-Z_`, ]+`) \|$", SPEC.read_text(), re.MULTILINE)
+    assert len(found) > 15
+    for said, names in found:
+        for name in re.findall(r"[A-Z_]+", names):
+            assert any(number in said for number in shown(getattr(limits, name))), (name, said)
