@@ -6,6 +6,7 @@ It moves bytes and knows nothing of what they mean: before it comes the model, w
 
     base               the seam: few methods, each with its guarantee
     secrets            what a store was opened with and nobody may see
+    tickets            what pickles hold in place of secrets
     retry              tries again, with jitter, until a deadline
     learnt             how long an offset of a store's clock to this machine's holds
     object_names       which strings can name an object, and their order over directories

@@ -38,6 +38,7 @@ from .object_names import TEMPORARY, check_name, check_prefix, check_range, hold
 from .remote_failures import guarded, import_filesystem, open_filesystem
 from .remote_files import entries, flat_entries, modified_us
 from .secrets import Secrets
+from .tickets import is_carried, missing, redeemed, ticket_for
 
 ATOMIC_PUTS = frozenset({"gs", "gcs", "abfs", "abfss", "az", "memory"})
 """Protocols whose puts publish a whole object or nothing. All of them list flat, so that no directory of theirs is empty."""
@@ -50,12 +51,15 @@ class FsspecStore:
     """The store at an fsspec ``url``, opened with ``storage_options``.
 
     Opening creates nothing. The time is the one that the store gave to the last put of this instance, if that is at most 30 s old, else to
-    one that is made to learn it; what a store does not stamp with a time shows as 0.
+    one that is made to learn it; what a store does not stamp with a time shows as 0. A pickle holds the url, and neither the options nor
+    what of the url is secret: these can be used in this process and its forks only, see ``tickets``.
     """
 
-    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._address = url
-        self._options = dict(storage_options or {})
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None, *, ticket: str | None = None) -> None:
+        kept = None if ticket is None else redeemed(ticket)
+        self._ticket = ticket if kept is None else None
+        url, options = (url, storage_options) if kept is None else kept
+        self._address, self._options = url, dict(options or {})
         self._secrets = Secrets(url, self._options)
         self.url = self._secrets.public_url
         self._protocol = url.partition("://")[0].partition("::")[0]
@@ -64,13 +68,18 @@ class FsspecStore:
         self._last_put: tuple[str, Moment, int] | None = None
         self._offset: tuple[Moment, int] | None = None
         import_filesystem(self._protocol, self.url)
-        self._connect()
+        if self._ticket is None:
+            self._connect()
 
     def __repr__(self) -> str:
         return f"FsspecStore({self.url!r})"
 
-    def __reduce__(self) -> tuple[type[FsspecStore], tuple[str, dict[str, Any]]]:
-        return FsspecStore, (self._address, self._options)
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._ticket is not None:
+            return _reopened, (self.url, self._ticket)
+        if is_carried() or (not self._options and self._address == self.url):
+            return FsspecStore, (self._address, self._options)
+        return _reopened, (self.url, ticket_for((self._address, self._options)))
 
     @property
     def server(self) -> str:
@@ -238,6 +247,8 @@ class FsspecStore:
 
     def _connect(self) -> tuple[Any, str]:
         """The file system and the path of the root, opened anew in every process."""
+        if self._ticket is not None:
+            raise missing(self.url)
         if self._opened is None or self._opened[0] != os.getpid():
             with guarded(self._secrets, "open", ""):
                 self._opened = (os.getpid(), *open_filesystem(self._address, self._options))
@@ -282,3 +293,7 @@ class FsspecStore:
                 f"Cannot {doing} in {self.url}: a put over {self._protocol}:// can be seen half done.",
                 next_step="Write to a local path or an object store (s3, gs, abfs); this store can be read.",
             )
+
+
+def _reopened(url: str, ticket: str) -> FsspecStore:
+    return FsspecStore(url, ticket=ticket)

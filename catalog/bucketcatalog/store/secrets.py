@@ -35,6 +35,10 @@ class Secrets:
         texts = {query, *passwords, *_texts(options)}
         self._texts = sorted((text for text in texts if len(text) >= _SHORTEST), key=len, reverse=True)
 
+    def __reduce__(self) -> Any:
+        """``TypeError``: it is nothing but secrets."""
+        raise TypeError("secrets of a store do not pickle")
+
     def hide(self, text: str) -> str:
         """The text with ``***`` for each secret."""
         for secret in self._texts:
@@ -45,6 +49,11 @@ class Secrets:
         """Whether a traceback of ``error`` would show a secret."""
         shown = "".join(traceback.format_exception(error))
         return any(secret in shown for secret in self._texts)
+
+
+def public_url(url: str) -> str:
+    """A url without what nobody may see of it; nothing where nobody can say how far its password goes."""
+    return "" if has_cut_password(url) else Secrets(url, {}).public_url
 
 
 def has_cut_password(url: str) -> bool:

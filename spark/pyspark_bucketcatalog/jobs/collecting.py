@@ -7,6 +7,7 @@ are garbage go to the deleter on the executors, each once a run; a task that is 
 from __future__ import annotations
 
 import os
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share
 from bucketcatalog.write.writer import Writer
 
-from .executors import CatalogPlace, ended_shares, every_share, frame, on_executors, packed_rows, read_states
+from .executors import CatalogPlace, ended_shares, every_share, frame, on_executors, packed_rows, read_states, sent
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _LEFT, _SAID = "_live", "_owns", "_needed", "_state", "_gone", "_left", "_said"
@@ -216,7 +217,10 @@ class _InSpace:
 def _deletion(deleter: Deleter, names: Sequence[str], *, dry_run: bool) -> Any:
     """What a task does: hand references to the deleter, and say for each whether its data is gone, whether it is left, or why not."""
 
+    packed = sent(deleter)
+
     def delete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        deleter: Deleter = pickle.loads(packed)
         for batch in batches:
             if len(batch):
                 rows = pa.Table.from_batches([batch])

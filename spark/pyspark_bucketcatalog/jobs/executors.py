@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -28,13 +29,17 @@ from bucketcatalog.state.orders import plan_ended
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share, shares
 from bucketcatalog.store import Store
+from bucketcatalog.store.tickets import carried
 
 from ..types import arrow_schema, conformed, spark_schema
 
 
 @dataclass(frozen=True)
 class CatalogPlace:
-    """Where a catalog is, for whoever opens it elsewhere; it travels with what its store needs, and shows none of it."""
+    """Where a catalog is, for whoever opens it elsewhere; it travels with what its store needs, and shows none of it.
+
+    This and what is ``sent`` are all whose pickles hold secrets of stores: executors cannot ask anybody else for them.
+    """
 
     path: str
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -48,6 +53,13 @@ class CatalogPlace:
     def open(self) -> Catalog:
         """The catalog, opened in this process."""
         return Catalog(self.path, storage_options=self.storage or None)
+
+
+def sent(value: Any) -> bytes:
+    """A value that executors unpickle, with the secrets of the stores in it."""
+    with carried():
+        packed: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return packed
 
 
 Item = TypeVar("Item")

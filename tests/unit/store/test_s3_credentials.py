@@ -13,8 +13,8 @@ import pytest
 
 from bucketcatalog.errors import AccessDenied, BucketCatalogError, InvalidOption, ObjectNotFound, StoreUnreachable
 from bucketcatalog.store.s3.inventory import S3Inventory
-from bucketcatalog.store.s3.options import redeemed, ticket_for
 from bucketcatalog.store.s3.store import S3Store
+from bucketcatalog.store.tickets import redeemed, ticket_for
 
 from ...kit.answering import Answering, answering, refusal
 from ...kit.world import without_aws

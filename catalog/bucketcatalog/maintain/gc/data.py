@@ -10,7 +10,7 @@ gone: a deletion is repeated after a crash, and by runs that do not know of each
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from string import Formatter
@@ -28,6 +28,8 @@ from ...model.tables import Table
 from ...parallel import in_order
 from ...store import LocalStore, Store, open_store
 from ...store.object_names import check_name
+from ...store.secrets import public_url
+from ...store.tickets import is_carried, missing, redeemed, ticket_for
 from ...write.data_paths import is_data_path
 
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"
@@ -41,9 +43,13 @@ class Template:
     Invariants: ``literals`` are one more than ``columns``, which are distinct; the inner ones begin or end in ``/``.
     """
 
-    root: str
+    root: str = field(repr=False)  # a password may stand in it
     literals: tuple[str, ...]
     columns: tuple[str, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        root = self.root if is_carried() else public_url(self.root)
+        return Template, (root, self.literals, self.columns)
 
     @classmethod
     def parse(cls, text: str) -> Template:
@@ -116,13 +122,16 @@ def _encoded(text: pa.Array) -> pa.Array:
 class DataPlace:
     """A store with data in it, and how it is named there. No object of a catalog's log is ever data, wherever the place is.
 
-    It pickles as what it was opened with, and shows none of that. ``given`` is the store itself, where nobody has to open it.
+    It pickles as what it was opened with but for the secrets in that, see ``store.tickets``, and shows none of it. ``given`` is the store
+    itself, where nobody has to open it.
     """
 
     template: Template
     catalog_url: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     given: Store | None = None
+    ticket: str | None = None
+    """Where it was unpickled, and the process does not know what the ticket is for."""
 
     @classmethod
     def given_by(cls, text: str | None, options: Mapping[str, Any] | None, catalog: Store) -> DataPlace | None:
@@ -144,6 +153,8 @@ class DataPlace:
     @cached_property
     def store(self) -> Store:
         """The store, opened in this process. What a symbolic link leads to is none of its data."""
+        if self.ticket is not None:
+            raise missing(public_url(self.template.root))
         store = self.given if self.given is not None else open_store(self.template.root, self.options or None)
         return store.leaving_links() if isinstance(store, LocalStore) else store
 
@@ -152,8 +163,11 @@ class DataPlace:
         if "://" not in self.store.url and not Path(self.store.url).is_dir():
             raise StoreNotFound(f"There is no folder {self.store.url}.", next_step="Check the path that says where data lies.")
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "store"}
+    def __reduce__(self) -> tuple[Any, ...]:
+        root, ticket = self.template.root, self.ticket
+        if ticket is None and not is_carried() and (self.options or public_url(root) != root):
+            ticket = ticket_for((root, self.options))
+        return _reopened, (self.template, self.catalog_url, {} if ticket else self.options, self.given, ticket)
 
     @property
     def is_in_catalog(self) -> bool:
@@ -176,8 +190,20 @@ class DataPlace:
         return is_data_of_a_catalog(inside.removeprefix(root))
 
 
+def _reopened(
+    template: Template, catalog_url: str, options: Mapping[str, Any], given: Store | None, ticket: str | None
+) -> DataPlace:
+    kept = None if ticket is None else redeemed(ticket)
+    if kept is None:
+        return DataPlace(template, catalog_url, options, given, ticket)
+    root, options = kept
+    return DataPlace(replace(template, root=root), catalog_url, options, given)
+
+
 def _refused(text: str, why: str) -> InvalidOption:
-    return InvalidOption(f"{text!r} does not say where data lies: {why}.", next_step=f"Write a URL such as {_EXAMPLE}.")
+    return InvalidOption(
+        f"{public_url(text)!r} does not say where data lies: {why}.", next_step=f"Write a URL such as {_EXAMPLE}."
+    )
 
 
 @dataclass(frozen=True)

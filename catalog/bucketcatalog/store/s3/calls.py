@@ -18,10 +18,11 @@ from urllib3.exceptions import HTTPError
 from ...errors import BucketCatalogError, OutcomeUnknown, StoreUnreachable, UnsupportedStore
 from ..retry import for_seconds, retry
 from ..secrets import Secrets
+from ..tickets import missing
 from .client import Connection, connect
 from .clocks import StoreClock
 from .failures import SENSELESS, translated, unprepared
-from .options import S3Options, missing
+from .options import S3Options
 
 Result = TypeVar("Result")
 Request = Callable[[Any], Result]

@@ -2,9 +2,7 @@
 
 Names are those of s3fs where it has one, so that the same options open Parquet files beside the catalog.
 
-Credentials given as options stay in the process that was given them, and in those forked from it: a store's pickle holds a ticket for them
-instead. Where the ticket is not known the store says so at its first request; it never falls back to other credentials, which may be
-allowed other things.
+Credentials given as options stay in the process that was given them, and in those forked from it, see ``tickets``.
 """
 
 from __future__ import annotations
@@ -16,8 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...clock import random_token
-from ...errors import AccessDenied, InvalidName, InvalidOption
+from ...errors import InvalidName, InvalidOption
 from ..secrets import has_cut_password
 
 PROTOCOLS = ("s3", "s3a")
@@ -86,6 +83,10 @@ class S3Options:
             raise InvalidOption(f"The option sse is {self.sse!r}.", next_step=f"Use {', '.join(_ENCRYPTIONS)}.")
         if self.sse_kms_key_id is not None and self.sse in (None, "AES256"):
             raise InvalidOption("The option sse_kms_key_id needs sse to be aws:kms.", next_step="Set sse too.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """``TypeError``: what goes with these opens a store, and the store pickles."""
+        raise TypeError("options of S3 do not pickle: they may hold credentials")
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -207,27 +208,3 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     "retry_timeout": _seconds,
     "max_concurrency": _count,
 }
-
-_kept: dict[str, dict[str, str]] = {}
-_tickets: dict[tuple[tuple[str, str], ...], str] = {}
-
-
-def ticket_for(credentials: dict[str, str]) -> str:
-    """A ticket for these credentials, the same for the same ones. Threads may ask for tickets at once."""
-    # One step that no thread can see half done, and no lock, which a fork could find held by a thread that its child does not have.
-    ticket = _tickets.setdefault(tuple(sorted(credentials.items())), random_token())
-    _kept[ticket] = dict(credentials)
-    return ticket
-
-
-def redeemed(ticket: str) -> dict[str, str] | None:
-    """What the ticket is for, or None in another process."""
-    return _kept.get(ticket)
-
-
-def missing(place: str) -> AccessDenied:
-    """The error of a store whose ticket is not known."""
-    return AccessDenied(
-        f"The credentials of {place} were given as storage options of another process, and pickles do not hold them.",
-        next_step="Open the catalog here with the options, or let the environment or a profile give the credentials.",
-    )

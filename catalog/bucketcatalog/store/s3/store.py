@@ -17,9 +17,10 @@ from ...limits import SECOND
 from ..base import ObjectInfo, UnfinishedPut, truncated
 from ..object_names import check_name, check_prefix, check_range
 from ..retry import for_seconds, retry
+from ..tickets import is_carried, redeemed, ticket_for
 from . import uploads
 from .calls import Calls, level, pages
-from .options import S3Options, redeemed, split_url, ticket_for
+from .options import S3Options, split_url
 
 
 class S3Store:
@@ -29,11 +30,13 @@ class S3Store:
     seconds. Bodies are sent with a CRC-32 that the server checks; what the server knows of an object's checksum is checked when it is
     read whole. Times of objects have whole seconds, as HTTP has.
 
-    A pickle holds the url and the options, but no credentials: those given as options can be used in this process and its forks only.
+    A pickle holds the url and the options, but no credentials: those given as options can be used in this process and its forks only,
+    see ``tickets``.
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None, *, ticket: str | None = None) -> None:
         credentials = {} if ticket is None else redeemed(ticket)
+        self._unknown = ticket if credentials is None else None
         self._options = S3Options.parse({**(storage_options or {}), **(credentials or {})})
         bucket, path = split_url(url)
         self._root = f"{path}/" if path else ""
@@ -49,6 +52,10 @@ class S3Store:
         return f"S3Store({self.url!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._unknown is not None:
+            return _reopened, (self.url, self._options.without_credentials(), self._unknown)
+        if is_carried():
+            return _reopened, (self.url, {**self._options.without_credentials(), **self._options.secrets}, None)
         ticket = ticket_for(self._options.secrets) if self._options.secrets else None
         return _reopened, (self.url, self._options.without_credentials(), ticket)
 
