@@ -16,8 +16,14 @@ from bucketcatalog.store import LocalStore, ObjectInfo
 
 from ....kit.collecting import URL, an_id, thing
 from ....kit.world import BUCKET, OWNER, messages, proto
-from .test_orphans import FILES
 
+FILES = proto(
+    """message File {
+      option (table) = {name: "iox.file" key: "chunk" data_reference: "path"};
+      string chunk = 1;
+      optional string path = 2;
+    }"""
+)
 MIXED = """message Part {
   option (table) = {name: "c.part" key: "id" data_reference: "crate" data_reference: "number" data_reference: "count"};
   uint64 id = 1; optional string crate = 2; optional int64 number = 3; optional uint64 count = 4; }"""
