@@ -2,7 +2,8 @@
 
 Anybody may define a table and add columns to one. Names, options and what a column means are a maintainer's to say, by what it declares;
 in the core's tables the release's; where neither has, the writer's whose definition is the oldest. A definition of anybody else counts
-as older than these: what only it has is added, and where it does not fit it is left out, with what its writer has written by it since.
+as older than these: what only it has is added, also a parent, or that data is somebody else's, by which data is kept. Where it does not
+fit it is left out, with what its writer has written by it since.
 
 All of this is a function of the definitions and their stamps, whatever order they come in.
 """
@@ -179,7 +180,7 @@ def _with_others(decided: Table, others: Sequence[Definition], left_out: dict[by
             continue
         done.add(said)
         try:
-            decided = merge(definition.table, decided, columns_alone=True)
+            decided = merge(definition.table, decided)
         except BucketCatalogError as error:
             left_out[said] = error.message
     return decided

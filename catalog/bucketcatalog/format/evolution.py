@@ -26,19 +26,17 @@ WIDER: dict[int, int] = {
 """Types that a field may change to, or from, without its bytes meaning anything else."""
 
 
-def union(older: bytes, newer: bytes, *, columns_alone: bool = False) -> bytes:
+def union(older: bytes, newer: bytes) -> bytes:
     """The serialised definition that holds what both of these hold: one message class reads and writes the rows of either.
 
-    A field that one of the two says to mark somebody else's data does so, and rows that belong to others by one of the two do so; not
-    where the older adds ``columns_alone``.
+    A field that one of the two says to mark somebody else's data does so, and rows that belong to others by one of the two do so.
     """
     definition = log_pb2.TableDefinition.FromString(newer)
     known = log_pb2.TableDefinition.FromString(older)
     merging = _Union(known, definition)
     merging.messages(known.message, definition.message)
-    if not columns_alone:
-        merging.keep_external(known.message, definition.message)
-        merging.keep_parent(known.message, definition.message)
+    merging.keep_external(known.message, definition.message)
+    merging.keep_parent(known.message, definition.message)
     merging.sort_files()
     return definition.SerializeToString(deterministic=True)
 
@@ -161,13 +159,13 @@ _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 
 
-def merge(older: Table, newer: Table, *, columns_alone: bool = False) -> Table:
-    """``newer`` with what only ``older`` declares, or with its ``columns_alone``; ``IncompatibleTable`` where the two contradict."""
+def merge(older: Table, newer: Table) -> Table:
+    """``newer`` with what only ``older`` declares; ``IncompatibleTable`` where the two contradict."""
     _check_key(older, newer)
     _check_fixed(older, newer)
     _check_parent(older, newer)
     _check_columns(newer.name, older.columns, newer.columns)
-    merged = parse_definition(union(older.definition, newer.definition, columns_alone=columns_alone))
+    merged = parse_definition(union(older.definition, newer.definition))
     for part in (older, newer):  # a message that both have may mean another thing where only one has a column of it
         _check_columns(newer.name, part.columns, merged.columns)
     return merged

@@ -195,9 +195,6 @@ def _tell_who_decides(declared: Table, there: Definitions, by: str) -> None:
     numbers = {column.number: column.name for column in known.columns}
     renamed = [column.name for column in declared.columns if numbers.get(column.number, column.name) != column.name]
     options = [name for name in _OPTIONS if getattr(declared, name) != getattr(known, name)]
-    options += ["parent"] if declared.parent is not None and known.parent is None else []
-    external = {column.number for column in known.columns if not column.external}
-    options += [f"external of {column.name}" for column in declared.external_columns if column.number in external]
     if renamed or options:
         first = there.first_definer(declared.name)
         who = f"{first!r}, who has defined it first, and" if first is not None and not known.is_maintained else "a release and"

@@ -228,6 +228,13 @@ class Contents:
             next_step=f"Choose one of {', '.join(sorted(self.definitions))}, or see the snapshot's tables.",
         )
 
+    def whole(self, name: str) -> Table:
+        """The same for who deletes: ``IncompatibleTable`` too where rows by a definition that is left out may name what would go."""
+        table = self.table(name)
+        if table.misfits:
+            self.state(name)
+        return table
+
     def contradiction(self, name: str) -> str | None:
         """Why a table cannot be read, or None: definitions contradict each other, or it has rows by one that does not fit."""
         why = self.definitions.contradiction(name)

@@ -83,14 +83,13 @@ class TestWhoDecides:
             assert [column.name for column in found.columns] == ["k", name, "more"] and found.is_maintained
         assert [m.writer for m in Definitions([core], [said("w", 1, table("optional int64 a = 2;"))])["lab.r"].misfits] == ["w"]
 
-    def test_a_parent_and_what_is_external_are_those_of_who_decides(self) -> None:
+    @pytest.mark.parametrize("back", [False, True])
+    def test_a_parent_and_what_is_external_stay_whoever_says_so(self, back: bool) -> None:
         external, parent = "[(column) = { external: true }]", 'parent: { table: "lab.b" field: "box" }'
         plain = table("optional string box = 2; bool mine = 3;")
-        more = table(f"optional string box = 2; bool mine = 3 {external}; optional bool added = 5 {external};", parent)
-        found = merged(said("one", 1, plain), said("two", 2, more))
-        assert found.parent is None and [c.name for c in found.external_columns] == ["added"] and not found.misfits
-        found = merged(said("one", 1, plain), said(MAINTAINER, 2, more, declared=True))
-        assert found.parent is not None and {c.name for c in found.external_columns} == {"mine", "added"}
+        more = table(f"optional string box = 2; bool mine = 3 {external};", parent)
+        found = merged(said("one", 1, more if back else plain), said("two", 2, plain if back else more))
+        assert found.parent is not None and [c.name for c in found.external_columns] == ["mine"] and not found.misfits
 
 
 OTHERS = {

@@ -227,7 +227,7 @@ def test_writers_from_before_a_parent_was_declared_write_on(order: tuple[int, ..
         source = f"message Row {{ option (table) = {{ {PIECES} {given[which]} }}; string k = 1; optional string box = 2; }}"
         catalog = world.catalog()
         catalog.register(list(messages(proto(source, BOXES)).values()))
-        writer = world.writer(f"maintainer-{which}", catalog=catalog)
+        writer = world.writer(f"w{which}", catalog=catalog)
         world.commit(writer, ("put", "lab.pieces", {"k": str(turn), "box": "b"}))
         if checkpoint:
             writer.checkpoint()

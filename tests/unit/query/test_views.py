@@ -65,7 +65,7 @@ def test_a_view_has_its_systems_names_over_rows_of_a_release_that_had_others(wor
 
 
 def test_a_view_has_its_systems_names_over_rows_of_a_later_release_too(world: World) -> None:
-    writer = world.writer("v", catalog=knowing(world, LATER))
+    writer = world.writer("maintainer-v", catalog=knowing(world, LATER))
     world.commit(writer, ("put", "crates.boxes", {"name": "c", "mass": 6, "weight": "heavy"}))
     assert shown(world.snapshot(), HEAVY, WEIGHT) == [{"box": "a", "weight": 5}, {"box": "c", "weight": 6}]
     later = View("later", "crates.boxes", {"box": "name", "said": "weight"})
@@ -73,7 +73,7 @@ def test_a_view_has_its_systems_names_over_rows_of_a_later_release_too(world: Wo
 
 
 def test_a_view_of_a_table_that_has_changed_is_read_twice_without_its_indexes(world: World) -> None:
-    writer = world.writer("v", catalog=knowing(world, WEIGHT))
+    writer = world.writer("maintainer-v", catalog=knowing(world, WEIGHT))
     world.commit(writer, ("put", "crates.boxes", [{"name": f"{number:04}", "weight": number} for number in range(300)]))
     world.writer("compactor-1").checkpoint(scope="all")
     store = Counting(world.store)

@@ -166,9 +166,9 @@ def test_rows_of_a_table_of_the_database_go_there_also_where_a_system_takes_such
 
 def test_rows_of_a_table_that_cannot_be_read_go_nowhere_else(world: World) -> None:
     one, two = lunch(world), lunch(world, LUNCH.replace("int64", "string"))
-    with world.writer("v", catalog=one).transaction() as tx:
+    with world.writer("maintainer-v", catalog=one).transaction() as tx:
         tx.put("packed.lunch", {"k": "a", "n": 1})
-        world.commit(world.writer("u", catalog=two), ("put", "packed.lunch", {"k": "a", "n": "1"}))
+        world.commit(world.writer("maintainer-u", catalog=two), ("put", "packed.lunch", {"k": "a", "n": "1"}))
     with pytest.raises(IncompatibleTable, match=r"packed\.lunch"), world.writer().transaction() as tx:
         tx.put("packed.lunch", {"k": "b"})
     assert stored(world, ".parquet") == []

@@ -176,7 +176,7 @@ def check_grace(grace: int, *, force: bool) -> None:
 
 def limits_of(snapshot: Snapshot, grace: int, boundary: int) -> dict[str, int]:
     """For each table up to when its versions must have ended; an error where a table is not defined, for it may name any data."""
-    tables = [snapshot.table(name) for name in snapshot.names]
+    tables = [snapshot.whole(name) for name in snapshot.names]
     return {table.name: max(min(boundary, snapshot.view.observed - grace_of(table, grace)), 0) for table in tables}
 
 

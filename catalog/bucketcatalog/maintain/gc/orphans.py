@@ -117,7 +117,7 @@ class Namer:
 
     def templates(self, snapshot: Snapshot) -> dict[str, Template]:
         """How the data of each table is named that can name any there."""
-        tables = [snapshot.table(name) for name in snapshot.names]
+        tables = [snapshot.whole(name) for name in snapshot.names]
         if self.template is None:
             return {table.name: Template("", ("", ""), table.data_reference) for table in tables if is_one_text(table)}
         return {table.name: self.template for table in tables if sorted(table.data_reference) == sorted(self.template.columns)}
@@ -127,7 +127,7 @@ class Namer:
         for name, template in self.templates(snapshot).items():
             yield snapshot.table(name), partial(_names, template=template)
         if self.places is not None:
-            tables = (snapshot.table(name) for name in snapshot.names)
+            tables = (snapshot.whole(name) for name in snapshot.names)
             yield from ((table, self.places.of_paths) for table in tables if is_one_text(table))
 
 

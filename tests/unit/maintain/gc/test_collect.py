@@ -137,7 +137,7 @@ OTHERWISE = "optional bool external = 2 [(column) = {external: false}];"
 def test_a_row_that_any_definition_makes_external_keeps_the_data_of_its_children(
     yard: Yard, then: str, now: str, stays: bool
 ) -> None:
-    for name, columns, row in (("u", then, "theirs"), ("v", now, "ours")):
+    for name, columns, row in (("u", then, "theirs"), ("maintainer-v", now, "ours")):
         catalog = yard.world.catalog()
         declared = messages(proto(HOLDERS.format(columns=columns)))
         catalog.register([declared["Holder"], declared["File"]])

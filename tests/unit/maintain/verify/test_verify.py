@@ -365,7 +365,7 @@ def test_definitions_that_contradict_each_other_are_named() -> None:
             body = f'message Thing {{ option (table) = {{name: "t.thing" key: "k"}}; string k = 1; {kind} v = 2; }}'
             catalog = world.catalog()
             catalog.register(messages(proto(body))["Thing"])
-            writer = catalog.writer(f"w{number}", clock=world.clock)
+            writer = catalog.writer(f"maintainer-{number}", clock=world.clock)
             stack.enter_context(writer.transaction()).put("t.thing", {"k": "a"})
     (finding,) = found(world)
     assert (finding.code, finding.file) == ("CONTRADICTING_TABLE", "t.thing")
