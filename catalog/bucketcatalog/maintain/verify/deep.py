@@ -168,7 +168,11 @@ def _behind_horizon(files: LogFiles, checkpoint: Checkpoint, trusted: Iterable[C
     alike = [c for c in trusted if is_partial(c) and c.writer == checkpoint.writer and c.revision <= checkpoint.revision]
     within = [c for c in alike if all(covered.holds(*ref) for ref in c.cut.refs()) and _begins(c) == _begins(checkpoint)]
     before = Covered(files, sorted(within, key=lambda c: c.revision)[-1:])
-    tail = back_to(files, checkpoint.cut, lambda ref: before.holds(*ref) or not covered.holds(*ref))
+
+    def is_before(ref: Ref) -> bool:
+        return before.holds(*ref) or (ref.head.revision < _begins(checkpoint) and not covered.holds(*ref))
+
+    tail = back_to(files, checkpoint.cut, is_before)
     voids = {void.ref: void for c in before.checkpoints for void in c.voids} | overtaken({t.ref: t for t in tail})
     voids |= {void.ref: void for void in checkpoint.voids if void.ref in voided}
     voids = {ref: void for ref, void in voids.items() if covered.holds(*ref)}
