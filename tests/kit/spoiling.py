@@ -12,7 +12,7 @@ from bucketcatalog.v1 import log_pb2
 
 from .world import World
 
-NOWHERE = bytes.fromhex("018bcfe5687b7fff8fff000000000000")
+NOWHERE = bytes.fromhex("018bcfe5687b70008fff000000000000")
 """The uuid of nothing, of a time before everything."""
 
 
