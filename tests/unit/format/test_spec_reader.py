@@ -21,7 +21,6 @@ from bucketcatalog.write.derived_ids import NAMESPACE
 from ...kit import spec_reader
 from ...kit.spec_reader import LIVE, SpecReader, Style, compact, message, seal, transaction_uuid
 from ...kit.spec_reader import reader as reading
-from ...kit.spec_reader.writing import transaction_uuid
 from ...kit.spec_reading import Script, compare, copied
 from ...kit.world import MINUTE, World, bucket, messages, names, obj, proto, rows
 
