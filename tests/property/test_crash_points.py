@@ -112,7 +112,9 @@ def test_a_store_that_never_answers_ends_in_a_typed_error_and_reopening_resolves
     step = STEPS[name]
     drafts = step.drafts(bench.world)
     store, ledger = bench.copy()
-    writer = Catalog(LostResponses(store, landed=landed)).writer("w", database=DATABASE, limits=Limits(commit_delay=100_000))
+    writer = Catalog(LostResponses(store, landed=landed)).writer(
+        step.writer, database=DATABASE, limits=Limits(commit_delay=100_000)
+    )
     with pytest.raises((CommitUnknown, OutcomeUnknown)):
         step.act(writer, drafts)
     done = ledger.admit(store, drafts)
