@@ -313,7 +313,9 @@ def _named_by_transactions(stored: StoredFiles, writer: str, going: Collection[s
     found: set[bytes] = set()
     try:
         for at in range(0, len(refs), _AT_ONCE):
-            found |= {segment.uuid for t in stored.files.fetched(refs[at : at + _AT_ONCE]) for segment in t.segments}
+            # also of those that are set aside, which may be taken in again
+            read = stored.files.map(lambda files, ref: files.as_stored(*ref), refs[at : at + _AT_ONCE])
+            found |= {segment.uuid for t in read for segment in t.segments}
     except UNREADABLE:
         return None
     return found

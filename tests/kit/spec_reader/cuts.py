@@ -1,6 +1,6 @@
-"""Which transactions count: what they follow and have read, cuts as text, what checkpoints cover, what is voided.
+"""Which transactions count: what they follow and have read, cuts as text, what checkpoints cover, what is voided and what is set aside.
 
-See spec/cuts.md, spec/checkpoints.md ("Coverage") and spec/voids.md.
+See spec/cuts.md, spec/checkpoints.md ("Coverage"), spec/voids.md and spec/aside.md.
 """
 
 from __future__ import annotations
@@ -70,3 +70,24 @@ def covers(checkpoint: Any, ref: Ref, transactions: dict[Ref, Any]) -> bool:
 def known_voids(files: Iterable[Any]) -> set[Ref]:
     """What files say that is voided."""
     return {(link.writer, link.revision, link.uuid) for file in files for link in file.voids}
+
+
+def entries_of_asides(transactions: Iterable[Any], checkpoints: Iterable[Any]) -> dict[Ref, Any]:
+    """Of each transaction that was ever set aside the entry that counts: the latest that a maintainer says or a checkpoint carries on."""
+    said = []
+    for t in transactions:
+        if t.writer.startswith("maintainer-"):
+            said += [((t.commit_time, t.writer, t.revision, t.uuid), entry) for entry in t.asides]
+    for checkpoint in checkpoints:
+        if checkpoint.writer.startswith(("maintainer-", "compactor-")):
+            by = [(entry.carried_by, entry) for entry in checkpoint.asides if entry.carried_by.writer.startswith("maintainer-")]
+            said += [((stamp.commit_time, stamp.writer, stamp.revision, stamp.uuid), entry) for stamp, entry in by]
+    ordered = sorted(said, key=lambda each: each[0])
+    return {
+        (entry.writer, entry.revision, entry.uuid): entry for _, entry in ordered if not entry.writer.startswith("maintainer-")
+    }
+
+
+def set_aside(entries: Iterable[Any]) -> set[Ref]:
+    """The transactions that entries say to be set aside."""
+    return {(entry.writer, entry.revision, entry.uuid) for entry in entries if not entry.taken_in}

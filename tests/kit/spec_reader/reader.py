@@ -9,9 +9,21 @@ from typing import Any
 from uuid import UUID
 
 from .answer import Answer, tag_entries
-from .cuts import Ref, covers, cut_text, heads_named, heads_of, known_voids, parents_of, reads_of, refs_of
+from .cuts import (
+    Ref,
+    covers,
+    cut_text,
+    entries_of_asides,
+    heads_named,
+    heads_of,
+    known_voids,
+    parents_of,
+    reads_of,
+    refs_of,
+    set_aside,
+)
 from .facts import VERSION, Fact, facts_of_actions, facts_of_block, rows_of_block
-from .sealing import unsealed
+from .sealing import message, unsealed
 from .segments import ENDED, EVENTS, ORDER, ROWS, SUPERSEDED, blocks_of, checkpoint_blocks, order_table, rows_of_message
 from .stamps import uuid_time
 from .tables import Table, encoded_key, tables_of
@@ -29,25 +41,36 @@ class SpecReader:
         self.database = database
         self.transactions: dict[Ref, Any] = {}
         self.checkpoints: dict[Ref, Any] = {}
-        for path in sorted(root.rglob("*")):
-            match = _LOG.fullmatch(path.relative_to(root).as_posix())
-            if match is not None and match[2] == database:
+        found = [(path, match) for path in root.rglob("*") if (match := _LOG.fullmatch(path.relative_to(root).as_posix()))]
+        self.asides: set[Ref] = set()
+        for is_plain in (False, True):  # maintainers say what of the others' is not looked at (spec/aside.md)
+            for path, match in sorted(found):
                 ref = (match[1], int(match[3]), UUID(match[4]).bytes)
-                kind, into = ("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
-                into[ref] = parsed = unsealed(path.read_bytes(), kind)
-                assert (parsed.writer, parsed.revision, parsed.uuid, parsed.database) == (*ref, database)
+                is_of_all = match[5] == "ckpt" or match[1].startswith("maintainer-")
+                if match[2] == database and is_of_all is not is_plain and ref not in self.asides:
+                    self._parse(
+                        path, ref, *("Transaction", self.transactions) if match[5] == "txn" else ("Checkpoint", self.checkpoints)
+                    )
+            entries = entries_of_asides(self.transactions.values(), self.checkpoints.values())
+            self.asides = set_aside(entries.values())
+            self.transactions |= {ref: stand_in(entries[ref], database) for ref in self.asides}
         self.checkpoints = {ref: own(checkpoint) for ref, checkpoint in self.checkpoints.items() if counts(checkpoint)}
         voided = voided_by(self.transactions.values(), self.checkpoints.values())
         for transaction in self.transactions.values():
             assert uuid_time(transaction.uuid) == transaction.commit_time
             check_transaction(transaction, voided)
             for ref, link in zip(parents_of(transaction), transaction.parents, strict=True):
-                assert self.transactions[ref].checksum == link.digest
+                assert ref in self.asides or not link.digest or self.transactions[ref].checksum == link.digest
         for checkpoint in self.checkpoints.values():
             heads = set(refs_of(checkpoint.cut.writers)) - known_voids([checkpoint])
             assert uuid_time(checkpoint.uuid) == max(uuid_time(uuid) for _, _, uuid in heads)
             marker = f"{10**20 - 1 - checkpoint.revision:020}-{UUID(bytes=checkpoint.uuid)}"
             assert (root / checkpoint.writer / database / "newest" / marker).read_bytes() == b""
+
+    def _parse(self, path: Path, ref: Ref, kind: str, into: dict[Ref, Any]) -> None:
+        into[ref] = parsed = unsealed(path.read_bytes(), kind)
+        assert (parsed.writer, parsed.revision, parsed.uuid, parsed.database) == (*ref, self.database)
+        assert kind == "Checkpoint" or uuid_time(parsed.uuid) == parsed.commit_time
 
     def from_transactions(self, until: int | None = None) -> Answer:
         """The state that the transactions make, all of them or those with a commit time of at most ``until``."""
@@ -87,6 +110,7 @@ class SpecReader:
             assert all(ref in found or ref in voided or self._covered(ref, checkpoints) for ref in reads_of(transaction))
         for checkpoint in checkpoints:  # one that does not know of a void must not be used
             assert not any(self._covered(ref, [checkpoint]) for ref in voided - known_voids([checkpoint]))
+            assert not any(self._covered(ref, [checkpoint]) for ref in self.asides ^ set_aside(checkpoint.asides))
         said = [transaction for ref, transaction in found.items() if ref not in voided]
         answer = Answer(tables_of(found.values(), checkpoints), tag_entries(said, checkpoints))
         for transaction in said:
@@ -152,6 +176,16 @@ class SpecReader:
 
 def _facts(header: Any, rows: Any, tables: dict[str, Table], transaction: Any = None) -> Iterator[tuple[str, Fact]]:
     return ((header.table, fact) for fact in facts_of_block(header, rows, tables[header.table], transaction))
+
+
+def stand_in(entry: Any, database: str) -> Any:
+    """What a transaction is taken for that is set aside (spec/aside.md)."""
+    transaction = message("Transaction")(
+        writer=entry.writer, database=database, revision=entry.revision, uuid=entry.uuid, commit_time=uuid_time(entry.uuid)
+    )
+    transaction.parents.extend(entry.parents)
+    transaction.reads.extend(entry.reads)
+    return transaction
 
 
 def needed(tail: dict[str, dict[bytes, list[Fact]]], classes: frozenset[int] | None) -> Callable[[Any], bool]:

@@ -88,6 +88,29 @@ def test_what_was_asked_for_and_not_done_is_a_failure(
     assert err.startswith("[FORK] The timeline of 'forked' was not joined: ") and "Wait for" in err and " Next: " in err
 
 
-@pytest.mark.parametrize("wrong", [["--join", "x"], ["--void", "x@1"], ["--writer", "x"]])
+def test_a_bad_file_is_set_aside_and_taken_in_again(cli: Cli, catalog: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with Catalog(catalog).writer("node") as writer, writer.transaction() as tx:
+        tx.put("objects", obj("a"))
+    before = cli("ls", catalog, "--json").out
+    (bad,) = catalog.glob("node/*/transactions/*/*.txn")
+    name, data = str(bad.relative_to(catalog)), bad.read_bytes()
+    bad.write_bytes(data[:1])
+    assert cli("changes", catalog).code == 1 and name in cli("changes", catalog).err
+    dry = cli("repair", catalog, "--set-aside", name).out
+    assert dry.startswith(f"set aside {name}: ") and "--yes" in dry
+    assert cli("repair", catalog, "--set-aside", name, "--yes", "--writer", "maintainer-me").code == 0
+    assert cli("ls", catalog, "--json").code == 0
+    assert [row["file"] for row in cli("damage", catalog, "--json").lines] == [name]
+    assert "info SET_ASIDE" in cli("verify", catalog).out and "(set aside)" in cli("log", catalog).out
+    assert "[SET_ASIDE]" in cli("changes", catalog).err and cli("changes", catalog, "--ignore-set-aside").code == 0
+    assert cli("repair", catalog, "--take-in", name, "--yes").code == 1
+    bad.write_bytes(data)
+    assert cli("repair", catalog, "--take-in", name, "--yes", "--writer", "maintainer-me").out.startswith(f"take in {name}: ")
+    assert cli("ls", catalog, "--json").out == before and cli("changes", catalog).code == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--set-aside", "x"], ["--take-in", "x@1"], ["--join", "x"], ["--void", "x@1"], ["--writer", "x"]]
+)
 def test_what_cannot_be_is_wrong_usage(cli: Cli, catalog: Path, wrong: list[str]) -> None:
     assert cli("repair", catalog, *wrong).code == 2
