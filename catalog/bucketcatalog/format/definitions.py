@@ -149,6 +149,8 @@ def parse_definition(serialized: bytes) -> Table:
 
 def definitions_of(messages: Any) -> tuple[Table, ...]:
     """The tables that a file defines; ``ValueError`` where these are more than a file has, errors as ``usable_definition``."""
+    if not messages:
+        return ()
     check_definitions(messages)
     return tuple(usable_definition(shape_of(message)) for message in messages)
 

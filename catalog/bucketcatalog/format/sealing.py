@@ -137,7 +137,8 @@ def _sealed_spans(data: bytes) -> Iterator[tuple[int, int]]:
 
 def check_format(message: Any, name: str) -> None:
     """``UnsupportedFormat`` where the file needs more than this release knows."""
-    unknown = sorted(set(message.required_features) - KNOWN_FEATURES)
+    needed = message.required_features
+    unknown = sorted(set(needed) - KNOWN_FEATURES) if needed else ()
     if unknown:
         raise UnsupportedFormat(
             f"{name} needs the feature {unknown[0]!r}, which this release does not know.",
