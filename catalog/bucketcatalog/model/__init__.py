@@ -6,13 +6,13 @@ Before it come only errors, clocks and limits; everything after it speaks in its
 
     names       what writers, databases and tags may be called, and are by default
     cuts        cuts and their text; heads, refs and stamps, which name what stands in a log
+    times       times, ages and versions as users write them
     arrays      Arrow arrays taken apart and put together
     uuids       uuids between their 16 bytes and their text, one by one and as arrays
     paths       builds and parses every object name
     misfits     writers whose definition of a table does not fit it
     tables      what a table declares, as values, and what it must not declare
     parents     by which columns rows can belong to others
-    times       times, ages and versions as users write them
     keys        keys as bytes, one by one and as arrays, and back to values
     bloom       Bloom filters over keys, and the hash that they are made of
     minimums    values below the minimum of their column

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, InvalidOption, clock, limits
+from bucketcatalog import CorruptionError, InvalidOption, limits
 from bucketcatalog.format.checkpoints import decode_checkpoint, encode_checkpoint
 from bucketcatalog.format.records import Link
 from bucketcatalog.format.sealing import seal
@@ -21,35 +21,16 @@ from bucketcatalog.format.transactions import Transaction, decode_transaction, e
 from bucketcatalog.model.times import LAST_TIME
 from bucketcatalog.v1 import log_pb2
 
+from ...kit.claiming import UUID, transaction
 from ...kit.world import START, World, bucket
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec" / "bounds.md"
-UUID = clock.uuid7(START).bytes
 LONG_AGO = bytes.fromhex("018bcfe56800400089abcdef01234567")
 """Of version 4."""
 AFTER_ALL = (LAST_TIME // 1_000 + 1).to_bytes(6, "big") + UUID[6:]
 """Of the year 10000."""
 MICROS = UUID[:6] + bytes.fromhex("73e8") + UUID[8:]
 """With a microsecond more than a millisecond has."""
-
-
-def transaction() -> log_pb2.Transaction:
-    """A sound one that says something of everything that is a link, a name or a time."""
-    message = log_pb2.Transaction(
-        format_version=1, writer="evil", database="default", revision=5, uuid=UUID, commit_time=START, lateness_bound=1
-    )
-    message.parents.add(writer="evil", revision=4, uuid=UUID, digest=bytes(32))
-    message.reads.add(writer="w").heads.add(revision=1, uuid=UUID)
-    tag = message.tags.add(name="t", created=START)
-    tag.cut.writers.add(writer="w").heads.add(revision=1, uuid=UUID)
-    message.voids.add(writer="w", revision=1, uuid=UUID, digest=bytes(32))
-    message.segments.add(writer="evil", uuid=UUID, size=1_000, index_offset=500, index_length=100, index_digest=bytes(32))
-    message.segments[0].run.CopyFrom(log_pb2.RunSummary(table="buckets", rows=1, blocks=1, **{"class": 1}))  # type: ignore[arg-type]
-    bound = message.boundary
-    bound.horizon.writers.add(writer="w").heads.add(revision=1, uuid=UUID)
-    bound.checkpoint.CopyFrom(log_pb2.TransactionLink(writer="w", revision=1, uuid=UUID, digest=bytes(32)))
-    bound.floors.add(writer="w", revision=1)
-    return message
 
 
 def checkpoint() -> log_pb2.Checkpoint:

@@ -16,8 +16,8 @@ from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.model.times import LAST_TIME
 from bucketcatalog.v1 import log_pb2
 
+from ...kit.claiming import UUID, transaction
 from ...kit.world import World, bucket
-from .test_bounds import UUID, transaction
 
 
 def place(world: World) -> tuple[str, log_pb2.Transaction]:

@@ -194,7 +194,7 @@ def test_behind_the_horizon_no_checkpoint_is_kept_of_a_cut_that_is_not_closed(mo
     world = World()
     monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
     chain = Chain(world)
-    chain.add("tagger", reads=["a", "b"], tag=chain.cut("a", "b"))
+    chain.add("maintainer-0", reads=["a", "b"], tag=chain.cut("a", "b"))
     with world.writer("c") as writer:
         for _ in range(3):
             world.commit(writer, ("put", "objects", obj("c")))
