@@ -271,6 +271,9 @@ def test_explain_tells_what_reading_by_an_order_asks_for(mixed: tuple[World, lis
 
 
 def test_collection_looks_for_what_has_ended_long_ago_by_the_order(many: World) -> None:
+    with many.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+
     def run(days: int) -> Any:
         return many.catalog().collect(older_than=f"{days}d")
 
@@ -353,7 +356,7 @@ def test_an_order_is_not_used_where_it_is_not_of_all_tombstones(world: World) ->
     assert uses(world.snapshot(ignore_corruption=True), "lab.readings", deleted_at=late) is None
     other = Catalog(world.store)
     other.register(messages(TABLE.replace('fields: "deleted_at" of', 'fields: "deleted_at" fields: "at" of'))["Reading"])
-    with world.writer("v", catalog=other) as writer:
+    with world.writer("maintainer-1", catalog=other) as writer:
         world.commit(writer, ("put", "lab.readings", {"room": b"b", "at": 9}))
         assert uses(world.snapshot(), "lab.readings", deleted_at=late) is None  # declared anew: kept is another one
         assert len(tombstones(world.snapshot(), "lab.readings", deleted_at=late)) == 2

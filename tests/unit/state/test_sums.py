@@ -134,7 +134,7 @@ def test_a_sum_that_is_declared_anew_is_not_answered_from_what_was_kept(world: W
         writer.checkpoint()
     other = Catalog(world.store)
     other.register(messages(TABLE.replace('field: "count" group: "room"', 'field: "at" group: "room" group: "at"'))["Reading"])
-    with world.writer("v", catalog=other) as writer:
+    with world.writer("maintainer-1", catalog=other) as writer:
         world.commit(writer, ("put", "lab.readings", {"room": b"b", "at": 9, "count": 1}))
     found = sums(world.snapshot(), "lab.readings")
     assert {key: value for key, value in found.items() if key[0] == "per room"} == {

@@ -102,7 +102,7 @@ def test_rows_from_before_the_minimum_are_read_found_deleted_and_restored(as_col
         before = world.commit(writer, ("put", "lab.rows", old))
         writer.checkpoint()
     keys: Any = [{"k": -9}, {"k": 1}]
-    with world.writer("v", catalog=catalog(world)) as writer:
+    with world.writer("maintainer-1", catalog=catalog(world)) as writer:
         world.commit(writer, ("put", "lab.rows", {"k": 7}))
         snapshot = world.snapshot()
         assert snapshot.table("lab.rows").by_name["one"].minimum == -5
