@@ -143,7 +143,7 @@ class KeptCheckpoints:
                 SetAsideError(
                     f"{paths.checkpoint(c.writer, self.files.database, c.head)}, which was kept of the version {cut}, was made before "
                     "something in it was set aside, or taken in again.",
-                    next_step="Undo that, or drop the tag: bucketcatalog damage CATALOG lists what is set aside.",
+                    next_step="Undo that, or drop the tag: bucketcatalog verify CATALOG lists what is set aside.",
                 )
                 for c in found
                 if isinstance(c, Checkpoint) and c.cut == cut and self._was_made_before(c)

@@ -76,9 +76,7 @@ def taken_in(walk: Walk, named: Collection[str]) -> list[Said]:
     for ref, text in sorted({_named(walk, text): text for text in named}.items()):
         _refuse(walk, ref, text)
         if not walk.files.is_aside(*ref):
-            raise InvalidOption(
-                f"{text!r} is not set aside.", next_step="See bucketcatalog damage CATALOG for what is, or verify CATALOG."
-            )
+            raise InvalidOption(f"{text!r} is not set aside.", next_step="See bucketcatalog verify CATALOG for what is.")
         _refuse_bad(walk, ref, text)
         entry = SetAside(ref.writer, ref.head.revision, ref.head.uuid, taken_in=True)
         said.append(Said(walk.name_of_transaction(ref), entry, "It is whole, and counts again."))

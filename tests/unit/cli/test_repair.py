@@ -100,7 +100,7 @@ def test_a_bad_file_is_set_aside_and_taken_in_again(cli: Cli, catalog: Path, cap
     assert dry.startswith(f"set aside {name}: ") and "--yes" in dry
     assert cli("repair", catalog, "--set-aside", name, "--yes", "--writer", "maintainer-me").code == 0
     assert cli("ls", catalog, "--json").code == 0
-    assert [row["file"] for row in cli("damage", catalog, "--json").lines] == [name]
+    assert [row["file"] for row in Catalog(catalog).snapshot().scan("damage").to_arrow().to_pylist()] == [name]
     assert "info SET_ASIDE" in cli("verify", catalog).out and "(set aside)" in cli("log", catalog).out
     assert "[SET_ASIDE]" in cli("changes", catalog).err and cli("changes", catalog, "--ignore-set-aside").code == 0
     assert cli("repair", catalog, "--take-in", name, "--yes").code == 1
