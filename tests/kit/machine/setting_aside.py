@@ -189,7 +189,7 @@ class SettingAside:
     def _commit(self, step: Commit) -> None:
         writer = WRITERS[step.writer % len(WRITERS)]
         own = [t for t in self._outstanding() if t.writer == writer]
-        if any(t.bad not in UNKNOWN for t in own):
+        if any(t.bad and t.bad not in UNKNOWN for t in self.known.values() if t.writer == writer):
             return  # which would be written after what the file is by now, and no other could come back
         calls: list[tuple[Any, ...]] = [("put", "objects", obj(NAMES[step.put % len(NAMES)]))]
         deletes = () if step.delete is None else (NAMES[step.delete % len(NAMES)],)
