@@ -99,6 +99,7 @@ class Process:
     """One process under test, in a catalog that it shares with another writer; all that it does is counted."""
 
     bench: Bench
+    name: str = "w"
     limits: Limits = DEFAULT_LIMITS
     objects: Iterator[int] = field(default_factory=count)
 
@@ -127,7 +128,7 @@ class Process:
     def open(self) -> Writer:
         """The writer, opened again if it has ended."""
         if self.writer is None or self.writer._timeline is None:
-            self.writer = open_writer(self.store, limits=self.limits)
+            self.writer = open_writer(self.store, self.name, self.limits)
         return self.writer
 
     def put(self, writer: Writer) -> None:
@@ -155,12 +156,13 @@ class Process:
 
 @dataclass(frozen=True)
 class Step:
-    """What goes wrong, after what went well before, and how many transactions come of it."""
+    """What goes wrong, after what went well before, how many transactions come of it, and whose they are."""
 
     act: Callable[[Process], None]
     transactions: int
     before: Callable[[Process], object] = lambda _: None
     in_parts: bool = False
+    writer: str = "w"
 
 
 def first_commit(process: Process) -> None:
@@ -187,7 +189,7 @@ STEPS = {
     "first commit": Step(first_commit, 1),
     "later commit": Step(commit, 1, Process.open),
     "own checkpoint": Step(own_checkpoint, 0, commit),
-    "checkpoint of all": Step(checkpoint_of_all, 1, commit),
+    "checkpoint of all": Step(checkpoint_of_all, 1, commit, writer="compactor-1"),
     "commit in parts": Step(commit, 1, Process.open, in_parts=True),
     "checkpoint in parts": Step(own_checkpoint, 0, commit, in_parts=True),
 }
@@ -224,7 +226,7 @@ def test_any_request_that_goes_wrong_once_is_made_up_for(
         is_one = step.act in (own_checkpoint, checkpoint_of_all) and request.kind in ("list", "get", "head")
         return is_one and (step.act is own_checkpoint or fault is not Fault.DROP)
 
-    process = Process(bench)
+    process = Process(bench, step.writer)
     if step.in_parts:
         monkeypatch.setattr(uploads, "THRESHOLD_BYTES", 0)
     hit: list[str] = []
@@ -266,7 +268,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
     """From the first request of each kind on."""
     step = STEPS[name]
     monkeypatch.setattr(protocol, "PATIENCE_SECONDS", 0.2)
-    process = Process(bench)
+    process = Process(bench, step.writer)
     if step.in_parts:
         monkeypatch.setattr(uploads, "THRESHOLD_BYTES", 0)
     bench.proxy.take()

@@ -48,6 +48,7 @@ class Lake:
     def __post_init__(self) -> None:
         catalog = Catalog(self.path)
         self._writers = [catalog.writer(name, database="photos") for name in ("node-1", "node-2")]
+        self._compactor = catalog.writer("compactor-1", database="photos")
         with self._writers[0].transaction() as tx:
             tx.put("buckets", [{"owner": owner, "name": name} for owner in OWNERS for name in ("cats", "dogs")])
         shown = catalog.snapshot().scan("buckets", columns=["owner", "name", "id"]).to_arrow().to_pylist()
@@ -69,7 +70,7 @@ class Lake:
         }
 
     def close(self) -> None:
-        for writer in self._writers:
+        for writer in (*self._writers, self._compactor):
             writer.close()
 
     def commit(self) -> None:
@@ -110,8 +111,9 @@ class Lake:
         }
 
     def checkpoint(self) -> None:
-        """Of one writer or of all, which may merge everything."""
-        self.rng.choice(self._writers).checkpoint(scope=self.rng.choice(["own", "all"]), full=self.rng.random() < 0.3)
+        """Of one writer, or of all by a compactor; it may merge everything."""
+        writer, scope = self.rng.choice(self._writers), self.rng.choice(["own", "all"])
+        (self._compactor if scope == "all" else writer).checkpoint(scope=scope, full=self.rng.random() < 0.3)
 
     def tag(self) -> None:
         """Give a name to some moment."""
