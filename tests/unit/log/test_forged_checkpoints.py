@@ -16,13 +16,14 @@ from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.verify.findings import Finding, Severity
 from bucketcatalog.model import paths
-from bucketcatalog.model.cuts import Cut, Head, Stamp
+from bucketcatalog.model.cuts import Cut, Head
 from bucketcatalog.model.uuids import writer_mark
 
 from ...kit.world import DAY, HOUR, World, bucket, names, obj, rows, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 FAR = 10**15 - 2
+"""About the largest number that a file can name; what names a larger one is refused before it is decoded."""
 
 
 @pytest.fixture
@@ -213,7 +214,7 @@ def test_what_it_says_of_other_things_than_events_is_left_out_and_told(world: Wo
     forged = replace(
         own,
         tags=(replace(tag, dropped=True), replace(tag, name="more")),
-        definitions=(*own.definitions, *(of_alice(d) for d in of_all.definitions)),
+        definitions=(*own.definitions, *(Definition((d.stamp[0], "alice", *d.stamp[2:]), d.table) for d in own.definitions)),
         boundaries=(replace(_boundary(world), horizon=of_all.cut),),
         features=own.features | {"boundary"},
     )
@@ -222,12 +223,6 @@ def test_what_it_says_of_other_things_than_events_is_left_out_and_told(world: Wo
     found = told(world, name)
     assert {(f.code, f.severity) for f in found} == {("IGNORED_FIELDS", Severity.WARNING)}
     assert "boundaries" in found[0].message and "tags" in found[0].message and "definitions" in found[0].message
-
-
-def of_alice(definition: Definition) -> Definition:
-    time, _, *rest = definition.stamp
-    stamp = Stamp(time, "alice", *rest)
-    return replace(definition, stamp=stamp, first=stamp)
 
 
 def _boundary(world: World) -> Boundary:
