@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 
 import pyarrow as pa
@@ -128,16 +128,16 @@ class Walk:
         self.checkpoints.append(checkpoint)
         for reference in checkpoint.segments:
             self._refer(name, reference)
-        yield from check_checkpoint(checkpoint, name, stands_alone=kept or self._is_published(checkpoint))
+        yield from check_checkpoint(checkpoint, name, stands_alone=kept or checkpoint.ref in self._published)
         if is_ahead(checkpoint, self.files.store.now_us()):
             text = f"It covers what was committed at {shown_time(checkpoint.cut.newest_commit_time)}, which lies in the future."
             yield Finding("FUTURE_CHECKPOINT", name, text)
 
-    def _is_published(self, checkpoint: Checkpoint) -> bool:
-        """Whether it lies beside the transaction that makes it a horizon's, which it cannot cover, as that of a clone does."""
-        at = [t for t in self.log.values() if (t.writer, t.revision) == (checkpoint.writer, checkpoint.revision)]
-        links = (t.boundary.checkpoint for t in at if t.boundary is not None)
-        return any(link is not None and link.ref == checkpoint.ref for link in links)
+    @cached_property
+    def _published(self) -> set[Ref]:
+        """The checkpoints that lie beside the transaction that makes them a horizon's, which they cannot cover, as that of a clone does."""
+        links = ((t, t.boundary.checkpoint) for t in self.log.values() if t.boundary is not None)
+        return {link.ref for t, link in links if link is not None and (link.writer, link.revision) == (t.writer, t.revision)}
 
     def _read_unmarked(self) -> Iterator[Finding]:
         """Name the checkpoints that no marker leads to, and look at those of them that the horizon or tags rest on."""
