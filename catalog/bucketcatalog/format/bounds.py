@@ -145,9 +145,9 @@ def check_transaction(message: Any) -> None:
     time_of(message.commit_time)
     parents, actions = message.parents, message.actions
     _refuse_many(len(parents), limits.PARENTS, "parents")
-    for link in parents:
-        if link.revision >= message.revision:
-            raise ValueError(f"it has revision {message.revision} and follows revision {link.revision}")
+    after = max((link.revision for link in parents), default=-1)
+    if message.revision != after + 1:  # else what lies between could come later, and count as read
+        raise ValueError(f"it has revision {message.revision} and follows {f'revision {after}' if parents else 'nothing'}")
     _refuse_many(len(actions), limits.ACTIONS, "events one by one")
     if message.blocks:
         _check_blocks((block.header for block in message.blocks), limits.BLOCK_ROWS, log_pb2.BLOCK_CLASS_EVENTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..format.checkpoints import Checkpoint, Coverage
+from ..format.checkpoints import Checkpoint
 from ..model.cuts import Head, Ref
 from .aside import set_aside
 from .files import LogFiles
@@ -33,6 +33,7 @@ class Covered:
         self._followed: dict[tuple[Ref, str], set[Head]] = {}
         self._covered_at: dict[tuple[Ref, str], dict[int, set[Head]]] = {}
         self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
+        self._branching: dict[tuple[Ref, str], set[int]] = {}
 
     def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
         """Take the timeline as listed from revision ``first`` on, so that revisions need not be listed one by one."""
@@ -103,18 +104,27 @@ class Covered:
             if head not in self._listed(writer, head.revision):
                 return self.reaches(checkpoint) or self._is_followed(checkpoint, writer, head)
             return head in self._followed_below(checkpoint, writer)
-        if _names_all(coverage, head.revision):
+        if self._names_all(checkpoint, writer, head.revision):
             return False
         at_revision = self._listed(writer, head.revision)
         if len(at_revision) == 1:
             return head in at_revision
         return head in self._covered_ones(checkpoint, writer, head.revision)
 
+    def _names_all(self, checkpoint: Checkpoint, writer: str, revision: int) -> bool:
+        """Whether what is covered of a revision is named, each of it."""
+        coverage, key = checkpoint.coverage[writer], (checkpoint.ref, writer)
+        if not coverage.first_revision <= revision < coverage.list_from:
+            return True
+        if key not in self._branching:
+            self._branching[key] = {known.revision for known in coverage.branches}
+        return revision in self._branching[key]
+
     def _covered_ones(self, checkpoint: Checkpoint, writer: str, revision: int) -> set[Head]:
         """Of the transactions at an old revision that had only one and has several now, the covered one: a covered child names it."""
         known = self._covered_at.setdefault((checkpoint.ref, writer), {})
-        coverage, above = checkpoint.coverage[writer], revision
-        while above not in known and not _names_all(coverage, above) and len(self._listed(writer, above)) > 1:
+        above = revision
+        while above not in known and not self._names_all(checkpoint, writer, above) and len(self._listed(writer, above)) > 1:
             above += 1
         if above not in known:
             known[above] = {head for head in self._listed(writer, above) if self._one_holds(checkpoint, writer, head)}
@@ -208,12 +218,6 @@ def may_be_deleted(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:
         return False
     covered = Covered(horizon.files, [horizon.checkpoint], horizon)
     return all(covered.holds(writer, head) for writer, head in checkpoint.cut.refs())
-
-
-def _names_all(coverage: Coverage, revision: int) -> bool:
-    """Whether what is covered of a revision is named, each of it."""
-    is_between = coverage.first_revision <= revision < coverage.list_from
-    return not is_between or any(known.revision == revision for known in coverage.branches)
 
 
 def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:

@@ -12,6 +12,7 @@ aside.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +36,7 @@ from ...query.snapshot import Snapshot
 from ...state.plan import Part
 from ...store.base import ObjectInfo, Store, UnfinishedPut
 from ...write.data_paths import is_data_path
-from .boundaries import known_boundary
+from .boundaries import KnownBoundaries
 from .data import DataPlace, Template
 from .judge import Pins
 from .parents import state_rows
@@ -193,8 +194,7 @@ def _listed(namer: Namer, before: int) -> Iterator[list[ObjectInfo]]:
 
 def _orphaned(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
     """Which of the wanted names can be of data, and no version names that some retained cut may show with its data."""
-    known = known_boundary(snapshot.view)
-    boundary = known.data if known.is_usable(snapshot.view.observed) else 0
+    ends = KnownBoundaries.of(snapshot.view).used(snapshot, waited=True).ends(sys.maxsize)
     pins, found = Pins.of(snapshot.view), np.zeros(len(wanted), dtype=bool)
     alike = ~np.fromiter(map(namer.by_likeness, wanted.to_pylist()), bool, len(wanted))
     shapes = _shapes(wanted)
@@ -202,7 +202,7 @@ def _orphaned(snapshot: Snapshot, namer: Namer, wanted: pa.Array) -> Mask:
         columns = [table.by_name[column] for column in table.data_reference]
         for facts in state_rows(snapshot.state(table.name), Part.EVERYTHING, columns):
             versions: Mask = facts.numbers("_kind") == Kind.VERSION
-            forgotten = (facts.numbers("_purged") > 0) & (facts.end_times() <= boundary) & ~pins.live(facts)
+            forgotten = (facts.numbers("_purged") > 0) & ends.count(facts) & ~pins.live(facts)
             names = names_of(facts.filter(pa.array(versions & ~forgotten)), table)
             found |= np.asarray(pc.is_in(wanted, value_set=names))
             if not alike.all():
