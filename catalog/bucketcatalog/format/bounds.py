@@ -21,8 +21,7 @@ from google.protobuf.message import DecodeError
 from .. import limits
 from ..errors import CorruptionError, IncompatibleTable, InvalidOption
 from ..model.names import is_name, is_tag_name
-from ..model.times import FIRST_TIME, LAST_TIME
-from ..model.uuids import is_uuid7
+from ..model.times import FIRST_TIME, LAST_TIME, is_uuid7
 from ..v1 import log_pb2
 
 UNDECODABLE: tuple[type[Exception], ...] = (

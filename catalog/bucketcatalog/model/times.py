@@ -13,6 +13,9 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 FIRST_TIME = (datetime.datetime.min.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICROSECOND
 LAST_TIME = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICROSECOND
 """What a datetime in UTC can be, in microseconds: a time that nobody could show is refused."""
+_LAST_MILLIS = (LAST_TIME // 1_000).to_bytes(6, "big")
+_SEVEN, _LAST_OF_SEVEN = b"\x70\x00", (0x7000 + 999).to_bytes(2, "big")
+"""The version, and the microseconds of a millisecond behind it."""
 Time = str | datetime.datetime
 Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
@@ -123,6 +126,11 @@ def in_calendar(time: int, given: object) -> int:
     if not FIRST_TIME <= time <= LAST_TIME:
         raise ValueError(f"{given} lies outside of the years 1 to 9999")
     return time
+
+
+def is_uuid7(raw: bytes) -> bool:
+    """Whether these are the bytes of a uuid of version 7, as ``clock.uuid7`` makes them, of a time that has a date."""
+    return len(raw) == 16 and _SEVEN <= raw[6:8] <= _LAST_OF_SEVEN and raw[8] >> 6 == 2 and raw[:6] <= _LAST_MILLIS
 
 
 def datetime_of(time: int) -> datetime.datetime:

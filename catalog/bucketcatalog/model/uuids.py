@@ -13,16 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrays import is_constant
-from .times import LAST_TIME
-
-_LAST_MILLIS = (LAST_TIME // 1_000).to_bytes(6, "big")
-_SEVEN, _LAST_OF_SEVEN = b"\x70\x00", (0x7000 + 999).to_bytes(2, "big")
-"""The version, and the microseconds of a millisecond behind it."""
-
-
-def is_uuid7(raw: bytes) -> bool:
-    """Whether these are the bytes of a uuid of version 7, as ``clock.uuid7`` makes them, of a time that has a date."""
-    return len(raw) == 16 and _SEVEN <= raw[6:8] <= _LAST_OF_SEVEN and raw[8] >> 6 == 2 and raw[:6] <= _LAST_MILLIS
 
 
 MARK_BYTES = 4
