@@ -94,16 +94,15 @@ def view_of(files: LogFiles, gathering: Gathering, observed: int, cut: Cut | Non
     )
 
 
-def missed(error: MissingObject, found: Mapping[Ref, Transaction]) -> MissingObject:
-    """The error for what is gone, with who among these builds on it: that may be what is bad, and can be set aside."""
+def missed(error: MissingObject, found: Mapping[Ref, Transaction], checkpoints: Iterable[Checkpoint] = ()) -> MissingObject:
+    """The error for what is gone, with who among these builds on it, or what it covers had: that may be what is bad."""
     of = paths.parse(error.name)
     gone = None if of is None or of.log_file is None else Ref(of.writer, of.log_file.head)
-    by = next((t for _, t in sorted(found.items()) if gone in t.built_on), None)
-    if by is None:
+    by = [paths.transaction(t.writer, t.database, t.head) for _, t in sorted(found.items()) if gone in t.built_on]
+    by += [paths.checkpoint(c.writer, c.database, c.head) for c in checkpoints if gone in c.reads.refs()]
+    if not by:
         return error
-    told = MissingObject(
-        f"{error.message} {paths.transaction(by.writer, by.database, by.head)} builds on it.", next_step=error.next_step
-    )
+    told = MissingObject(f"{error.message} {by[0]} builds on it.", next_step=error.next_step)
     told.name = error.name
     return told
 
@@ -233,7 +232,7 @@ class Gathering:
             try:
                 self.fetch(missing)
             except MissingObject as error:
-                raise missed(error, self.found) from None
+                raise missed(error, self.found, self.covered.checkpoints) from None
             missing = self._not_found(self._referred_to(self.found[ref] for ref in missing))  # a long chain comes one by one
 
     def missing(self, *, of_covered: bool = True) -> list[Ref]:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog.errors import InvalidVersion
+from bucketcatalog.errors import InvalidVersion, MissingObject
 from bucketcatalog.format.records import Link, Void
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.paths import transaction as transaction_path
 from bucketcatalog.store.faults import Counting
 
+from ...kit.fuzzing.parts import closed, opened
 from ...kit.spec_reader import SpecReader, message, new_transaction, seal, table_of
 from ...kit.spec_reader.writing import name_of_file
 from ...kit.spec_reading import compare, copied
@@ -216,3 +217,18 @@ def test_behind_the_horizon_no_checkpoint_is_kept_of_a_cut_that_is_not_closed(mo
     world.clock.tick(2 * DAY)
     assert prune().files
     assert names(world.snapshot(version="named")) == ["a", "b", "c"]
+
+
+def test_what_a_checkpoint_alone_says_was_read_and_is_not_there_is_told_with_the_checkpoint() -> None:
+    world = World()
+    with world.writer("a") as one, world.writer("b") as other:
+        world.commit(one, ("put", "objects", obj("x")))
+        world.commit(other, ("put", "objects", obj("y")))
+        made = other.checkpoint()
+    assert made is not None
+    found = opened(made.name, world.store.get(made.name))
+    del found.reads.writers[:]
+    found.reads.writers.add(writer="a").heads.add(revision=7, uuid=found.uuid)
+    world.store.put(made.name, closed(found))
+    with pytest.raises(MissingObject, match=f"a/default/transactions/0*7/.* is gone.*{made.name} builds on it"):
+        world.snapshot()
