@@ -99,7 +99,9 @@ def missed(error: MissingObject, found: Mapping[Ref, Transaction], checkpoints: 
     of = paths.parse(error.name)
     gone = None if of is None or of.log_file is None else Ref(of.writer, of.log_file.head)
     by = [paths.transaction(t.writer, t.database, t.head) for _, t in sorted(found.items()) if gone in t.built_on]
-    by += [paths.checkpoint(c.writer, c.database, c.head) for c in checkpoints if gone in c.reads.refs()]
+    by += [
+        paths.checkpoint(c.writer, c.database, c.head) for c in checkpoints if gone is not None and gone in set(c.reads.refs())
+    ]
     if not by:
         return error
     told = MissingObject(f"{error.message} {by[0]} builds on it.", next_step=error.next_step)

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from .arrays import is_constant
 
-
 MARK_BYTES = 4
 
 

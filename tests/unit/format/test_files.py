@@ -83,7 +83,7 @@ class TestTransactions:
             uuid=UUIDS[0],
             commit_time=START,
             lateness_bound=5,
-            parents=(Link(1, UUIDS[1], bytes(32)), Link(2, UUIDS[2], b"\x01" * 32)),
+            parents=(Link(1, UUIDS[1], bytes(32)), Link(limits.REVISIONS - 2, UUIDS[2], b"\x01" * 32)),
             operation="op",
             metadata={"a": "b"},
             metrics={"n": -1},

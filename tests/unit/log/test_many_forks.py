@@ -93,9 +93,11 @@ def test_what_became_of_each_fork_is_what_following_every_head_tells() -> None:
         forger = Forger(world)
         links: list[Link] = []
         for revision in range(chance.randint(2, 6)):
-            before = [link for link in links if link.revision < revision]
+            before = [link for link in links if link.revision == revision - 1]
+            earlier = [link for link in links if link.revision < revision - 1]
             for _ in range(chance.choice((1, 1, 2, 3))):
-                links.append(forger.put(revision, chance.sample(before, min(len(before), chance.randint(0, 2)))))
+                others = chance.sample(before + earlier, min(len(before + earlier), chance.randint(0, 1)))
+                links.append(forger.put(revision, dict.fromkeys([*chance.sample(before, min(len(before), 1)), *others])))
         view = viewed(world)
         parents = {t.head: {link.head for link in t.parents} for t in view.tail if t.writer == "evil"}
 

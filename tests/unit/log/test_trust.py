@@ -126,6 +126,8 @@ def folded_rows(made: Any, world: World) -> None:
         world.commit(writer, ("put", "objects", [obj(f"y{n:05}") for n in range(20_000)]))
         writer.checkpoint()
     made.revision += 1
+    del made.parents[:]
+    made.parents.add(**link(last(world, "mallory")))
     name = next(name for name in stored(world, ".ckpt") if name.startswith("mallory/"))
     made.segments.extend(message("Checkpoint").FromString(world.store.get(name)).segments)
 
