@@ -319,6 +319,14 @@ def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
     return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
 
 
+def blamed(files: LogFiles, error: MissingObject, cut: Cut, horizon: Horizon | None) -> MissingObject:
+    """The error for what is gone, with who in the cut refers to it, be that covered or not."""
+    try:
+        return missed(error, {t.ref: t for t in back_to(files, cut, lambda ref: not files.is_there(*ref), horizon)})
+    except UNREADABLE:
+        return error
+
+
 def back_to(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
     """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
     found: dict[Ref, Transaction] = {}

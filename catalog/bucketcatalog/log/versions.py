@@ -14,7 +14,7 @@ from ..format.records import TagEntry
 from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, parse_causal, parse_time, shown_age, shown_time
-from .ancestry import causal_cut, rests_on_what_is_gone, version_view
+from .ancestry import blamed, causal_cut, rests_on_what_is_gone, version_view
 from .discovery import newest_view, view_at
 from .entries import TagState, pins_of, tags_of
 from .files import LogFiles
@@ -64,6 +64,8 @@ def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | N
     except (HistoryPruned, CorruptionError) as error:
         tags = [] if now is None else [tag for tag in _undropped(now) if tag.cut == cut]
         if now is None or not tags:
+            if isinstance(error, MissingObject):
+                raise blamed(files, error, cut, horizon) from None
             raise
         return _tagged_view(files, max(tags, key=lambda tag: (is_maintainer(tag.stamp.writer), tag.stamp)), now, error)
 

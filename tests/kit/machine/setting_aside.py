@@ -181,7 +181,9 @@ class SettingAside:
         try:
             yield names
         except BucketCatalogError as error:
-            names += [t.name for t in self.known.values() if t.bad and not t.aside and t.name in str(error)]
+            bad = [t for t in self.known.values() if t.bad and not t.aside]
+            places = {t.name: f"{t.writer}/default/transactions/" for t in bad}  # where its own checkpoint lies too
+            names += [name for name, place in places.items() if place in str(error)]
             if not names:
                 raise
             self.trace.append(f"    {error}")
