@@ -267,7 +267,9 @@ class _Search:
         return gathering
 
     def _completed(self, gathering: Gathering) -> Gathering:
-        """With what is referred to, and founded where it has to be."""
+        """With what is referred to, and founded where it has to be; not where a checkpoint, with what it had read, is done without next."""
+        if gathering.unaware() and gathering.covered.disagreeing():
+            return gathering
         if self.scope.limit is not None and self.scope.founded:
             _drop_unfounded(gathering, self.scope.limit, gathering.voids().keys())
         gathering.complete()

@@ -148,6 +148,9 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
         asides=tuple(each.entry for each in said),
         after=said_before(walk, said),
     )
+    if said:  # what can be read without these files decides what else is to be done, the next time
+        alone = tuple(action for action in plan.actions if action.what in ("set aside", "take in", "void", "join"))
+        plan = replace(plan, dropped=(), instead=None, kept=(), actions=alone)
     if (own := next((void for void in ahead if void.writer == by), None)) is not None:
         return _waiting(plan, by, f"{by} can commit nothing before {_shown(own)} is voided: another maintainer can do that.")
     if any(action.obstacle for action in first):

@@ -156,3 +156,14 @@ def test_a_later_entry_counts_whoever_says_it_and_whichever_way_they_arrive(worl
     spoil(world, name)
     world.catalog().repair(writer="maintainer-1", clock=world.clock, set_aside=["w@1"], dry_run=False)
     assert names(world.snapshot()) == ["base", "kept", "one"]
+
+
+def test_a_checkpoint_that_had_read_what_is_not_there_stops_nobody_once_that_is_set_aside(world: World) -> None:
+    name = newest(world, "w")
+    spoil(world, name, "reads of nothing")
+    with world.writer("w") as w:
+        w.checkpoint()
+    with pytest.raises(BucketCatalogError, match="ckpt builds on it"):
+        world.snapshot()
+    set_aside(world, name)
+    assert names(world.snapshot()) == ["base", "kept", "one"] and errors(world) == []
