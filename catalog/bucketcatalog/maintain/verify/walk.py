@@ -273,7 +273,8 @@ class Walk:
         if self.horizon is not None and (link := self.horizon.boundary.checkpoint) is not None:
             name = self.name_of(link.ref)
             named |= dict.fromkeys(self.horizon.cut.refs(), name)
-        for checkpoint in self.checkpoints:
+        passed_over = {c.ref for c in Covered(self.files, self.checkpoints, self.horizon).disagreeing()}
+        for checkpoint in (c for c in self.checkpoints if c.ref not in passed_over):
             name = self.name_of(checkpoint.ref)
             for cut in (checkpoint.cut, checkpoint.reads):
                 named |= dict.fromkeys(cut.refs(), name)
