@@ -258,5 +258,7 @@ def _transaction_of(
 
 def _block_places(body: bytes, blocks: Any, name: str) -> Iterator[BlockPlace]:
     """Where the blocks lie in the file: their rows are read by range when they are needed, and not kept."""
+    if not blocks:  # as mostly: nothing is looked for
+        return
     for (offset, length), block in zip(field_spans(body, _BLOCKS_FIELD), blocks, strict=True):
         yield replace(block_place(name, body[offset : offset + length], offset, block.header), data=None)
