@@ -191,13 +191,13 @@ class Catalog:
         It is committed by a maintainer, by default this machine's; see ``Writer.tag``.
         """
         tag_name(name)
-        with self._maintainer(database, writer) as held:
+        with self._maintainer(self._existing(database), writer) as held:
             return held.tag(name, timestamp=timestamp, version=version, replace=replace)
 
     def drop_tag(self, name: str, *, database: str | None = None, writer: str | None = None) -> Tag:
         """Take a name back from its cut; see ``Writer.drop_tag``."""
         tag_name(name)
-        with self._maintainer(database, writer) as held:
+        with self._maintainer(self._existing(database), writer) as held:
             return held.drop_tag(name)
 
     def restore(
@@ -218,10 +218,11 @@ class Catalog:
         """
         from .maintain.restore import plan_restore, restore
 
+        opened = self._existing(database).of_trusted()
         if dry_run:
-            return plan_restore(self._existing(database), table, timestamp, version)
-        with self._maintainer(database, writer) as held:
-            return restore(self.database(held.database), held, table, timestamp, version, skip_collected=skip_collected)
+            return plan_restore(opened, table, timestamp, version)
+        with self._maintainer(opened, writer) as held:
+            return restore(opened, held, table, timestamp, version, skip_collected=skip_collected)
 
     def clone(
         self,
@@ -241,8 +242,9 @@ class Catalog:
         from .maintain.clone import clone
 
         place = store_at(target, storage_options)
-        with self._maintainer(database, writer) as held:
-            return clone(self.database(held.database), held, place, timestamp, version)
+        opened = self._existing(database).of_trusted()
+        with self._maintainer(opened, writer) as held:
+            return clone(opened, held, place, timestamp, version)
 
     def collect(
         self,
@@ -271,7 +273,6 @@ class Catalog:
         from .maintain.gc.collect import InProcess, collect, dry_run_of
         from .maintain.gc.data import DataPlace, deleters
         from .maintain.gc.orphans import namer_of
-        from .write.writer import Writer
 
         grace, longest = age_micros(older_than), age_micros(pin_age)
         check_grace(grace, force=force)
@@ -284,7 +285,7 @@ class Catalog:
         work = InProcess(given) if workers is None else workers(given)
         if dry_run:
             return dry_run_of(opened.look(), work, grace, longest)
-        with self._turn(opened.name, writer) as by, Writer(opened, by, clock, DEFAULT_LIMITS) as held:
+        with self._maintainer(opened, writer, clock) as held:
             return collect(opened.look, held, work, grace, longest, force=force)
 
     def reap(
@@ -304,14 +305,13 @@ class Catalog:
         """
         from .maintain.gc.boundaries import check_grace
         from .maintain.gc.reap import reap
-        from .write.writer import Writer
 
         grace = age_micros(older_than)
         check_grace(grace, force=force)
         opened = self._existing(database).of_trusted()
         if dry_run:
             return reap(opened.look, None, grace, find)
-        with self._turn(opened.name, writer) as by, Writer(opened, by, clock, DEFAULT_LIMITS) as held:
+        with self._maintainer(opened, writer, clock) as held:
             return reap(opened.look, held, grace, find, force=force)
 
     def orphans(
@@ -367,15 +367,14 @@ class Catalog:
         """
         from .maintain.prune import Pruning
         from .maintain.retention import Retention
-        from .write.writer import Writer
 
         policy = Retention(age_micros(older_than), keep, age_micros(grace), age_micros(pin_age))
         # What stays must be there, and be whole: what this process has read of it before says nothing.
         opened = self._existing(database).of_trusted()
-        maintainer = maintainer_id(writer)
+        maintainer_id(writer)
         if dry_run:
             return Pruning(opened, policy, None).run(force=force)
-        with self._turn(opened.name, writer), Writer(opened, maintainer, clock, DEFAULT_LIMITS) as held:
+        with self._maintainer(opened, writer, clock) as held:
             return Pruning(opened, policy, held, tell).run(force=force)
 
     def run_job(
@@ -399,7 +398,7 @@ class Catalog:
             raise InvalidOption(
                 f"{writer!r} is not a compactor or a maintainer, who do jobs.", next_step=f"Call it {found.role}NAME."
             )
-        with self._maintainer(database, writer, clock, found.role) as held:
+        with self._maintainer(self._existing(database), writer, clock, found.role) as held:
             return found.done(job, held, run, options)
 
     def verify(
@@ -472,11 +471,15 @@ class Catalog:
 
     @contextmanager
     def _maintainer(
-        self, database: str | None, writer: str | None, now: Callable[[], int] = clock.now_us, role: str = MAINTAINER_PREFIX
+        self, opened: Database, writer: str | None, now: Callable[[], int] = clock.now_us, role: str = MAINTAINER_PREFIX
     ) -> Iterator[Writer]:
         """A writer of what is about the catalog itself, in a database that is there."""
-        name = self._existing(database).name
-        with self._turn(name, writer, role) as chosen, self.writer(chosen, database=name, clock=now) as held:
+        from .write.writer import Writer
+
+        with (
+            self._turn(opened.name, writer, role) as chosen,
+            Writer(opened, chosen, now, DEFAULT_LIMITS, takes=self.registry.writes) as held,
+        ):
             yield held
 
     def _turn(self, database: str, writer: str | None, role: str = MAINTAINER_PREFIX) -> AbstractContextManager[WriterId]:
