@@ -97,7 +97,7 @@ def _sums(result: PruneResult) -> Iterable[str]:
     if result.tags:
         yield f"{number(len(result.tags), 'version')} of tags {did}given a checkpoint."
     if result.unreadable:
-        yield f"Tags name versions that are gone: {', '.join(result.unreadable)}. Drop them: bucketcatalog tag CATALOG NAME --drop."
+        yield f"Tags name what is gone, or no version: {', '.join(result.unreadable)}. Drop them: bucketcatalog tag CATALOG NAME --drop."
     if result.needs_checkpoint:
         yield f"A checkpoint of every writer {did}written. What it covers can go once it is as old as --older-than asks, with 0s at once."
     if result.horizon is not None and result.horizon_time is not None:

@@ -27,7 +27,7 @@ from ..log.pruned import KeptCheckpoints, may_be_dropped
 from ..log.trust import is_trusted
 from ..log.view import LogView
 from ..model.cuts import Cut, Ref
-from ..model.names import is_data_writer
+from ..model.names import is_data_writer, is_maintainer
 from ..query.database import Database
 from ..store.retry import for_seconds, retry
 from ..write.writer import Writer
@@ -44,7 +44,8 @@ class PruneResult:
     that was ``published`` is old enough, from ``due`` on, or when one was published. ``horizon`` is the version from which on history
     stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``: nobody has written a newer checkpoint of every writer's cut, so
     this run does. ``kept`` is what keeps the other files, and how many. ``tags`` are the versions of tags that get a checkpoint.
-    ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name.
+    ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name, or is no
+    version, as a plain writer may say.
     """
 
     done: bool
@@ -196,14 +197,16 @@ class Pruning:
 
     def _keep_tags(self, view: LogView, horizon: Checkpoint) -> tuple[str, ...]:
         """Give what each tag holds that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
-        named = {pin.cut for pin in pins_of(tags_of(view).values(), self._now(), self._policy.pins)}
-        behind = [cut for cut in sorted(named, key=str) if not _contains(cut, horizon, view)]
+        pins = pins_of(tags_of(view).values(), self._now(), self._policy.pins)
+        maintained = {pin.cut for pin in pins if is_maintainer(pin.stamp.writer)}
+        behind = [cut for cut in sorted({pin.cut for pin in pins}, key=str) if not _contains(cut, horizon, view)]
         if not behind:
             return ()
         kept = KeptCheckpoints.listed(self._files)
         lacking = [cut for cut in behind if not self._is_kept(kept, cut, view)]
         files, sound = self._without(self._damaged, view.horizon)
-        self._lost |= {cut for cut in lacking if cut not in self._lost and self._is_lost(files, cut, sound)}
+        asked = (cut for cut in lacking if cut not in self._lost)
+        self._lost |= {cut for cut in asked if self._is_lost(files, cut, sound, is_maintained=cut in maintained)}
         lacking = [cut for cut in lacking if cut not in self._lost]
         if self._writer is not None:
             for cut in lacking:
@@ -247,15 +250,18 @@ class Pruning:
             self._damaged.add(found.ref)
         return False
 
-    def _is_lost(self, files: LogFiles, cut: Cut, horizon: Horizon | None) -> bool:
-        """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back."""
-        if horizon is None:
+    def _is_lost(self, files: LogFiles, cut: Cut, horizon: Horizon | None, *, is_maintained: bool) -> bool:
+        """Whether the cut cannot be read for what was deleted; where something else is missing too, it may yet be put back.
+
+        What no maintainer has named may be anything: where something of it is not there, or it is not closed, it keeps nobody from pruning.
+        """
+        if horizon is None and is_maintained:
             return False
         try:
-            view_to_keep(files, cut, horizon)
+            found = view_to_keep(files, cut, horizon)
         except (InvalidVersion, MissingObject):
-            return rests_on_what_is_gone(files, cut, horizon)
-        return False
+            return not is_maintained or (horizon is not None and rests_on_what_is_gone(files, cut, horizon))
+        return not is_maintained and found.cut != cut
 
     def _delete(self, going: tuple[Prunable, ...]) -> None:
         """Delete the files, those of one kind before those of the next; of each timeline one transaction after the other."""

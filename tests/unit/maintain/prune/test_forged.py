@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head
 
 from ....kit.pruning import EVERYTHING, GRACE, checkpoint, old_history, prune, put
+from ....kit.spec_reader import message, new_transaction, seal
+from ....kit.spec_reader.writing import name_of_file
 from ....kit.world import DAY, HOUR, World, as_arrow, bucket, names, obj, stored
 
 pytestmark = pytest.mark.usefixtures("one_clock")
@@ -172,3 +175,40 @@ def test_a_horizon_whose_segment_is_gone_stops_the_prune_before_anything_is_dele
     with pytest.raises(MissingObject, match=lost):
         prune(world)
     assert stored(world) == before
+
+
+@pytest.mark.parametrize("is_later", [False, True], ids=["first", "behind a horizon"])
+@pytest.mark.parametrize("kind", ["of nobody", "of nothing", "not closed"])
+def test_a_tag_of_what_is_no_version_keeps_nobody_from_pruning(world: World, kind: str, is_later: bool) -> None:
+    mallory(world)
+    old_history(world)
+    if is_later:
+        pruned(world)
+    before = last(world, "mallory")
+    made = new_transaction("mallory", before.revision + 1, world.clock.tick())
+    made.parents.add(writer="mallory", revision=before.revision, uuid=before.uuid, digest=before.checksum)
+    named = made.tags.add(name="evil", created=made.commit_time).cut.writers
+    if kind == "not closed":
+        read = last(world, "a")
+        made.reads.add(writer="a").heads.add(revision=read.revision, uuid=read.uuid)
+        named.add(writer="mallory").heads.add(revision=made.revision, uuid=made.uuid)
+    else:
+        named.add(writer="nobody" if kind == "of nobody" else "a").heads.add(
+            revision=3, uuid=clock.uuid7(before.commit_time).bytes
+        )
+    world.store.put(name_of_file(made, "txn"), seal(made.SerializeToString()))
+    world.clock.tick(HOUR)
+    checkpoint(world)
+    world.clock.tick(2 * DAY)
+    with world.writer("a") as writer:
+        put(world, writer, "a-newest")
+    found = [prune(world, dry_run=True), prune(world)]
+    world.clock.tick(GRACE)
+    found.append(prune(world))
+    assert [result.unreadable for result in found] == [("evil",)] * 3 and found[-1].files
+    assert names(world.snapshot()) == sorted([*EVERYTHING, "a-newest", "m", "n"])
+
+
+def last(world: World, writer: str) -> Any:
+    name = [name for name in stored(world, ".txn") if name.startswith(f"{writer}/")][-1]
+    return message("Transaction").FromString(world.store.get(name))
