@@ -16,6 +16,7 @@ from ..log.ancestry import version_view
 from ..log.coverage import Covered
 from ..log.files import FilesWithout, LogFiles
 from ..log.horizon import Horizon
+from ..log.trust import is_trusted
 from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Cut, Ref
@@ -76,8 +77,11 @@ def _named(walk: Walk, name: str, kind: FileKind) -> Ref | None:
 
 
 def newer(findings: Iterable[Finding], name: str) -> str:
-    """Why a checkpoint is left alone though it cannot be read: a newer release can."""
-    newer = any(f.file == name and f.code == "UNSUPPORTED_FORMAT" for f in findings)
+    """Why a checkpoint is left alone though it cannot be read: a newer release can.
+
+    Not so a plain writer's: what is there beside it says the same, and anybody may say that a file of its own is from tomorrow.
+    """
+    newer = is_trusted(paths.writer_of(name)) and any(f.file == name and f.code == "UNSUPPORTED_FORMAT" for f in findings)
     return "A newer release has written it: repair with that." if newer else ""
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .. import limits
-from ..errors import CorruptionError, InvalidOption
+from ..errors import UNREADABLE, CorruptionError, InvalidOption
 from ..format.checkpoints import Checkpoint
 from ..log.files import LogFiles
+from ..log.trust import is_trusted
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..model.names import is_maintainer
@@ -47,9 +48,10 @@ class StoredFiles:
 
     @cached_property
     def checkpoints(self) -> dict[Ref, tuple[Checkpoint, ObjectInfo]]:
-        """Every checkpoint by where it lies; ``CorruptionError`` where one cannot be read, for then nobody knows what it needs.
+        """Every checkpoint by where it lies; the error of one that cannot be read, for then nobody knows what it needs.
 
-        One without a marker, as ``repair`` leaves what is damaged, is needed by nobody but a tag of which no other is kept.
+        One without a marker, as ``repair`` leaves what is damaged, is needed by nobody but a tag of which no other is kept, which may be
+        one that a newer release has written.
         """
         places = [
             (writer, file.head, info)
@@ -64,8 +66,9 @@ class StoredFiles:
     def _read(self, files: LogFiles, writer: str, head: Head) -> Checkpoint | None:
         try:
             return files.checkpoint(writer, head)
-        except CorruptionError:
-            if head in self.markers.get(writer, {}):
+        except UNREADABLE as error:
+            is_another_releases = is_trusted(writer) and not isinstance(error, CorruptionError)
+            if is_another_releases or self.is_marked(writer, head):
                 raise
             return None
 

@@ -212,3 +212,15 @@ def test_a_tag_of_what_is_no_version_keeps_nobody_from_pruning(world: World, kin
 def last(world: World, writer: str) -> Any:
     name = [name for name in stored(world, ".txn") if name.startswith(f"{writer}/")][-1]
     return message("Transaction").FromString(world.store.get(name))
+
+
+def test_an_unmarked_checkpoint_of_a_plain_writer_that_nobody_can_read_keeps_nobody_from_pruning(world: World) -> None:
+    mallory(world)
+    old_history(world)
+    made = message("Checkpoint")(format_version=99, writer="mallory", database="default")
+    place = paths.checkpoint("mallory", "default", Head(0, clock.uuid7(world.clock()).bytes))
+    world.store.put(place, seal(made.SerializeToString()))
+    before = told(world)
+    done = pruned(world)
+    assert place in stored(world) and before
+    assert {name for name, _ in before} <= {file.name for file in done.files}

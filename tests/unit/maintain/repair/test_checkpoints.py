@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bucketcatalog import CorruptionError
+from bucketcatalog import CorruptionError, UnsupportedFormat
 from bucketcatalog.format.checkpoints import encode_checkpoint
 from bucketcatalog.log.entries import tags_of
 from bucketcatalog.maintain.verify.findings import Severity
@@ -192,12 +192,23 @@ def test_with_a_segment_missing_it_is_not_made_again(number: int) -> None:
     assert listed(world.store) == before
 
 
-def test_one_that_a_newer_release_has_written_stays() -> None:
+def test_one_of_everybody_that_a_newer_release_has_written_stays() -> None:
     one = specimen()
-    DAMAGES["newer"](one, one.files["checkpoint"])
+    with one.world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    DAMAGES["newer"](one, last_checkpoint(one.world)[0])
     before = listed(one.store)
     (action,) = repair(one.world, dry_run=False).actions
     assert "newer release" in action.obstacle and not action.done and listed(one.store) == before
+
+
+def test_one_of_a_plain_writer_that_says_that_a_newer_release_has_written_it_is_dropped() -> None:
+    one = specimen()
+    DAMAGES["newer"](one, one.files["checkpoint"])
+    with pytest.raises(UnsupportedFormat):
+        one.world.snapshot()
+    assert ("drop", one.files["checkpoint"]) in done(repair(one.world, dry_run=False))
+    assert names(one.world.snapshot()) == EVERYTHING and errors(one.world) == []
 
 
 def test_one_that_says_something_else_than_its_transactions_is_dropped_after_a_deep_look() -> None:
