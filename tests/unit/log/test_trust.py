@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CorruptionError, InvalidOption, InvalidVersion, TagExists
+from bucketcatalog import CorruptionError, DataCollected, InvalidOption, InvalidVersion, TagExists
 from bucketcatalog.log.entries import pins_of, tags_of
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.cuts import Head, Ref
@@ -15,7 +15,7 @@ from bucketcatalog.model.names import COMPACTOR_PREFIX
 
 from ...kit.spec_reader import message, new_transaction, seal
 from ...kit.spec_reader.writing import name_of_file
-from ...kit.world import DAY, HOUR, MINUTE, World, names, obj, stored
+from ...kit.world import DAY, HOUR, MINUTE, World, names, obj, stored, version
 
 Change = Callable[[Any, World], None]
 
@@ -226,3 +226,16 @@ def test_a_checkpoint_of_everybody_is_refused_to_who_is_neither_compactor_nor_ma
 def test_a_maintainers_transaction_says_all_of_that(world: World) -> None:
     forged(world, void, writer="maintainer-1")
     assert names(world.snapshot()) == ["mallory"]
+
+
+def test_what_a_plain_writer_has_purged_is_read_at_versions_before_and_is_left_out_by_a_restore(world: World) -> None:
+    purged = obj("alice") | {"_version": version(obj("alice"), world.snapshot())}
+    with world.writer("mallory") as mallory:
+        world.commit(mallory, ("delete", "objects", obj("alice")))
+        assert names(world.snapshot(), "deleted_objects") == ["alice"]
+        world.commit(mallory, ("purge", "objects", [purged]))
+    world.clock.tick(HOUR)
+    assert names(world.snapshot(), "deleted_objects") == [] and "alice" in names(world.snapshot(version="release"))
+    with pytest.raises(DataCollected):
+        world.catalog().restore("objects", version="release")
+    assert world.catalog().restore("objects", version="release", skip_collected=True).skipped == 1

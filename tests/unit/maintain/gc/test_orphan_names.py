@@ -157,3 +157,15 @@ def test_what_was_put_anew_since_it_was_listed_is_left(catalog: Catalog, tmp_pat
     again = Catalog(Rewritten(tmp_path / "lake"))
     assert list(again.orphans(dry_run=False, writer="maintainer-1")) == []
     assert (tmp_path / "lake/w/default/data/orphan").read_bytes() == b"y"
+
+
+def test_other_files_at_a_place_of_data_are_taken_for_orphans_once_a_row_names_one_like_them(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    place = tmp_path / "data"
+    commit(catalog, "iox.file", {"chunk": "a", "path": "day=1/part-1.parquet"})
+    lay(place, "day=1/part-1.parquet", "thesis.docx")
+    assert deleted(catalog, f"{place}/{{path}}") == []
+    with catalog.writer("mallory") as writer, writer.transaction() as tx:
+        tx.put("iox.file", [{"chunk": "m", "path": "x.docx"}])
+    assert deleted(catalog, f"{place}/{{path}}") == ["thesis.docx"]
