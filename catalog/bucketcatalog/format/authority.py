@@ -95,11 +95,13 @@ class Definitions(Mapping[str, Table]):
         if parts:
             decided = reduce(_with, parts)
             decided = _with_others(decided, self._in_turn(name, rest), left_out)
-            decided = replace(
-                decided,
-                misfits=tuple(_misfits(rest, left_out)),
-                is_maintained=name in self._known or any(definition.declared for definition in deciding),
-            )
+            is_maintained = name in self._known or any(definition.declared for definition in deciding)
+            if left_out and not is_maintained:  # it may be the first one that is bad, dated back
+                _, writer, revision, _ = min(definition.first for definition in deciding)
+                left_out = {
+                    said: f"{why} It counts as {writer}@{revision} has defined it first." for said, why in left_out.items()
+                }
+            decided = replace(decided, misfits=tuple(_misfits(rest, left_out)), is_maintained=is_maintained)
         self._left_out[name] = left_out
         if name not in self._last:
             return decided
