@@ -51,7 +51,7 @@ class LogFiles:
         self._kept: LruCache[str, Transaction | Checkpoint] = LruCache(_KEPT_BYTES, lambda file: file.size)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return made_again, (LogFiles, (self.store, self.database), dict(self.asides))
+        return made_again, (LogFiles, (self.store, self.database), dict(self.asides), self._only_trusted)
 
     def aware(self, asides: Mapping[Ref, SetAside]) -> Self:
         """The same log where this, and nothing else, is known of what was set aside."""
@@ -242,9 +242,12 @@ class LogFiles:
             )
 
 
-def made_again(kind: Callable[..., LogFiles], place: tuple[Any, ...], asides: Mapping[Ref, SetAside]) -> LogFiles:
+def made_again(
+    kind: Callable[..., LogFiles], place: tuple[Any, ...], asides: Mapping[Ref, SetAside], only_trusted: bool = False
+) -> LogFiles:
     """What was pickled."""
-    return kind(*place).aware(asides)
+    files = kind(*place).aware(asides)
+    return files.of_trusted() if only_trusted else files
 
 
 def _index_error(files: LogFiles, reference: SegmentReference) -> BucketCatalogError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -239,3 +240,12 @@ def test_what_a_plain_writer_has_purged_is_read_at_versions_before_and_is_left_o
     with pytest.raises(DataCollected):
         world.catalog().restore("objects", version="release")
     assert world.catalog().restore("objects", version="release", skip_collected=True).skipped == 1
+
+
+def test_who_reads_trusted_checkpoints_alone_does_so_in_another_process_too(world: World) -> None:
+    with world.writer("mallory") as writer:
+        writer.checkpoint()
+    files = LogFiles(world.store, "default")
+    assert list(files.checkpoints("mallory")) and not list(files.of_trusted().checkpoints("mallory"))
+    assert not list(pickle.loads(pickle.dumps(files.of_trusted())).checkpoints("mallory"))
+    assert list(pickle.loads(pickle.dumps(files)).checkpoints("mallory"))
