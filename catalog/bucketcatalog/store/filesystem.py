@@ -80,7 +80,7 @@ def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
         return AccessDenied(
             f"Cannot {doing} {what}: {os.fsdecode(error.filename)!r} is a symbolic link, and below a store's root none to a directory is "
             "followed.",
-            next_step="Move there what it leads to, or mount it there (mount --bind).",
+            next_step="Remove the link; where you made it yourself, put there what it leads to.",
         )
     kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
     link = _looping_link(error) if error.errno == errno.ELOOP else None
