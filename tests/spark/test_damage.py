@@ -18,7 +18,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWar
 
 @pytest.fixture
 def damaged(copied: Sample) -> Path:
-    """A segment with a bit flipped in the names of its first block, of a checkpoint that is read."""
+    """A segment with a bit flipped in the names of its first block, of a checkpoint that is read: not a plain writer's, which none who
+    reads past damage looks at."""
+    with copied.catalog.writer("compactor-1", database="photos") as compactor:
+        compactor.checkpoint(scope="all")
     used = {s.uuid for c in copied.catalog.snapshot().view.checkpoints for s in c.segments}
     file = max(
         file for file in Path(copied.path).glob("*/*/segments/*.parquet") if bytes.fromhex(file.stem.replace("-", "")) in used
