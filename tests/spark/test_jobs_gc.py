@@ -20,8 +20,8 @@ from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.state.contents import TableState
 from bucketcatalog.store.local import LocalStore
 
+from ..kit.earlier import Earlier
 from ..kit.world import declaring
-from .earlier import Earlier
 
 OWNER, BUCKET, THEIRS = (str(uuid.uuid5(uuid.NAMESPACE_OID, name)) for name in ("owner", "bucket", "theirs"))
 

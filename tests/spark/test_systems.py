@@ -17,9 +17,9 @@ from bucketcatalog import Catalog, CatalogWarning, InvalidOption
 from bucketcatalog.registry.jobs import NOT_OPTIONS
 from bucketcatalog.store.local import LocalStore
 
+from ..kit.earlier import Earlier
 from ..kit.installing import boxes, installed
 from ..kit.world import messages, proto
-from .earlier import Earlier
 
 # In a process of its own: executors find packages where the process that made them does.
 PROGRAM = """
