@@ -196,8 +196,8 @@ def reads_of_nothing(by: Mallory) -> str:
     return by.put(made)
 
 
-def alices_segment(by: Mallory) -> str:
-    """A transaction that says that the rows of a segment of the compactor's are its own."""
+def others_segment(by: Mallory) -> str:
+    """A transaction that says that a segment of the compactor's is of its own events."""
     made = by.next()
     read = by.files.checkpoint("compactor-1", next(by.files.checkpoints("compactor-1")))
     name = paths.checkpoint("compactor-1", by.database, read.head)
@@ -206,7 +206,7 @@ def alices_segment(by: Mallory) -> str:
 
 
 # She can go on after each but the last.
-REFUSED: dict[str, Forging] = {made.__name__: made for made in (reads_of_nothing, alices_segment, a_byte)}
+REFUSED: dict[str, Forging] = {made.__name__: made for made in (reads_of_nothing, others_segment, a_byte)}
 
 
 # What stops who reads the rows.
