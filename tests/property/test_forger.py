@@ -1,4 +1,4 @@
-"""Random histories beside somebody who forges whatever she can write: others see what they would see without it, or what file stops them."""
+"""Random histories beside somebody who forges what she can write: others see what they would see without, or what file stops them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,22 @@ from hypothesis import strategies as st
 from ..kit.chance import searching
 from ..kit.machine.driver import quiet
 from ..kit.machine.forgeries import FORGERIES
-from ..kit.machine.forging import Checkpoint, Clone, Commit, During, Forge, Forging, Fork, Join, Prune, Restore, Step, Tag, Wait
+from ..kit.machine.forging import (
+    Checkpoint,
+    Clone,
+    Collect,
+    Commit,
+    During,
+    Forge,
+    Forging,
+    Fork,
+    Join,
+    Prune,
+    Restore,
+    Step,
+    Tag,
+    Wait,
+)
 from ..kit.machine.running import narrated
 
 pytestmark = pytest.mark.long
@@ -25,6 +40,7 @@ _TAKEN = st.one_of(
     st.builds(Fork, _WHO),
     st.just(Join()),
     st.just(Tag()),
+    *(st.just(Collect()),) * 2,
     st.just(Clone()),
     st.builds(Restore, _SMALL),
 )

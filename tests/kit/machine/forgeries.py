@@ -1,4 +1,4 @@
-"""What mallory writes below her own prefix, at any moment: each forgery with what of it counts, which is a transaction without it or nothing."""
+"""What mallory writes below her own prefix: each forgery with what of it counts, which is a transaction without it or nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class Seen:
         """The newest checkpoint below a prefix; her own are those that count."""
         files = self.counts if writer == FORGER else self.files
         names = [name for name in files if name.startswith(f"{writer}") and name.endswith(".ckpt")]
-        return max((decode_checkpoint(files[name], name) for name in names), key=lambda each: (each.head, each.created), default=None)
+        return max(
+            (decode_checkpoint(files[name], name) for name in names), key=lambda each: (each.head, each.created), default=None
+        )
 
 
 def _is_of(file: Any, writer: str) -> bool:
@@ -104,7 +106,9 @@ def sealed(message: Any) -> bytes:
     return seal(message.SerializeToString(deterministic=True))
 
 
-def _transaction(change: Callable[[Any, Seen], bool], *, stops: bool = False, fork: bool = False) -> Callable[[Seen], Forgery | None]:
+def _transaction(
+    change: Callable[[Any, Seen], bool], *, stops: bool = False, fork: bool = False
+) -> Callable[[Seen], Forgery | None]:
     """Her next transaction after a change, which says whether there was something to say; all of it counts but that."""
 
     def forge(seen: Seen) -> Forgery | None:
@@ -113,7 +117,9 @@ def _transaction(change: Callable[[Any, Seen], bool], *, stops: bool = False, fo
         if not change(forged, seen):
             return None
         name = paths.transaction(FORGER, "default", Head(fair.revision, fair.uuid))
-        return Forgery({name: sealed(forged)}, {name: sealed(fair)}, name if stops else "", change is _digest, bool(forged.tables))
+        return Forgery(
+            {name: sealed(forged)}, {name: sealed(fair)}, name if stops else "", change is _digest, bool(forged.tables)
+        )
 
     return forge
 
@@ -248,7 +254,9 @@ def _as_hers(given: Checkpoint, seen: Seen) -> Checkpoint:
 def _far(given: Checkpoint, seen: Seen) -> Checkpoint:
     head = Head(FAR, bytes.fromhex("018bcfe568007000800000000000") + b"al")
     cut = Cut({**given.cut.heads, "alice": (head,)})
-    return replace(given, cut=cut, coverage={**given.coverage, "alice": Coverage(FAR + 1, frozenset(), transactions=FAR)}, uuid=_other(given))
+    return replace(
+        given, cut=cut, coverage={**given.coverage, "alice": Coverage(FAR + 1, frozenset(), transactions=FAR)}, uuid=_other(given)
+    )
 
 
 def _future(given: Checkpoint, seen: Seen) -> Checkpoint:

@@ -66,7 +66,7 @@ class EngineReader:
 
     def expectations(self, table: str, transaction: Published) -> dict[Key, VersionName | None]:
         """What the PUTs of one table in a transaction, at most one a key, say that they replace: a version, nothing at all, or None."""
-        definition = self._catalog.database(DATABASE).definition(table)
+        definition = self._catalog.database(DATABASE).definition(table, transaction.writer)
         files = LogFiles(self._catalog.store, DATABASE)
         read = files.transaction(transaction.writer, Head(transaction.revision, uuid.UUID(transaction.uuid).bytes))
         facts = every_event(files.store, [read], definition)

@@ -18,7 +18,8 @@ from bucketcatalog.store.base import Store
 from bucketcatalog.store.memory import MemoryStore
 
 from ..reference.model import VersionName
-from .columns import DATABASE
+from ..reference.model import state as state_of
+from .columns import DATABASE, DROPPING, PINNED
 from .comparing import Comparer, check
 from .driver import EngineProcess, NeedsRepair
 from .onlooker import EngineReader
@@ -161,7 +162,7 @@ class Repairing(Pruning):
         for table in TABLES if snapshot is not None else ():
             live = {it.name for it in state.live(table).values()}
             found = snapshot.scan(table, columns=["_version"]).to_arrow()["_version"].to_pylist() if snapshot else []
-            ended = {name for name in set(found) - live if not self._is_end_gone(table, name)}
+            ended = {name for name in set(found) - live if not self._is_end_gone(table, name, damaged)}
             check(f"rows of {table} beside damage that are not there", set(), ended)
         try:
             made = self._repair(Catalog(copy), step.who)
@@ -179,11 +180,15 @@ class Repairing(Pruning):
                     "by the version of now, after a repair of a copy", part, again, self._timelines.visible()
                 )
 
-    def _is_end_gone(self, table: str, version: VersionName) -> bool:
-        """Whether everything that ended a version was pruned: who reads on past the checkpoint that had it cannot know."""
-        there = {found.uuid for info in self._store.list("") if (found := published(info.name, b"")) is not None}
-        left = {uuid for uuid in self._timelines.visible() if uuid in there or version.startswith(uuid)}
-        return version in {it.name for it in self._world.state(frozenset(left)).live(table).values()}
+    def _is_end_gone(self, table: str, version: VersionName, damaged: Collection[str]) -> bool:
+        """Whether everything that ended a version was pruned, or is in what is damaged: who reads on past that cannot know."""
+        segments = {name.rpartition("/")[2].removesuffix(".parquet") for name in damaged}
+        there = [it for info in self._store.list("") if (it := published(info.name, self._store.get(info.name))) is not None]
+        broken = {it.uuid for it in there if segments_of_transaction(it.data) & segments}
+        whole = {it.uuid for it in there} | {uuid for uuid in self._timelines.arrived if version.startswith(uuid)}
+        events = self._timelines.events(self._timelines.visible())
+        left = [it for it in events if it.stamp.uuid in whole - broken or it.stamp.name == version]
+        return version in {it.name for it in state_of(left, PINNED, DROPPING).live(table).values()}
 
     # Commits from the future.
 
