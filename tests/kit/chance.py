@@ -64,7 +64,7 @@ SEARCHES = {
     "pruning": Search("tests/property/test_pruning.py", 24),
     "tags": Search("tests/property/test_tags.py::test_tags_are_what_the_entries_that_have_arrived_make_them", 100),
     "aside": Search("tests/property/test_aside.py", 60),
-    "forger": Search("tests/property/test_forger.py", 60),
+    "forger": Search("tests/property/test_forger.py", 48),
     "damage": Search("tests/property/test_damage.py", 16),
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),

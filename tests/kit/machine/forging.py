@@ -118,13 +118,13 @@ Step = Taken | Wait | Forge | During
 
 
 class Meddled(Wrapped):
-    """A store in which something happens once, right before a request."""
+    """A store in which something happens once, right before a request; those of her files do not count, which are others in each."""
 
     act: Callable[[], None] | None = None
     after = 0
 
-    def _request(self) -> None:
-        if self.act is not None:
+    def _request(self, name: str) -> None:
+        if self.act is not None and not name.startswith(PREFIX):
             self.after -= 1
             if self.after < 0:
                 self.happen()
@@ -136,19 +136,19 @@ class Meddled(Wrapped):
             act()
 
     def put(self, name: str, data: bytes) -> None:
-        self._request()
+        self._request(name)
         super().put(name, data)
 
     def get(self, name: str) -> bytes:
-        self._request()
+        self._request(name)
         return super().get(name)
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[Any]:
-        self._request()
+        self._request(prefix)
         return super().list(prefix, after=after, limit=limit)
 
     def delete(self, name: str) -> None:
-        self._request()
+        self._request(name)
         super().delete(name)
 
 
