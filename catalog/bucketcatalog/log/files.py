@@ -55,11 +55,7 @@ class LogFiles:
 
     def aware(self, asides: Mapping[Ref, SetAside]) -> Self:
         """The same log where this, and nothing else, is known of what was set aside."""
-        if asides == self.asides:
-            return self
-        other = object.__new__(type(self))
-        other.__dict__ |= self.__dict__ | {"asides": asides}
-        return other
+        return self if asides == self.asides else self._changed(asides=asides)
 
     def is_aside(self, writer: str, head: Head) -> bool:
         """Whether the transaction counts as one without events."""
@@ -71,8 +67,12 @@ class LogFiles:
 
         What a plain writer's checkpoint says of its own past nobody can compare with what it said then, once its transactions are gone.
         """
+        return self._changed(_only_trusted=True)
+
+    def _changed(self, **changes: Any) -> Self:
+        """The same log, and what was read of it, but for what is changed."""
         twin = object.__new__(type(self))
-        vars(twin).update(vars(self), _only_trusted=True)
+        vars(twin).update(vars(self), **changes)
         return twin
 
     def time_for(self, writer: str) -> int:

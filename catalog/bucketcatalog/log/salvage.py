@@ -65,13 +65,15 @@ class SalvagingFiles(LogFiles):
 
     def without(self, checkpoints: Collection[Ref]) -> SalvagingFiles:
         """The same log, where these checkpoints are avoided too."""
-        avoided = self.avoided.union(checkpoints)
-        how = {"heed_horizon": self._heed_horizon, "only_trusted": self._only_trusted}
-        return SalvagingFiles(self.store, self.database, avoided, **how)
+        return self._anew(self.avoided.union(checkpoints), heed_horizon=self._heed_horizon)
 
     def without_horizon(self) -> SalvagingFiles:
         """The same log, where the horizon is not heeded."""
-        return SalvagingFiles(self.store, self.database, self.avoided, heed_horizon=False, only_trusted=self._only_trusted)
+        return self._anew(self.avoided, heed_horizon=False)
+
+    def _anew(self, avoided: frozenset[Ref], *, heed_horizon: bool) -> SalvagingFiles:
+        """With losses of its own: what is met by one way of reading may not be by another."""
+        return SalvagingFiles(self.store, self.database, avoided, heed_horizon=heed_horizon, only_trusted=self._only_trusted)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or what stands in for it."""
