@@ -25,21 +25,12 @@ from ..collecting import noting, thing
 from ..world import HOUR, Clock, World, bucket, obj
 from .comparing import check
 from .forgeries import FORGER, PREFIX, Forgery, Seen, any_forgery
+from .setting_aside import Checkpoint, Commit
 
 WRITERS = ("alice", "bob", FORGER)
 NAMES = ("x", "y", "z")
 TABLES = ("objects", "deleted_objects", "buckets", "deleted_buckets", "conflicts", "forks", "tags")
 ROWS = TABLES[:2]
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A writer puts a name and ends another, having read everything or nothing."""
-
-    writer: int
-    put: int
-    delete: int | None
-    reads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +43,6 @@ class Fork:
 @dataclass(frozen=True, slots=True)
 class Join:
     """A maintainer repairs what there is to repair, and joins forks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """Of a writer's own timeline, or by the compactor of everybody's."""
-
-    maker: int
 
 
 @dataclass(frozen=True, slots=True)
