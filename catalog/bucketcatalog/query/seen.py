@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .. import limits
-from ..errors import CorruptionError
+from ..errors import UNREADABLE
 from ..format.records import Void
 from ..log.discovery import LastLook
 from ..log.files import LogFiles
@@ -79,7 +79,7 @@ def _heads_until(limit: int, writer: str, cut: Cut, files: LogFiles) -> tuple[He
             continue
         try:
             parents = files.transaction(writer, head).parents
-        except CorruptionError:
+        except UNREADABLE:
             return ()
         pending += [link.head for link in parents]
     return tuple(sorted(found))

@@ -128,9 +128,18 @@ class SumRun:
         parts = [
             read_block(state.blocks.store, place, self.shape).rows for run in state.beside(self.side) for place in run.places
         ]
-        if not parts or sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != state.lowest_rows(self.classes):
+        if not parts or not all(map(self._are_sums, parts)):
+            return None
+        if sum(exact_sum(rows[_ROWS.field_name]) for rows in parts) != state.lowest_rows(self.classes):
             return None
         return pa.concat_tables([_whole(rows) for rows in parts])
+
+    def _are_sums(self, rows: pa.Table) -> bool:
+        """Whether a block says all that it has to: in one that somebody has forged numbers may be missing."""
+        said = [column.field_name for column in self.shape.columns if column is not _UPPER]
+        return set(said) <= set(rows.column_names) and not any(
+            rows[name].null_count for name in (_ROWS.field_name, _VALUE.field_name)
+        )
 
     def differs(self, state: TableState) -> bool:
         """Whether what is kept is not what the live rows of the lowest level make; reads both, a block after the other."""

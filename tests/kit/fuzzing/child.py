@@ -22,7 +22,7 @@ from ..limited import MEBI
 from .base import FORGER, Base, made
 from .forge import Case, Forger, shown
 from .oracle import Finding, judge, judge_error, touched
-from .readers import Answer, lay_data, readers
+from .readers import Answer, data_of, lay_data, readers
 
 MEMORY = 1536 * MEBI
 GROWTH = 1024 * MEBI
@@ -48,7 +48,9 @@ class Reading:
         self._sound: dict[str, Answer] = {}
         self._base.write(self._folder)
         self._readers = readers()
-        lay_data(self._folder, self._readers["scan of objects"](self._folder).rows["objects"])
+        rows = self._readers["scan of objects"](self._folder).rows["objects"]
+        lay_data(self._folder, rows)
+        self._hers = frozenset(map(data_of, (row for row in rows if row["_writer"] == FORGER)))
 
     def run(self, seed: int, number: int, count: int, only: str | None, tell: Callable[[dict[str, Any]], None]) -> list[Finding]:
         """Forge a case and let some readers, or the one that is named, read it; ``tell`` is told of each before."""
@@ -94,7 +96,7 @@ class Reading:
             wrong = judge_error(name, error, allowed)
             found += [wrong] if wrong is not None else []
         else:
-            found += judge(name, self._sound[name], answer, allowed, self._names)
+            found += judge(name, self._sound[name], answer, allowed, self._names, self._hers)
         grown = _memory("VmHWM") - before
         return found + ([Finding("memory", name, f"{grown / MEBI:.0f} MiB more")] if grown > GROWTH else [])
 

@@ -96,8 +96,18 @@ def _names(texts: set[str]) -> set[bytes]:
     return {key for text in texts for key in _KEY.findall(text.encode())}
 
 
-def judge(reader: str, sound: Answer, found: Answer, allowed: frozenset[str], base_files: frozenset[str]) -> list[Finding]:
-    """What is wrong with an answer, by that without the forged files; names in ``allowed`` are not looked at."""
+def judge(
+    reader: str,
+    sound: Answer,
+    found: Answer,
+    allowed: frozenset[str],
+    base_files: frozenset[str],
+    hers: frozenset[str] = frozenset(),
+) -> list[Finding]:
+    """What is wrong with an answer, by that without the forged files; names in ``allowed`` are not looked at.
+
+    Data that is ``hers``, for rows that she alone has written name it, may go: she may take these rows back.
+    """
     wrong = []
     for table, rows in sound.rows.items():
         before, after = _others(table, rows, allowed), _others(table, found.rows.get(table, []), allowed, like=rows)
@@ -107,7 +117,7 @@ def judge(reader: str, sound: Answer, found: Answer, allowed: frozenset[str], ba
             wrong.append(
                 Finding("rows", reader, f"{table}: {lost.total()} lost, {new.total()} new, such as {sample}"[:600], table)
             )
-    more = [name for name in found.files if name not in sound.files and not name.startswith(f"{FORGER}/")]
+    more = [name for name in found.files if name not in sound.files and name not in hers and not name.startswith(f"{FORGER}/")]
     if more := [name for name in more if name in base_files or not name.count("/transactions/")]:
         wrong.append(Finding("deletes", reader, f"{len(more)}, such as {more[0]}"))
     blamed = [each for each in found.findings if each not in sound.findings and FORGER not in each]

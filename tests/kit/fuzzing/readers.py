@@ -95,10 +95,14 @@ def readers(changed: Sequence[str] = ()) -> dict[str, Callable[[Path], Answer]]:
     return found
 
 
+def data_of(row: dict[str, Any]) -> str:
+    """The name of an object's data."""
+    return f"{row['owner']}/{row['bucket_id']}/{row['id']}"
+
+
 def lay_data(folder: Path, rows: Rows) -> None:
     """Lay the data of objects beside the catalog, and some that nobody names."""
-    names = [f"{row['owner']}/{row['bucket_id']}/{row['id']}" for row in rows if row["id"]]
-    for name in [*names, f"{OWNER}/{BUCKET}/{BUCKET}"]:
+    for name in [*(data_of(row) for row in rows if row["id"]), f"{OWNER}/{BUCKET}/{BUCKET}"]:
         path = folder.with_name("data") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

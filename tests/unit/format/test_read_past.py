@@ -17,7 +17,9 @@ from bucketcatalog.model.times import LAST_TIME
 from bucketcatalog.v1 import log_pb2
 
 from ...kit.claiming import UUID, transaction
-from ...kit.world import World, bucket
+from ...kit.mallory import Mallory, link
+from ...kit.spec_reader import new_transaction
+from ...kit.world import DAY, World, bucket
 
 
 def place(world: World) -> tuple[str, log_pb2.Transaction]:
@@ -91,3 +93,19 @@ def test_a_command_reads_past_it_too(tmp_path: Path, capsysbinary: pytest.Captur
     assert run(["ls", str(tmp_path), "--ignore-corruption"]) == 0
     shown, said = (text.decode() for text in capsysbinary.readouterr())
     assert "ours" in shown and "theirs" not in shown and str(file.relative_to(tmp_path)) in said
+
+
+def test_a_transaction_of_the_future_and_of_a_later_release_is_read_past(world: World) -> None:
+    world.commit(world.writer("w"), ("put", "buckets", bucket("ours")))
+    world.commit(world.writer("mallory"), ("put", "buckets", bucket("theirs")))
+    mallory = Mallory(world.store)
+    ahead = new_transaction("mallory", 1, world.clock.now + 2 * DAY)
+    ahead.parents.add(**link(mallory.last("mallory")))
+    ahead.required_features.append("time machine")
+    name = mallory.put(ahead)
+    with pytest.raises(UnsupportedFormat, match=name):
+        world.snapshot()
+    with pytest.warns(CatalogWarning) as told:
+        past = world.snapshot(ignore_corruption=True)
+    assert any(name in str(each.message) for each in told)
+    assert {row["name"] for row in past.scan("buckets").to_arrow().to_pylist()} == {"ours", "theirs"}

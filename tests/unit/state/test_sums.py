@@ -13,10 +13,14 @@ from bucketcatalog import Catalog, between
 from bucketcatalog.cli import run
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.log.blocks import read_block
+from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.side_runs import shape_of_blocks
 from bucketcatalog.state.sums import SumRun, sum_runs
+from bucketcatalog.v1 import log_pb2
 
+from ...kit.fuzzing import streams
+from ...kit.fuzzing.parts import block_bytes, closed, opened
 from ...kit.world import BUCKET, OWNER, World, counted, messages, obj, rows
 
 TABLE = """
@@ -331,3 +335,25 @@ def test_summing_up_keeps_nothing_of_the_rows(world: World) -> None:
         list(keeping.add(facts))
         kept = sum(part.get_total_buffer_size() for part in keeping._sum._parts)
         assert 0 < kept < 1_000
+
+
+@pytest.mark.parametrize("number", ["#rows", "#value"])
+def test_sums_that_lack_a_number_are_no_sums_and_told(world: World, number: str) -> None:
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", [obj(f"n{n}", content_length=n) for n in range(300)]))
+        writer.checkpoint()
+    expected = sums(world.snapshot())
+    (name,) = (info.name for info in world.store.list("w/") if info.name.endswith(".ckpt"))
+    message = opened(name, world.store.get(name))
+    for kept in (kept for kept in message.runs if kept.run.purpose == log_pb2.RUN_PURPOSE_SUMS):
+        block = log_pb2.Block.FromString(kept.blocks[0])
+        lacking = streams.read(block.rows)
+        assert lacking is not None
+        nothing = pa.nulls(len(lacking), lacking.schema.field(number).type)
+        block.rows = streams.written(lacking.set_column(lacking.column_names.index(number), number, nothing), "zstd")
+        kept.blocks[0] = block_bytes(block)
+    world.store.delete(name)
+    world.store.put(name, closed(message))
+    assert sums(world.snapshot()) == expected, "what is not kept is found in the rows"
+    told = [finding for finding in world.catalog().verify(deep=True) if finding.severity is Severity.ERROR]
+    assert told and {(finding.code, finding.file) for finding in told} <= {("DIFFERENT_STATE", name), ("WRONG_BLOCK", name)}
