@@ -113,6 +113,8 @@ def scalar(field: Any, value: Any, random: Random, pool: Pool) -> Any:
         near = [value + 1, value - 1, value * 2, value // 2, value + 1_000_000, value + 86_400_000_000, -value]
         new = random.choice(near) if random.random() < 0.4 else random.choice(integers(bits, signed=signed))
         return min(max(int(new), low), high)
+    if kind == _F.CPPTYPE_ENUM and field.enum_type.is_closed:
+        return random.choice(sorted(field.enum_type.values_by_number))
     if kind == _F.CPPTYPE_ENUM:
         return random.choice([0, 1, 2, 3, 4, 5, 6, 99, (1 << 31) - 1, -1])
     if kind == _F.CPPTYPE_BOOL:
