@@ -44,6 +44,7 @@ from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, VOIDS, check_format, dige
 
 MAX_ACTIONS = limits.ACTIONS
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
+_NO_OPERATION, _NOTHING_READ = log_pb2.Operation(), Cut()
 _NAMING = {EventKind.UPDATE: "an update", EventKind.PURGE: "a purge"}
 """What has to name the version that it is about."""
 _WIRE_KINDS = {
@@ -227,6 +228,7 @@ def _transaction_of(
     """The transaction that a message holds, its blocks at these ``places``; ``ValueError`` where it says what nobody may."""
     check_transaction(message)
     application = Application(message.application.id, message.application.version) if message.HasField("application") else None
+    operation = message.operation if message.HasField("operation") else _NO_OPERATION
     stamp = Stamp(message.commit_time, message.writer, message.revision, message.uuid)
     declared = frozenset(table.name for table in message.tables if table.declared and is_maintainer(message.writer))
     return Transaction(
@@ -237,19 +239,19 @@ def _transaction_of(
         commit_time=message.commit_time,
         lateness_bound=message.lateness_bound,
         parents=tuple(map(link_of, message.parents)),
-        operation=message.operation.name,
-        metadata=dict(message.operation.metadata),
-        metrics=dict(message.operation.metrics),
+        operation=operation.name,
+        metadata=dict(operation.metadata),
+        metrics=dict(operation.metrics),
         application=application,
-        reads=cut_of(message.reads),
+        reads=cut_of(message.reads) if message.reads else _NOTHING_READ,
         tables=definitions_of(message.tables),
         declared=declared,
         actions=tuple(message.actions),
         blocks=tuple(places(message.blocks)),
         segments=known_segments(message.segments, name) if message.segments else (),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags) if message.tags else (),
-        voids=tuple(map(void_of, message.voids)),
-        asides=tuple(aside_of(entry, stamp) for entry in message.asides),
+        voids=tuple(map(void_of, message.voids)) if message.voids else (),
+        asides=tuple(aside_of(entry, stamp) for entry in message.asides) if message.asides else (),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
         digest=digest(data),
         size=len(data),

@@ -114,7 +114,7 @@ class Column:
     children: tuple[Column, ...] = ()
     symbols: tuple[tuple[int, str], ...] = ()
 
-    @property
+    @cached_property
     def field_name(self) -> str:
         """The column's name in storage: its field number in decimal."""
         return str(self.number)
@@ -227,6 +227,10 @@ class Table:
     definition: bytes = field(default=b"", compare=False, repr=False)
     misfits: tuple[Misfit, ...] = field(default=(), compare=False, repr=False)
     is_maintained: bool = field(default=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        """Of little: tables are looked up with every commit and block, and few of one name differ."""
+        return hash((self.name, self.key, len(self.columns)))
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
