@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from .. import limits
@@ -29,6 +31,9 @@ from .discovery import LastLook, horizon_of, look
 from .files import LogFiles, made_again
 from .horizon import Horizon
 from .view import LogView
+
+_FOLLOWED = 64
+"""Of more that lie at one revision some stay ends of the timeline: thousands beside thousands that all follow them would be millions."""
 
 
 class SalvagingFiles(LogFiles):
@@ -52,7 +57,7 @@ class SalvagingFiles(LogFiles):
         self._only_trusted = only_trusted
         self.avoided = avoided
         self.passed_over: dict[str, BucketCatalogError] = {}
-        self._timelines: dict[str, list[Head]] = {}
+        self._timelines: dict[str, list[tuple[int, tuple[Head, ...]]]] = {}
         self._listing = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,8 +106,8 @@ class SalvagingFiles(LogFiles):
 
     def _stand_in(self, writer: str, head: Head, error: BucketCatalogError) -> Transaction:
         """A transaction without events in the place of one that cannot be read, after what lies next before it."""
-        before = [other for other in self._timeline(writer) if other.revision < head.revision]
-        last = max((other.revision for other in before), default=-1)
+        before = self._before(writer, head.revision)
+        last = before[0].revision if before else -1
         name = paths.transaction(writer, self.database, head)
         first = last + 1 if isinstance(error, MissingObject) else head.revision
         self.on_damage.add(name, error, [revision(writer, head.revision, first)])
@@ -113,16 +118,19 @@ class SalvagingFiles(LogFiles):
             uuid=head.uuid,
             commit_time=head.commit_time,
             lateness_bound=limits.LATENESS_BOUND,
-            parents=tuple(Link(other.revision, other.uuid, b"") for other in before if other.revision == last),
+            parents=tuple(Link(other.revision, other.uuid, b"") for other in before[:_FOLLOWED]),
             lost=True,
         )
 
-    def _timeline(self, writer: str) -> list[Head]:
-        """What is listed of a timeline, asked for once."""
+    def _before(self, writer: str, revision: int) -> tuple[Head, ...]:
+        """What is listed at the last revision before this one; a timeline is asked for once."""
         with self._listing:
             if writer not in self._timelines:
-                self._timelines[writer] = list(self.transactions(writer))
-            return self._timelines[writer]
+                listed = self.transactions(writer)
+                self._timelines[writer] = [(at, tuple(heads)) for at, heads in groupby(listed, key=lambda head: head.revision)]
+            timeline = self._timelines[writer]
+        place = bisect_left(timeline, revision, key=lambda level: level[0])
+        return timeline[place - 1][1] if place else ()
 
 
 def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -> tuple[SalvagingFiles, LogView]:

@@ -41,6 +41,12 @@ class Forger:
         self._world.store.put(paths.transaction(self._writer, "default", given.head), data)
         return Link(revision, uuid, digest(data))
 
+    def put_none(self, revision: int) -> None:
+        """Puts what is no transaction under the name of one."""
+        self._time += 1_000
+        head = Head(revision, uuid7(self._time, writer_mark(self._writer)).bytes)
+        self._world.store.put(paths.transaction(self._writer, "default", head), b"x")
+
 
 def ladder(forger: Forger, count: int) -> None:
     """Two chains from the start on."""
@@ -107,6 +113,26 @@ def test_what_became_of_each_fork_is_what_following_every_head_tells() -> None:
             branches = {head for head in parents if head.revision == fork.revision}
             is_joined = any(branches <= each for each in follows) and not (len(heads) > 1 and branches & set(heads))
             assert fork.open is not is_joined, seed
+
+
+@pytest.mark.parametrize("levels", [1, 2, 4_000])
+def test_thousands_of_files_that_are_none_are_read_past_for_what_as_many_sound_ones_cost(levels: int) -> None:
+    """However many lie at a revision, and before one: each stands after what is before it."""
+
+    def garbage(forger: Forger, count: int) -> None:
+        for number in range(count):
+            forger.put_none(1 + number % levels)
+
+    def seconds(make: Callable[[Forger, int], None]) -> float:
+        world = World()
+        world.commit(world.writer(), ("put", "objects", obj("a")))
+        make(Forger(world), 4_000)
+        began = perf_counter()
+        assert names(world.snapshot(ignore_corruption=True)) == ["a"]
+        return perf_counter() - began
+
+    sound, bad = seconds(chain), seconds(garbage)
+    assert bad < 10 * sound + 1, (sound, bad)  # it grew with the square
 
 
 def falling(world: World, count: int) -> list[Link]:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import UNREADABLE, IncompatibleTable, InvalidVersion
+from ...errors import UNREADABLE, IncompatibleTable, InvalidVersion, UnknownTable
 from ...format.authority import Definitions
 from ...format.checkpoints import Checkpoint
 from ...format.held import Held
@@ -154,7 +154,7 @@ def differences(
                 found = list(_compared(trusting, checkpoint, view, definitions))
             else:
                 found = list(_compared(trusting, checkpoint, version_view(trusting, checkpoint.cut, closed_reads=False)))
-        except (*UNREADABLE, InvalidVersion, IncompatibleTable):
+        except (*UNREADABLE, InvalidVersion, IncompatibleTable, UnknownTable):
             left_out(checkpoint)  # something of it cannot be read, which is a finding of its own unless it was pruned
             continue
         if not found:
@@ -196,9 +196,10 @@ def _compared(
     derived = Contents(files, view, definitions)
     stored = Contents(files, alone, derived.definitions)
     for table in sorted({*derived.names, *(run.table for run in checkpoint.runs)}):
-        keys = _differing(derived.state(table), stored.state(table))
+        keys, writers = _differing(derived.state(table), stored.state(table))
         if len(keys):
-            text = f"Its state of table {table} differs from what its transactions say, in {len(keys)} keys."
+            of = f"with events of {' and '.join(map(repr, sorted(writers)))}"
+            text = f"Its state of table {table} differs from what its transactions say, in {len(keys)} keys, {of}."
             held = Held(table, len(keys), keys[0].as_py(), keys[-1].as_py()).shown_by(derived.table(table))
             yield Finding("DIFFERENT_STATE", name, text, (held,))
         yield from _beside(stored.state(table), name)
@@ -219,16 +220,28 @@ def _beside(state: TableState, name: str) -> Iterator[Finding]:
             yield Finding("DIFFERENT_STATE", name, text)
 
 
-def _differing(one: TableState, other: TableState) -> pa.Array:
-    """The keys of which two states of a table say different things, range by range."""
+def _differing(one: TableState, other: TableState) -> tuple[pa.Array, set[str]]:
+    """The keys of which two states of a table say different things, range by range, and whose events there are of them."""
     starts = sorted({b"", *(slice_.keys.start for state in (one, other) for slice_ in state.plan())})
     ranges = [KeyRange(start, stop) for start, stop in zip(starts, [*starts[1:], None], strict=True)]
     found = list(in_order(partial(_differing_within, one, other), ranges))
-    return pa.concat_arrays(found)
+    return pa.concat_arrays([keys for keys, _ in found]), {writer for _, writers in found for writer in writers}
 
 
-def _differing_within(one: TableState, other: TableState, keys: KeyRange) -> pa.Array:
-    return differing_keys(_within(one, keys), _within(other, keys), one.table)
+def _differing_within(one: TableState, other: TableState, keys: KeyRange) -> tuple[pa.Array, set[str]]:
+    both, table = (_within(one, keys), _within(other, keys)), one.table
+    differing = differing_keys(*both, table)
+    return differing, {writer for facts in both for writer in _writers(facts, table, differing)} if len(differing) else set()
+
+
+def _writers(facts: Facts, table: Table, keys: pa.Array) -> list[str]:
+    """Whose events the facts of these keys are."""
+    if not len(facts):
+        return []
+    of = facts.filter(pc.is_in(one_chunk(encode_keys(table, facts.rows)), value_set=keys))
+    positions = pc.unique(pa.chunked_array([of.column(name).drop_null() for name in POSITIONS]))
+    found: list[str] = pc.unique(facts.transactions["writer"].take(positions)).to_pylist()
+    return found
 
 
 def _within(state: TableState, keys: KeyRange) -> Facts:

@@ -9,11 +9,13 @@ import pytest
 
 from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
 from bucketcatalog.format.records import Boundary, Link, Void
+from bucketcatalog.format.sealing import digest
 from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.verify.findings import Finding, Severity
 from bucketcatalog.model import paths
 
+from ....kit.fuzzing.parts import closed, opened
 from ....kit.repairing import done, errors, repair
 from ....kit.world import DAY, HOUR, MINUTE, World, names, obj, stored
 
@@ -184,3 +186,32 @@ def test_one_behind_a_horizon_may_know_of_voids_and_says_so_of_what_it_covers(
         world.commit(writer, ("put", "objects", obj("much later")))
         assert writer.checkpoint() is not None
     assert told(world, deep=True) == [] and "future" not in names(world.snapshot())
+
+
+def test_whose_events_differ_is_told_where_a_writer_has_replaced_its_files(world: World) -> None:
+    before: bytes | None = None
+    for head in list(LogFiles(world.store, "default").transactions("w")):
+        name = paths.transaction("w", "default", head)
+        message = opened(name, world.store.get(name))
+        if before is None:
+            del message.blocks[:]
+        for link in message.parents if before is not None else ():
+            link.digest = before
+        data = closed(message)
+        before = digest(data)
+        world.store.delete(name)
+        world.store.put(name, data)
+    texts = [finding.message for finding in told(world, deep=True) if finding.code == "DIFFERENT_STATE"]
+    assert texts and all("in 300 keys, with events of 'w'." in text for text in texts)
+
+
+def test_a_checkpoint_with_rows_of_no_table_stops_no_comparison_of_others(world: World) -> None:
+    with world.writer("w") as writer:
+        writer.checkpoint()
+    name = paths.checkpoint("w", "default", newest(world, "w").head)
+    message = opened(name, world.store.get(name))
+    message.runs[0].run.table = ""
+    world.store.delete(name)
+    world.store.put(name, closed(message))
+    found = told(world, deep=True)
+    assert {finding.file for finding in found if finding.severity is Severity.ERROR} == {name}
