@@ -163,9 +163,12 @@ def columns_to_read(
 ) -> list[str]:
     """Which of the columns of file ``name`` hold what is asked for by storage names, or hold anything that this release knows.
 
-    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know; ``CorruptionError`` where two columns say the
-    same, one has a type that the table does not give it, one of the key is missing, or one is of stamps and a transaction gives these.
+    ``UnsupportedFormat`` where the file has a column of the engine's that it does not know; ``CorruptionError`` where two columns have one
+    name or say the same, one has a type that the table does not give it, one of the key is missing, or one is of stamps and a transaction
+    gives these.
     """
+    if len(set(stored.names)) < len(stored.names):  # they are read by their names
+        raise CorruptionError(f"{name} holds rows of table {table.name!r} in which several columns have one name.")
     wanted, seen = [], set()
     for field in stored:
         means = _meaning(field, table)

@@ -24,6 +24,7 @@ from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange
 from ..model.paths import checkpoint as checkpoint_path
+from ..model.paths import transaction as transaction_path
 from ..model.tables import Table
 from .indexes import LOOKED_UP_KEYS, IndexCache, StoredRun, WantedKeys
 from .plan import SLICE_ROWS, EventBlock, Levels, Part, Slice, for_keys, plan_slices
@@ -219,9 +220,17 @@ class Contents:
         if name in self.definitions:
             return self.definitions[name]
         if name in self._inline or name in self._events:
+            inline, blocks = self._inline.get(name), self._events.get(name)
+            file = (
+                transaction_path(inline[0][0].writer, self.database, inline[0][0].head)
+                if inline
+                else blocks[0].place.name
+                if blocks
+                else ""
+            )
             raise UnknownTable(
-                f"Database {self.database!r} has rows of table {name!r}, which nothing defines.",
-                next_step="Restore the transactions of its writers from a copy of the store.",
+                f"Database {self.database!r} has rows of table {name!r}, which nothing defines, in {file}.",
+                next_step="Restore the transactions of its writer from a copy of the store, or let a maintainer set that file aside.",
             )
         raise UnknownTable(
             f"There is no table {name!r} in database {self.database!r}.",

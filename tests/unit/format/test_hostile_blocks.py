@@ -17,6 +17,7 @@ from bucketcatalog.format.headers import BlockClass, header_message
 from bucketcatalog.format.sealing import seal_block
 from bucketcatalog.v1 import log_pb2
 
+from ...kit.fuzzing import streams
 from ...kit.limited import MEBI, Limited
 from ...kit.storing import facts_with
 
@@ -42,6 +43,15 @@ def forged(change: Callable[[np.ndarray], None] = lambda offsets: None, text: st
     assert stream.count(OFFSETS.tobytes()) == 1
     header = block_header(facts, WORDS, BlockClass.LIVE)
     message = log_pb2.Block(header=header_message(header), rows=stream.replace(OFFSETS.tobytes(), offsets.tobytes()))
+    return seal_block(message.SerializeToString(deterministic=True))[0]
+
+
+def named(names: Callable[[list[str]], list[str]]) -> bytes:
+    """A block whose columns have other names."""
+    message = log_pb2.Block.FromString(forged())
+    rows = streams.read(message.rows)
+    assert rows is not None
+    message.rows = streams.written(rows.rename_columns(names(rows.column_names)), "zstd")
     return seal_block(message.SerializeToString(deterministic=True))[0]
 
 
@@ -86,3 +96,11 @@ def test_text_that_is_no_utf8_is_refused(limited: Limited) -> None:
     assert limited.call(read, forged(text="éé")).value == ["éé"] * ROWS
     outcome = limited.call(read, forged(lambda offsets: offsets.__setitem__(slice(1, -1), OFFSETS[1:-1] + 1), text="éé"))
     assert isinstance(outcome.error, CorruptionError), outcome
+
+
+@pytest.mark.parametrize("columns", [None, ["1", "2"]])
+def test_columns_of_one_name_are_refused(columns: list[str] | None) -> None:
+    """They say which field each of them is, and are read by their names."""
+    assert decode_block(named(lambda names: names), WORDS, "file", columns).rows.num_rows == ROWS
+    with pytest.raises(CorruptionError, match="file holds rows of table 'harvest_errors' in which several columns"):
+        decode_block(named(lambda names: ["", "", *names[2:]]), WORDS, "file", columns)

@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog import Catalog, CatalogWarning, CorruptionError, UnsupportedFormat
 from bucketcatalog.cli import run
-from bucketcatalog.errors import BucketCatalogError
+from bucketcatalog.errors import BucketCatalogError, UnknownTable
 from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.model.times import LAST_TIME
 from bucketcatalog.v1 import log_pb2
@@ -109,3 +109,17 @@ def test_a_transaction_of_the_future_and_of_a_later_release_is_read_past(world: 
         past = world.snapshot(ignore_corruption=True)
     assert any(name in str(each.message) for each in told)
     assert {row["name"] for row in past.scan("buckets").to_arrow().to_pylist()} == {"ours", "theirs"}
+
+
+@pytest.mark.parametrize("table", ["", "{path}", "lab.things"])
+def test_events_of_no_table_stop_who_asks_for_every_table_by_the_name_of_their_file(world: World, table: str) -> None:
+    world.commit(world.writer("w"), ("put", "buckets", bucket("ours")))
+    world.commit(world.writer("mallory"), ("put", "buckets", bucket("theirs")))
+    mallory = Mallory(world.store)
+    forged = mallory.next()
+    forged.actions.add(table=table, kind=log_pb2.EVENT_KIND_PUT, row=b"")
+    name = mallory.put(forged)
+    assert len(world.snapshot().scan("buckets").to_arrow()) == 2
+    with pytest.raises(UnknownTable, match=f"which nothing defines, in {name}") as stopped:
+        world.catalog().collect(older_than="1d", writer="maintainer-1", clock=world.clock)
+    assert "set that file aside" in stopped.value.next_step
