@@ -220,14 +220,9 @@ class Contents:
         if name in self.definitions:
             return self.definitions[name]
         if name in self._inline or name in self._events:
-            inline, blocks = self._inline.get(name), self._events.get(name)
-            file = (
-                transaction_path(inline[0][0].writer, self.database, inline[0][0].head)
-                if inline
-                else blocks[0].place.name
-                if blocks
-                else ""
-            )
+            inline = self._inline.get(name)
+            first = transaction_path(inline[0][0].writer, self.database, inline[0][0].head) if inline else None
+            file = first or self._events[name][0].place.name
             raise UnknownTable(
                 f"Database {self.database!r} has rows of table {name!r}, which nothing defines, in {file}.",
                 next_step="Restore the transactions of its writer from a copy of the store, or let a maintainer set that file aside.",
