@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bucketcatalog import limits
 from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.v1 import log_pb2
 
@@ -85,7 +86,7 @@ def _in_checkpoint(name: str, data: bytes) -> set[bytes]:
 def _texts(stream: bytes) -> set[str]:
     rows = streams.read(stream)
     found: set[str] = set()
-    for column in rows.columns if rows is not None else ():
+    for column in rows.slice(0, limits.BLOCK_ROWS).columns if rows is not None else ():  # a block of more is refused
         kind = column.type
         if pa.types.is_struct(kind) or pa.types.is_dictionary(kind) or pa.types.is_string(kind):
             found |= set(re.findall(r"[\w.-]+", str(column.to_pylist())))
