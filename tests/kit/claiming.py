@@ -22,6 +22,8 @@ def transaction() -> log_pb2.Transaction:
     message.voids.add(writer="w", revision=1, uuid=UUID, digest=bytes(32))
     message.segments.add(writer="evil", uuid=UUID, size=1_000, index_offset=500, index_length=100, index_digest=bytes(32))
     message.segments[0].run.CopyFrom(log_pb2.RunSummary(table="buckets", rows=1, blocks=1, **{"class": 1}))  # type: ignore[arg-type]
+    witness = message.witnessed.add(table="lab.r", definition=bytes(32))
+    witness.defined_by.CopyFrom(log_pb2.TransactionStamp(commit_time=START, writer="w", revision=1, uuid=UUID))
     bound = message.boundary
     bound.horizon.writers.add(writer="w").heads.add(revision=1, uuid=UUID)
     bound.checkpoint.CopyFrom(log_pb2.TransactionLink(writer="w", revision=1, uuid=UUID, digest=bytes(32)))

@@ -151,6 +151,14 @@ def voids(by: Mallory) -> str:
     return by.put(made)
 
 
+def witnesses(by: Mallory) -> str:
+    """That a definition of hers of everybody's objects had been read before all others."""
+    made = by.next()
+    stamp = {name: getattr(made, name) for name in ("commit_time", "writer", "revision", "uuid")}
+    made.witnessed.add(table="objects", definition=bytes(32), defined_by=message("TransactionStamp")(**stamp))
+    return by.put(made)
+
+
 def maintainers_tag(by: Mallory) -> str:
     """A maintainer's tag, moved to where mallory alone is."""
     made, read = by.next(), by.last("mallory")
@@ -175,7 +183,7 @@ def _copied(by: Mallory, reference: SegmentReference, uuid: bytes) -> SegmentRef
 
 
 PASSED_OVER: dict[str, Forging] = {
-    made.__name__: made for made in (boundary, voids, maintainers_tag, compactors_segment, everybody)
+    made.__name__: made for made in (boundary, voids, witnesses, maintainers_tag, compactors_segment, everybody)
 }
 
 

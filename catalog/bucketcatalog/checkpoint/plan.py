@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from .. import clock
 from ..errors import CorruptionError, HistoryPruned, InvalidVersion
 from ..format.checkpoints import Checkpoint
+from ..format.records import Witness
 from ..format.runs import InlineRun, Run, SegmentReference
 from ..format.sealing import RUNS
 from ..format.segments import Origin
@@ -31,9 +32,10 @@ from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.pruned import KeptCheckpoints
 from ..log.timeline import Timeline
-from ..log.trust import says
+from ..log.trust import is_trusted, says
 from ..log.view import LogView
-from ..model.cuts import Cut, Head
+from ..log.witnesses import definitions_of, first_of, unwitnessed, witnessed_in
+from ..model.cuts import Cut, Head, Stamp
 from ..state.contents import Contents
 from .covering import coverages
 from .merge import MergeTask, merge_parts
@@ -92,7 +94,7 @@ class Prepared:
 def prepare(
     files: LogFiles,
     timeline: Timeline,
-    note: Callable[[Cut], Head] | None,
+    note: Callable[[Cut, tuple[Witness, ...]], Stamp] | None,
     *,
     full: bool = False,
     most: int = 1,
@@ -102,7 +104,8 @@ def prepare(
 
     One of every writer's rests on what others' transactions say, not on what their checkpoints say of these.
 
-    ``note`` commits a transaction without events that has read the cut; the checkpoint then lies beside it. With ``full`` everything is
+    ``note`` commits a transaction without events that has read the cut, and witnesses those of its definitions that nobody has; the
+    checkpoint then lies beside it. With ``full`` everything is
     merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
     ``instead`` of those in the store is always written.
     """
@@ -129,11 +132,15 @@ def prepare(
         destination = _Destination(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
         return _prepared(files, destination, view, _Merge(parent, full, most, started, beside))
     followed = {(writer, link.head) for link in timeline.parents}
-    head = note(view.cut)
+    read = unwitnessed(definitions_of(view), view.newest_commit_time)
+    stamp = note(view.cut, read)
+    head = Head(stamp.revision, stamp.uuid)
     kept = [ref for ref in view.cut.refs() if ref not in followed]
     view = replace(view, cut=Cut.of([(writer, head), *kept]))
     destination = _Destination(writer, head.revision, timeline.limits.lateness_bound)
-    return _prepared(files, destination, view, _Merge(parent, full, most, started))
+    prepared = _prepared(files, destination, view, _Merge(parent, full, most, started))
+    said = [replace(witness, stamp=stamp) for witness in read]  # in the cut, and not in the view that was taken before
+    return replace(prepared, draft=replace(prepared.draft, witnessed=first_of([*prepared.draft.witnessed, *said])))
 
 
 def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None, *, reuses: bool = True) -> Prepared:
@@ -289,6 +296,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         voids=tuple(view.voids.values()),
         asides=carried_by(destination.writer, view.asides),
         boundaries=boundaries_of(view).entries,
+        witnessed=witnessed_in(view) if is_trusted(destination.writer) else (),
         reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )

@@ -5,22 +5,28 @@ in the core's tables the release's; where neither has, the writer's whose defini
 as older than these: what only it has is added, also a parent, or that data is somebody else's, by which data is kept. Where it does not
 fit it is left out, with what its writer has written by it since.
 
-All of this is a function of the definitions and their stamps, whatever order they come in.
+A writer gives its transactions their stamps, and can date one back. So definitions that were witnessed, of which a compactor or a
+maintainer says that it had read them, come before the others, in the order in which that was said.
+
+All of this is a function of the definitions, the witnesses and their stamps, whatever order they come in.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 from ..errors import BucketCatalogError, IncompatibleTable
 from ..model.misfits import Misfit
 from ..model.tables import Table
 from .evolution import merge
+from .records import Witness
 
 _Stamp = tuple[int, str, int, bytes]
 _Key = tuple[str, bytes, str, bool]
+_Rank = tuple[bool, _Stamp, _Stamp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +65,39 @@ def combined(stamped: Iterable[Definition]) -> tuple[Definition, ...]:
     return tuple(sorted(found.values(), key=lambda definition: (definition.stamp, definition.table.name, definition.first)))
 
 
+@lru_cache(maxsize=256)
+def digest_of_definition(definition: bytes) -> bytes:
+    """By what a witness names a serialised definition."""
+    return hashlib.sha256(definition).digest()
+
+
 class Definitions(Mapping[str, Table]):
     """The tables of a database by name, each merged from its definitions when it is asked for.
 
-    Definitions count by who made them and in the order of their stamps, whatever order the ``stamped`` come in; ``known`` are the
-    release's, and ``last`` newer than all. A table of which they who decide contradict each other raises ``IncompatibleTable`` when it is
-    asked for, and no other does. Of anybody else what does not fit is left out: such a table names its ``misfits``.
+    Definitions count by who made them and in the order in which they were ``witnessed``, then of their stamps, whatever order they come
+    in; ``known`` are the release's, and ``last`` newer than all. A table of which they who decide contradict each other raises
+    ``IncompatibleTable`` when it is asked for, and no other does. Of anybody else what does not fit is left out: such a table names its
+    ``misfits``.
     """
 
-    def __init__(self, known: Iterable[Table], stamped: Iterable[Definition], last: Iterable[Table] = ()) -> None:
+    def __init__(
+        self,
+        known: Iterable[Table],
+        stamped: Iterable[Definition],
+        last: Iterable[Table] = (),
+        *,
+        witnessed: Iterable[Witness] = (),
+    ) -> None:
         self._known = {table.name: table for table in known}
         self._last = {table.name: table for table in last}
         self.stamped = combined(stamped)
         self._of: dict[str, list[Definition]] = {}
         for definition in self.stamped:
             self._of.setdefault(definition.table.name, []).append(definition)
+        self.witnessed = tuple(sorted(witnessed, key=lambda witness: (witness.stamp, witness.defined_by)))
+        self._witnesses: dict[str, list[Witness]] = {}
+        for witness in self.witnessed:
+            self._witnesses.setdefault(witness.table, []).append(witness)
         self._names = dict.fromkeys([*self._known, *self._of, *self._last])
         self._merged: dict[str, Table] = {}
         self._left_out: dict[str, Mapping[bytes, str]] = {}
@@ -113,17 +137,35 @@ class Definitions(Mapping[str, Table]):
         declared = [definition for definition in given if definition.declared]
         if declared or name in self._known:
             return declared
-        return [definition for definition in given if definition.writer == self.first_definer(name)]
+        first = self.first_definer(name)
+        return [definition for definition in given if definition.writer == first]
 
     def _in_turn(self, name: str, rest: Iterable[Definition]) -> list[Definition]:
         """The definitions that only add something, in the order in which they do: the first definer's, then by who came first."""
-        first = self.first_definer(name)
-        return sorted(rest, key=lambda definition: (definition.writer != first, definition.first, definition.table.definition))
+        first, ranks = self.first_definer(name), self._ranks(name)
+
+        def turn(definition: Definition) -> tuple[bool, _Rank, _Stamp, bytes]:
+            shape = definition.table.definition
+            rank = ranks.get(digest_of_definition(shape)) if ranks else None
+            return definition.writer != first, rank or (True, definition.first, definition.first), definition.first, shape
+
+        return sorted(rest, key=turn)
+
+    def _ranks(self, name: str) -> dict[bytes, _Rank]:
+        """Of each definition of a table that was witnessed its place among these, which come before the others."""
+        found: dict[bytes, _Rank] = {}
+        for witness in self._witnesses.get(name, ()):
+            found.setdefault(witness.digest, (False, witness.stamp, witness.defined_by))
+        return found
 
     def first_definer(self, name: str) -> str | None:
         """The writer that has defined a table first; None for the release's, and for what no transaction has defined."""
         given = self._of.get(name, [])
-        return min(given, key=lambda definition: definition.first).writer if given and name not in self._known else None
+        if not given or name in self._known:
+            return None
+        writers = {definition.writer for definition in given}
+        witnessed = (of for witness in self._witnesses.get(name, ()) if (of := witness.defined_by[1]) in writers)
+        return next(witnessed, None) or min(given, key=lambda definition: definition.first).writer
 
     def decided_by(self, name: str, writer: str) -> bool:
         """Whether names and options of a table are among what this writer decides, when it has not declared it as a maintainer."""
@@ -136,13 +178,17 @@ class Definitions(Mapping[str, Table]):
         """Whether somebody has defined a table in these very words."""
         return any(definition.table.definition == table.definition for definition in self._of.get(table.name, []))
 
+    def is_of_release(self, table: Table) -> bool:
+        """Whether the release declares a table in these very words."""
+        return table.name in self._known and self._known[table.name].definition == table.definition
+
     def left_out(self, name: str) -> Mapping[bytes, str]:
         """The definitions of a table, serialised, that do not fit it, and why."""
         return self._left_out[name] if self[name] is not None else {}
 
     def known_as(self, table: Table) -> Definitions:
         """The same tables, one of them as who declares it knows it: with columns that nobody has written yet, and its names for all."""
-        return Definitions(self._known.values(), self.stamped, [*self._last.values(), table])
+        return Definitions(self._known.values(), self.stamped, [*self._last.values(), table], witnessed=self.witnessed)
 
     def usable(self) -> list[Table]:
         """The tables whose definitions fit together, by name."""

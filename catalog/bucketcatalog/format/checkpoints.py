@@ -33,6 +33,7 @@ from .records import (
     SetAside,
     TagEntry,
     Void,
+    Witness,
     aside_message,
     aside_of,
     boundary_message,
@@ -45,6 +46,8 @@ from .records import (
     tag_of,
     void_message,
     void_of,
+    witness_message,
+    witness_of,
 )
 from .runs import (
     InlineRun,
@@ -120,6 +123,7 @@ class Checkpoint(OnTimelineOf):
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
+    witnessed: tuple[Witness, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
     features: frozenset[str] = frozenset()
@@ -167,6 +171,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         voids=map(void_message, checkpoint.voids),
         asides=[aside_message(entry, with_stamp=True) for entry in checkpoint.asides],
         boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
+        witnessed=[witness_message(witness, with_stamp=True) for witness in checkpoint.witnessed],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
     )
@@ -250,6 +255,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
         voids=tuple(map(void_of, message.voids)),
         asides=tuple(map(aside_of, message.asides)),
         boundaries=tuple(map(boundary_of, message.boundaries)),
+        witnessed=tuple(map(witness_of, message.witnessed)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
         features=frozenset(message.required_features),

@@ -1,4 +1,7 @@
-"""Small values that transactions and checkpoints carry, as messages: cuts, links, voids, what is set aside, entries of tags, boundaries."""
+"""Small values that transactions and checkpoints carry, as messages.
+
+Cuts, links, voids, what is set aside, which definitions were witnessed, entries of tags, boundaries.
+"""
 
 from __future__ import annotations
 
@@ -211,6 +214,42 @@ def aside_of(message: Any, stamp: Stamp | None = None) -> SetAside:
         taken_in=message.taken_in,
         stamp=stamp if stamp is not None else stamp_of(message.carried_by),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What one transaction says of a definition of a table: that it had read the one of this ``digest`` that ``defined_by`` carries.
+
+    ``stamp`` is what the stamps of the transaction's events begin with.
+    """
+
+    table: str
+    digest: bytes
+    defined_by: Stamp
+    stamp: Stamp = UNPUBLISHED
+
+    @property
+    def of(self) -> Ref:
+        """The transaction that carries the definition."""
+        _, writer, revision, uuid = self.defined_by
+        return Ref(writer, Head(revision, uuid))
+
+
+def witness_message(witness: Witness, *, with_stamp: bool) -> Any:
+    """The witness as a message, with its stamp where nothing around it tells that."""
+    message = log_pb2.Witness(table=witness.table, definition=witness.digest, defined_by=stamp_message(witness.defined_by))
+    if with_stamp:
+        message.carried_by.CopyFrom(stamp_message(witness.stamp))
+    return message
+
+
+def witness_of(message: Any, stamp: Stamp | None = None) -> Witness:
+    """The witness that a message holds, of the transaction with this stamp or else of the one that the message names."""
+    own = stamp if stamp is not None else stamp_of(message.carried_by)
+    digest = digest_of(message.definition)
+    if not digest:
+        raise ValueError("it names a definition by an empty digest")
+    return Witness(message.table, digest, stamp_of(message.defined_by), own)
 
 
 def void_message(void: Void) -> Any:

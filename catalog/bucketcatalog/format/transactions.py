@@ -26,6 +26,7 @@ from .records import (
     SetAside,
     TagEntry,
     Void,
+    Witness,
     aside_message,
     aside_of,
     boundary_message,
@@ -37,6 +38,8 @@ from .records import (
     tag_of,
     void_message,
     void_of,
+    witness_message,
+    witness_of,
 )
 from .rows import decode_row, encode_row
 from .runs import SegmentReference, known_segments, segment_message
@@ -95,6 +98,7 @@ class Transaction(Linked):
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     boundary: Boundary | None = None
+    witnessed: tuple[Witness, ...] = ()
     digest: bytes = b""
     size: int = 0
     lost: bool = False
@@ -205,6 +209,7 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     if transaction.boundary is not None:
         message.required_features.append(BOUNDARY)
         message.boundary.CopyFrom(boundary_message(transaction.boundary, with_stamp=False))
+    message.witnessed.extend(witness_message(witness, with_stamp=False) for witness in transaction.witnessed)
     sealed = seal(message.SerializeToString(deterministic=True))
     refuse_unreadable(message, lambda: _transaction_of(message, iter, sealed, "it"), len(sealed))
     return sealed
@@ -253,6 +258,7 @@ def _transaction_of(
         voids=tuple(map(void_of, message.voids)) if message.voids else (),
         asides=tuple(aside_of(entry, stamp) for entry in message.asides) if message.asides else (),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,
+        witnessed=tuple(witness_of(witness, stamp) for witness in message.witnessed),
         digest=digest(data),
         size=len(data),
     )

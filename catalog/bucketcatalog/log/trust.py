@@ -45,7 +45,13 @@ def as_counted(transaction: Transaction, name: str) -> Transaction:
     says_nothing = transaction.boundary is None and not transaction.voids and not transaction.asides  # as mostly
     if says_nothing or is_maintainer(transaction.writer):
         return transaction
-    return _with(transaction, boundary=None, voids=(), asides=())
+    return _with(
+        transaction,
+        boundary=None,
+        voids=(),
+        asides=(),
+        witnessed=transaction.witnessed if is_trusted(transaction.writer) else (),
+    )
 
 
 def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
@@ -53,11 +59,13 @@ def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
     if is_trusted(checkpoint.writer):
         published = tuple(boundary for boundary in checkpoint.boundaries if is_maintainer(boundary.stamp.writer))
         said = tuple(entry for entry in checkpoint.asides if is_maintainer(entry.stamp.writer))
-        return _with(checkpoint, boundaries=published, asides=said)
+        witnessed = tuple(witness for witness in checkpoint.witnessed if is_trusted(witness.stamp.writer))
+        return _with(checkpoint, boundaries=published, asides=said, witnessed=witnessed)
     writer = checkpoint.writer
     own = _with(
         checkpoint,
         boundaries=(),
+        witnessed=(),
         voids=tuple(void for void in checkpoint.voids if says(writer, void.writer)),
         asides=tuple(entry for entry in checkpoint.asides if says(writer, entry.writer)),
         tags=tuple(entry for entry in checkpoint.tags if says(writer, entry.stamp.writer)),

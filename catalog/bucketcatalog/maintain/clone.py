@@ -41,6 +41,7 @@ from ..log.pruned import CLONE
 from ..log.segments import read_index
 from ..log.versions import Version
 from ..log.view import LogView
+from ..log.witnesses import definitions_of, unwitnessed, witnessed_in
 from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.names import MAINTAINER_PREFIX, writer_id
@@ -282,17 +283,19 @@ class _Clone:
             voids=tuple(view.voids.values()),
             asides=tuple(view.asides.values()),
             boundaries=() if boundary is None else (replace(boundary, horizon=Cut(), checkpoint=None, first=Cut(), floors={}),),
+            witnessed=witnessed_in(view),
             reads=outside_reads(self._files, view),
         )
 
     def _publish(self, link: CheckpointLink, floors: Mapping[str, int]) -> None:
-        """The transaction by which nothing before the cut can be read in the clone."""
+        """The transaction by which nothing before the cut can be read in the clone, and which witnesses what the cut defines."""
+        read = unwitnessed(definitions_of(self._view), self._view.newest_commit_time)
         database = Database(self._place.store, self._files.database)
         database.remember(self._view.cut)
         with Writer(database, self._place.maintainer, self._now, DEFAULT_LIMITS) as writer:
             metadata = {"source": self._files.store.url, "version": str(self._view.cut)}
             boundary = Boundary(horizon=self._view.cut, checkpoint=link, floors=floors)
-            writer.commit(Commit(operation=CLONE, metadata=metadata, boundary=boundary))
+            writer.commit(Commit(operation=CLONE, metadata=metadata, boundary=boundary, witnessed=read))
 
     def _copy(self, files: LogFiles, ref: Ref) -> None:
         """The transaction byte for byte, once it was found to be whole."""

@@ -26,6 +26,7 @@ from ..log.entries import latest_of, newest_of, states_of, voids_of
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
 from ..log.trust import is_trusted
+from ..log.witnesses import first_of
 from ..model.cuts import Cut, Head, Ref
 from .verify.checkpoints import check_block
 from .verify.walk import Walk
@@ -184,6 +185,7 @@ def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequen
     bound = [t for t in there if t.ref not in voids]
     tags = [*(entry for c in before for entry in c.tags), *(entry for t in bound for entry in t.tags)]
     boundaries = [*(b for c in before for b in c.boundaries), *(t.boundary for t in there if t.boundary is not None)]
+    witnessed = [*(w for c in before for w in c.witnessed), *(w for t in there for w in t.witnessed)]
     results = [*(r for c in before for r in c.applications), *(t.result for t in bound if t.result is not None)]
     return replace(
         whole,
@@ -191,6 +193,7 @@ def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequen
         tags=tuple(entry for tag in states_of(tags).values() for entry in tag.entries),
         voids=tuple(voids.values()),
         boundaries=newest_of(boundaries).entries,
+        witnessed=first_of(witnessed),
     )
 
 

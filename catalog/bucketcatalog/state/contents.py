@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from ..errors import IncompatibleTable, UnknownTable
 from ..format.authority import Definitions
 from ..format.checkpoints import Checkpoint
-from ..format.definitions import core_tables
 from ..format.headers import BlockClass, BlockPlace, Side
 from ..format.held import Held
 from ..format.runs import Run, StoredPart
 from ..log.blocks import Blocks
 from ..log.files import LogFiles
 from ..log.view import LogView
+from ..log.witnesses import definitions_of
 from ..model.cuts import Cut
 from ..model.facts import NO_TRANSACTIONS, Facts, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange
@@ -206,9 +206,7 @@ class Contents:
         """The tables by name: those given, else the core's and those that the log and the checkpoints define."""
         if self._definitions is not None:
             return self._definitions
-        given = [definition for checkpoint in self.view.checkpoints for definition in checkpoint.definitions]
-        given += [definition for transaction in self.view.tail for definition in transaction.definitions]
-        return Definitions(core_tables().values(), given)
+        return definitions_of(self.view)
 
     @cached_property
     def names(self) -> list[str]:

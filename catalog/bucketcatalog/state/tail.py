@@ -11,10 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import UNREADABLE, IncompatibleTable
-from ..format.authority import Definitions
 from ..format.blocks import facts_of_blocks
 from ..format.checkpoints import Checkpoint
-from ..format.definitions import core_tables
 from ..format.headers import BlockPlace
 from ..format.held import held_in_block, revision
 from ..format.losses import STRICT, OnDamage
@@ -22,6 +20,7 @@ from ..format.transactions import Transaction, event_of
 from ..log.blocks import Blocks
 from ..log.pruned import telling_of_prunes
 from ..log.segments import read_index
+from ..log.witnesses import definitions_within
 from ..model.events import Placed, facts_of_events
 from ..model.facts import Facts, SortedFacts, concat, transaction_table
 from ..model.keys import EVERYTHING, KeyRange
@@ -101,7 +100,7 @@ def fitting(events: Sequence[EventBlock], table: Table, on_damage: OnDamage = ST
 def unknown_misfit(checkpoint: Checkpoint, table: Table, left_out: Mapping[bytes, str]) -> Misfit | None:
     """A misfit of the table whose definition the checkpoint has and did not leave out itself: it has folded rows by it."""
     try:
-        known = Definitions(core_tables().values(), checkpoint.definitions).left_out(table.name)
+        known = definitions_within(checkpoint).left_out(table.name)
     except (IncompatibleTable, KeyError):
         known = {}
     for definition in checkpoint.definitions:

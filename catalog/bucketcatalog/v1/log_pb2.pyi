@@ -50,7 +50,7 @@ BLOCK_CLASS_STUBS: BlockClass
 BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "asides", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "asides", "witnessed", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,7 @@ class Transaction(_message.Message):
     BOUNDARY_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
     ASIDES_FIELD_NUMBER: _ClassVar[int]
+    WITNESSED_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -92,8 +93,9 @@ class Transaction(_message.Message):
     boundary: Boundary
     tags: _containers.RepeatedCompositeFieldContainer[Tag]
     asides: _containers.RepeatedCompositeFieldContainer[SetAside]
+    witnessed: _containers.RepeatedCompositeFieldContainer[Witness]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TransactionLink(_message.Message):
     __slots__ = ("writer", "revision", "uuid", "digest")
@@ -124,6 +126,18 @@ class SetAside(_message.Message):
     taken_in: bool
     carried_by: TransactionStamp
     def __init__(self, writer: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., taken_in: bool = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
+
+class Witness(_message.Message):
+    __slots__ = ("table", "definition", "defined_by", "carried_by")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    DEFINED_BY_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_BY_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    definition: bytes
+    defined_by: TransactionStamp
+    carried_by: TransactionStamp
+    def __init__(self, table: _Optional[str] = ..., definition: _Optional[bytes] = ..., defined_by: _Optional[_Union[TransactionStamp, _Mapping]] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("name", "metadata", "metrics")
@@ -238,7 +252,7 @@ class Head(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "runs", "asides", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "runs", "asides", "witnessed", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -261,6 +275,7 @@ class Checkpoint(_message.Message):
     BOUNDARIES_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
     ASIDES_FIELD_NUMBER: _ClassVar[int]
+    WITNESSED_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -284,8 +299,9 @@ class Checkpoint(_message.Message):
     boundaries: _containers.RepeatedCompositeFieldContainer[Boundary]
     runs: _containers.RepeatedCompositeFieldContainer[InlineRun]
     asides: _containers.RepeatedCompositeFieldContainer[SetAside]
+    witnessed: _containers.RepeatedCompositeFieldContainer[Witness]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
     __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent", "first_revision")

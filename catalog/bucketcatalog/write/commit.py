@@ -8,7 +8,7 @@ from typing import Protocol
 
 from .. import clock
 from ..errors import InvalidOption
-from ..format.records import Boundary, SetAside, TagEntry, Void
+from ..format.records import Boundary, SetAside, TagEntry, Void, Witness
 from ..format.runs import SegmentReference
 from ..format.transactions import Application, Transaction
 from ..log.segments import RunWriter
@@ -68,8 +68,8 @@ class Committed:
 class Commit:
     """One commit: its operation with metadata and metrics, its events, the application's own number of it, and what it says of the catalog.
 
-    A tag, a boundary and what is set aside have their stamps, and a tag its time, from the transaction that carries them. It comes
-    ``after`` a commit time without having read what was committed then.
+    A tag, a boundary, what is set aside and what is witnessed have their stamps, and a tag its time, from the transaction that carries
+    them. It comes ``after`` a commit time without having read what was committed then.
     """
 
     operation: str = ""
@@ -80,6 +80,7 @@ class Commit:
     tag: TagEntry | None = None
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
+    witnessed: tuple[Witness, ...] = ()
     after: int = 0
     boundary: Boundary | None = None
 
@@ -90,6 +91,7 @@ class Commit:
             self,
             tag=None if tag is None else replace(tag, created=tag.created or stamp.commit_time, stamp=stamp),
             asides=tuple(replace(entry, stamp=stamp) for entry in self.asides),
+            witnessed=tuple(replace(witness, stamp=stamp) for witness in self.witnessed),
             boundary=None if boundary is None else replace(boundary, stamp=stamp),
         )
 
@@ -125,6 +127,7 @@ class Commit:
             tags=() if said.tag is None else (said.tag,),
             voids=said.voids,
             asides=said.asides,
+            witnessed=said.witnessed,
             boundary=said.boundary,
         )
 

@@ -19,7 +19,7 @@ from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
 from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
 from ..format.checkpoints import ApplicationResult, Checkpoint
-from ..format.records import Boundary, Link, SetAside, Void
+from ..format.records import Boundary, Link, SetAside, Void, Witness
 from ..format.transactions import Application, encode_transaction
 from ..limits import Limits
 from ..log.entries import latest_results
@@ -27,7 +27,7 @@ from ..log.segments import RunWriter
 from ..log.timeline import Timeline
 from ..log.trust import is_trusted
 from ..log.versions import Version
-from ..model.cuts import Cut, Head, Stamp
+from ..model.cuts import Cut, Stamp
 from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_maintainer
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
@@ -270,15 +270,14 @@ class Writer:
             with self._ending_in_doubt(timeline):
                 timeline.look(force=True)
 
-    def _note(self, reads: Cut) -> Head:
-        """Commit a transaction without events that has read ``reads``: what a checkpoint of every writer's cut lies beside.
+    def _note(self, reads: Cut, witnessed: tuple[Witness, ...]) -> Stamp:
+        """Commit a transaction without events that has read ``reads``, and these definitions: what a checkpoint of every cut lies beside.
 
         It names all of that, also what an earlier transaction has named, which may be pruned: it alone tells that the cut had been read.
         """
         self._database.remember(reads)
         self._read = Cut()
-        stamp = self._say(Commit(operation="checkpoint"))
-        return Head(stamp.revision, stamp.uuid)
+        return self._say(Commit(operation="checkpoint", witnessed=witnessed))
 
     def tag(self, name: str, *, timestamp: Time | None = None, version: Version | None = None, replace: bool = False) -> Tag:
         """Give a name to the cut of now, of a time, or of a version. Nothing is committed where it names that cut already.

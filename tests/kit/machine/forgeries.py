@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -145,6 +146,15 @@ def _asides(made: Any, seen: Seen) -> bool:
     for head in seen.heads("alice"):
         made.asides.add(writer="alice", revision=head.revision, uuid=head.uuid)
     made.required_features.append("asides")
+    return True
+
+
+def _witness(made: Any, seen: Seen) -> bool:
+    _another_table(made, seen)
+    definition = made.tables[-1].SerializeToString(deterministic=True)
+    witness = made.witnessed.add(table="objects", definition=hashlib.sha256(definition).digest())
+    for name in ("commit_time", "writer", "revision", "uuid"):
+        setattr(witness.defined_by, name, getattr(made, name))
     return True
 
 
@@ -293,6 +303,7 @@ IGNORED: dict[str, Callable[[Seen], Forgery | None]] = {
     "a boundary": _transaction(_boundary),
     "a void": _transaction(_voids),
     "what is set aside": _transaction(_asides),
+    "a witness of a definition that misfits": _transaction(_witness),
     "a maintainer's tag": _transaction(_tag),
     "a maintainer's tag, dropped": _transaction(_drop),
     "a definition that misfits": _transaction(_another_table),

@@ -14,7 +14,7 @@ from .reader import SpecReader
 from .sealing import message
 from .segments import ENDED, LIVE, STUBS, SUPERSEDED
 from .stamps import Name, Stamp, name_of, stamp_of
-from .tables import Column, Table, definers_of, zero
+from .tables import Column, Table, counting, definers_of, digest, witnesses_of, zero
 from .writing import USUAL, Style, inline_run, new_transaction, put_checkpoint, put_segment, put_transaction, uuid_at
 
 
@@ -44,6 +44,7 @@ def compact(reader: SpecReader, writer: str, style: Style = USUAL) -> Ref:
     checkpoint.tables.extend(_definitions(transactions))
     checkpoint.applications.extend(_results(reader))
     checkpoint.tags.extend(_tags(transactions))
+    checkpoint.witnessed.extend(_witnessed(transactions))
     parts = [transactions[at :: style.levels] for at in range(style.levels)]
     totals: dict[str, list[int]] = {}
     for level, part in enumerate(parts):
@@ -77,6 +78,7 @@ def _noted(reader: SpecReader, writer: str) -> Any:
     for name in sorted({ref[0] for ref in heads} - {writer}):
         latest = [message("Head")(revision=revision, uuid=uuid) for other, revision, uuid in heads if other == name]
         note.reads.add(writer=name, heads=latest)
+    note.witnessed.extend(_unwitnessed(reader))
     put_transaction(reader.root, note)
     reader.transactions[writer, note.revision, note.uuid] = note
     return note
@@ -92,6 +94,26 @@ def _definitions(transactions: Iterable[Any]) -> Iterator[Any]:
                 said = _stamp(latest) if latest != first else None
                 known.definers.add(first=_stamp(first), latest=said, declared=declared)
             yield known
+
+
+def _unwitnessed(reader: SpecReader) -> Iterator[Any]:
+    """The definitions of which nobody has said yet that it had read them (spec/tables.md)."""
+    transactions = list(reader.transactions.values())
+    said = {(table, definition) for *_, table, definition in counting(witnesses_of(transactions), reader.asides)}
+    for table, definitions in sorted(definers_of(transactions).items()):
+        for one, definers in definitions.items():
+            if (table, digest(one)) not in said:
+                first = min(first for first, *_ in definers)
+                yield message("Witness")(table=table, definition=digest(one), defined_by=_stamp(first))
+
+
+def _witnessed(transactions: Iterable[Any]) -> Iterator[Any]:
+    """Of each definition and transaction that carries it what was said first (spec/tables.md)."""
+    found = set[tuple[Any, ...]]()
+    for said_by, carrier, table, definition in witnesses_of(transactions):
+        if (key := (table, definition, carrier)) not in found:
+            found.add(key)
+            yield message("Witness")(table=table, definition=definition, defined_by=_stamp(carrier), carried_by=_stamp(said_by))
 
 
 def _results(reader: SpecReader) -> Iterator[Any]:

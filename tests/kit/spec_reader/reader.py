@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -112,7 +112,7 @@ class SpecReader:
             assert not any(self._covered(ref, [checkpoint]) for ref in voided - known_voids([checkpoint]))
             assert not any(self._covered(ref, [checkpoint]) for ref in self.asides ^ set_aside(checkpoint.asides))
         said = [transaction for ref, transaction in found.items() if ref not in voided]
-        answer = Answer(tables_of(found.values(), checkpoints), tag_entries(said, checkpoints))
+        answer = Answer(tables_of(found.values(), checkpoints, self.asides), tag_entries(said, checkpoints))
         for transaction in said:
             answer.add(self._events(transaction, answer.tables))
         base = []
@@ -128,9 +128,9 @@ class SpecReader:
                 answer.add(_facts(header, rows, answer.tables))
         return answer
 
-    def facts(self, some: Iterable[Any], every: Iterable[Any]) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
+    def facts(self, some: Iterable[Any], every: Collection[Any]) -> tuple[dict[str, Table], dict[str, dict[bytes, list[Fact]]]]:
         """The facts of the events of some transactions by table and key, the tables as ``every`` transaction defines them."""
-        answer = Answer(tables_of(every))
+        answer = Answer(tables_of(every, asides=self.asides))
         for transaction in some:
             answer.add(self._events(transaction, answer.tables))
         return answer.tables, answer.facts
@@ -159,7 +159,7 @@ class SpecReader:
     def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[bytes], list[bytes]]]:
         """For each kept order of a checkpoint its keys, and those that the tombstones of level 0 make (spec/segments.md)."""
         checkpoint = self.checkpoints[ref]
-        tables = tables_of([], [checkpoint])
+        tables = tables_of([], [checkpoint], set_aside(checkpoint.asides))
         found: dict[tuple[str, str], tuple[list[bytes], list[bytes]]] = {}
         for header, run, rows in checkpoint_blocks(self.root, self.database, checkpoint):
             if run.purpose == ORDER:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,8 +10,10 @@ from uuid import UUID
 
 from google.protobuf import descriptor_pool, message_factory
 
+from .cuts import Ref
 from .sealing import message, option
 from .stamps import stamp_of
+from .trust import is_maintainer, is_trusted
 
 _WIDTHS = {"int32": (4, True), "uint32": (4, False), "int64": (8, True), "uint64": (8, False), "timestamp": (8, True)}
 _CARRIED = ("", "int32", "int64", "uint32", "uint64", "double", "float", "bool", "enum", "string", "message")
@@ -87,13 +90,13 @@ def definers_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) ->
     said: list[tuple[Any, Definer]] = []
     for transaction in transactions:
         stamp = stamp_of(transaction)
-        said += [(d, (stamp, stamp, stamp[1], d.declared and _maintains(stamp[1]))) for d in transaction.tables]
+        said += [(d, (stamp, stamp, stamp[1], d.declared and is_maintainer(stamp[1]))) for d in transaction.tables]
     for definition in (d for checkpoint in checkpoints for d in checkpoint.tables):
         last = stamp_of(definition.defined_by)
         said += [(definition, (last, last, last[1], False))] if not definition.definers else []
         for one in definition.definers:
             first, latest = stamp_of(one.first), stamp_of(one.latest if one.HasField("latest") else one.first)
-            said.append((definition, (first, latest, first[1], one.declared and _maintains(first[1]))))
+            said.append((definition, (first, latest, first[1], one.declared and is_maintainer(first[1]))))
     found: dict[str, dict[bytes, dict[tuple[str, bool], Definer]]] = {}
     for definition, (first, latest, *who) in said:
         bare = bare_definition(definition)
@@ -101,6 +104,28 @@ def definers_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) ->
         known = same.get((who[0], who[1]), (first, latest, *who))
         same[who[0], who[1]] = (min(first, known[0]), max(latest, known[1]), who[0], who[1])
     return {name: {one: list(same.values()) for one, same in each.items()} for name, each in found.items()}
+
+
+Witness = tuple[Any, Any, str, bytes]
+"""Who says that a definition had been read, and who carries it, as stamps; the table, and the digest of the definition."""
+
+
+def witnesses_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> list[Witness]:
+    """What compactors and maintainers say of definitions that they had read, first to last (spec/tables.md, "Witnesses")."""
+    said = [(stamp_of(t), entry) for t in transactions if is_trusted(t.writer) for entry in t.witnessed]
+    carried = [entry for checkpoint in checkpoints if is_trusted(checkpoint.writer) for entry in checkpoint.witnessed]
+    said += [(stamp_of(entry.carried_by), entry) for entry in carried if is_trusted(entry.carried_by.writer)]
+    return sorted((stamp, stamp_of(entry.defined_by), entry.table, entry.definition) for stamp, entry in said)
+
+
+def counting(witnesses: Iterable[Witness], asides: Collection[Ref]) -> list[Witness]:
+    """Those whose transaction that carries the definition is not set aside."""
+    return [witness for witness in witnesses if witness[1][1:] not in asides]
+
+
+def digest(definition: bytes) -> bytes:
+    """By what a definition is named."""
+    return hashlib.sha256(definition).digest()
 
 
 def bare_definition(definition: Any) -> Any:
@@ -111,15 +136,19 @@ def bare_definition(definition: Any) -> Any:
     return bare
 
 
-def tables_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> dict[str, Table]:
+def tables_of(transactions: Collection[Any], checkpoints: Collection[Any] = (), asides: Collection[Ref] = ()) -> dict[str, Table]:
     """The tables that transactions and checkpoints define, of definitions that fit each other (spec/tables.md, "Who decides").
 
     This reader knows no tables of its own: who defined one of the core's first stands for the release.
     """
     tables: dict[str, Table] = {}
+    witnesses = counting(witnesses_of(transactions, checkpoints), asides)
     for name, definitions in definers_of(transactions, checkpoints).items():
         made = [(*definer, one) for one, definers in definitions.items() for definer in definers]
-        first = min(made)[2]
+        about = [witness for witness in witnesses if witness[2] == name]
+        known = [carrier[1] for _, carrier, *_ in about if "." in name and carrier[1] in {one[2] for one in made}]
+        first = known[0] if known else min(made)[2]
+        ranks = {said: (said_by, carrier) for said_by, carrier, _, said in reversed(about)}
         declared = [one for one in made if one[3]]
         deciding = declared or [one for one in made if one[2] == first]
         rest = [one for one in made if one not in deciding]
@@ -128,10 +157,15 @@ def tables_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> d
         for *_, one in sorted(deciding, key=lambda one: one[1]):
             table = parsed[one] if table is None else _together(table, parsed[one])
         assert table is not None
-        for *_, one in sorted(rest, key=lambda one: (one[2] != first, one[0])):
+        for *_, one in sorted(rest, key=lambda one: (one[2] != first, *_turn(ranks.get(digest(one[-1])), one[0]))):
             table = _together(parsed[one], table)
         tables[name] = table
     return tables
+
+
+def _turn(rank: Any, first: Any) -> tuple[Any, ...]:
+    """What was witnessed comes before the rest."""
+    return (False, *rank) if rank else (True, first)
 
 
 def _together(older: Table, newer: Table) -> Table:
@@ -140,10 +174,6 @@ def _together(older: Table, newer: Table) -> Table:
     kept = [column for column in older.columns if column.number not in names]
     kept = [replace(c, name=f"{c.name}_{c.number}") if c.name in names.values() else c for c in kept]
     return replace(newer, columns=(*newer.columns, *kept), older=(*older.older, older.row, *newer.older))
-
-
-def _maintains(writer: str) -> bool:
-    return writer.startswith("maintainer-")
 
 
 def zero(column: Column) -> Any:

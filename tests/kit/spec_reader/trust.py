@@ -59,11 +59,12 @@ def counts(checkpoint: Any) -> bool:
 
 
 def own(checkpoint: Any) -> Any:
-    """A checkpoint with what its writer can say: a plain one's names its own transactions alone, and voids nothing."""
+    """A checkpoint with what its writer can say: a plain one's names its own transactions alone, voids and witnesses nothing."""
     if is_trusted(checkpoint.writer):
         return checkpoint
     counted, writer = type(checkpoint).FromString(checkpoint.SerializeToString()), checkpoint.writer
-    said = {
+    said: dict[str, list[Any]] = {
+        "witnessed": [],
         "tables": [entry for entry in checkpoint.tables if entry.defined_by.writer == writer],
         "tags": [entry for entry in checkpoint.tags if entry.carried_by.writer == writer],
         "applications": [entry for entry in checkpoint.applications if entry.writer == writer],

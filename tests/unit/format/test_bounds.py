@@ -108,6 +108,12 @@ OF_TRANSACTIONS: dict[str, Callable[[Any], object]] = {
     "what is settled": lambda m: setattr(m.boundary, "settled", LAST_TIME + 1),
     "a floor": lambda m: setattr(m.boundary.floors[0], "revision", limits.REVISIONS),
     "a floor's writer": lambda m: setattr(m.boundary.floors[0], "writer", "\x00"),
+    "a witness's definition": lambda m: setattr(m.witnessed[0], "definition", b"x"),
+    "a witness without a definition": lambda m: setattr(m.witnessed[0], "definition", b""),
+    "who has defined what": lambda m: setattr(m.witnessed[0].defined_by, "writer", "a/b"),
+    "the revision of a definition": lambda m: setattr(m.witnessed[0].defined_by, "revision", limits.REVISIONS),
+    "the time of a definition": lambda m: setattr(m.witnessed[0].defined_by, "commit_time", LAST_TIME + 1),
+    "the uuid of a definition": lambda m: setattr(m.witnessed[0].defined_by, "uuid", LONG_AGO),
     "a segment's writer": lambda m: setattr(m.segments[0], "writer", "../../x"),
     "a segment's uuid": lambda m: setattr(m.segments[0], "uuid", LONG_AGO),
     "a segment's size": lambda m: setattr(m.segments[0], "size", limits.SEGMENT_BYTES + 1),
@@ -122,6 +128,7 @@ OF_TRANSACTIONS: dict[str, Callable[[Any], object]] = {
     "a segment that is not of events": lambda m: setattr(m.segments[0].run, "class", 2),
     "bytes": lambda m: setattr(m.operation, "name", "x" * limits.LOG_FILE_BYTES),
 }
+STAMP = log_pb2.TransactionStamp(commit_time=START, writer="w", revision=1, uuid=UUID)
 OF_CHECKPOINTS: dict[str, Callable[[Any], object]] = {
     "when it was made": lambda m: setattr(m, "created", LAST_TIME + 1),
     "what it has forgotten": lambda m: setattr(m, "forgotten_before", LAST_TIME + 1),
@@ -138,6 +145,10 @@ OF_CHECKPOINTS: dict[str, Callable[[Any], object]] = {
     "who an application is of": lambda m: setattr(m.applications[0], "writer", "a/b"),
     "when an application has committed": lambda m: setattr(m.applications[0], "commit_time", -(1 << 63)),
     "what was read": lambda m: setattr(m.reads.writers[0], "writer", "a/b"),
+    "who witnesses something": lambda m: m.witnessed.add(
+        table="lab.r", definition=bytes(32), defined_by=STAMP, carried_by=log_pb2.TransactionStamp(writer="a/b", uuid=UUID)
+    ),
+    "a witness that nobody is": lambda m: m.witnessed.add(table="lab.r", definition=bytes(32), defined_by=STAMP),
     "rows in itself": lambda m: m.runs.add().run.CopyFrom(log_pb2.RunSummary(rows=limits.CHECKPOINT_ROWS + 1, **{"class": 2})),  # type: ignore[arg-type]
     "rows of a run that it has not": lambda m: m.runs.add().run.CopyFrom(log_pb2.RunSummary(rows=1, **{"class": 2})),  # type: ignore[arg-type]
 }

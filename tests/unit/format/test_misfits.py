@@ -137,12 +137,12 @@ class TestADefinitionAlone:
 
 
 class TestADefinitionThatArrivesLate:
-    """Mallory has dated its definition back: a compactor has covered the rows of one by a definition that does not fit now."""
+    """Mallory has dated its definition back: a checkpoint has covered the rows of one by a definition that does not fit now."""
 
-    @pytest.mark.parametrize("covered", [False, True])
+    @pytest.mark.parametrize("covered_by", ["", "one", "compactor-1"])
     @pytest.mark.parametrize("is_maintained", [False, True])
-    def test_the_answer_is_the_same_whatever_was_covered_and_a_maintainers_word_stands(
-        self, covered: bool, is_maintained: bool
+    def test_the_answer_is_the_same_whatever_was_covered_and_a_maintainers_and_a_compactors_word_stand(
+        self, covered_by: str, is_maintained: bool
     ) -> None:
         world = World()
         early = world.commit_unasked(world.writer("mallory"), declared(MISFIT), ("put", "lab.r", {"k": "m", "n": "x"}))
@@ -154,11 +154,13 @@ class TestADefinitionThatArrivesLate:
         world.commit(world.writer("one", catalog=catalog), ("put", "lab.r", {"k": "one", "n": 1}))
         if is_maintained:
             world.commit(world.writer("maintainer-1", catalog=catalog), ("put", "lab.r", {"k": "two", "n": 2}))
-        if covered:
-            world.writer("compactor-1").checkpoint(scope="all")
+        if covered_by:
+            world.writer(covered_by).checkpoint(scope="all" if covered_by == "compactor-1" else "own")
         world.store.put(name, seal(message.SerializeToString(deterministic=True)))
         if is_maintained:
             assert [row["k"] for row in rows(world.snapshot(), "lab.r")] == ["one", "two"]
+        elif covered_by == "compactor-1":
+            assert [row["k"] for row in rows(world.snapshot(), "lab.r")] == ["one"]
         else:
             with pytest.raises(IncompatibleTable, match=r"'one'.* as mallory@0 has defined it first"):
                 rows(world.snapshot(), "lab.r")

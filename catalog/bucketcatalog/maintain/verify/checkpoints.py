@@ -15,7 +15,6 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.authority import Definitions
 from ...format.blocks import block_header
 from ...format.checkpoints import Checkpoint, Coverage
-from ...format.definitions import core_tables
 from ...format.headers import BlockClass, BlockPlace, Side
 from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.runs import Run, SegmentReference, run_of
@@ -25,6 +24,7 @@ from ...log.coverage import is_partial
 from ...log.files import LogFiles
 from ...log.segments import read_index_and_filters, read_segment_file
 from ...log.trust import is_trusted
+from ...log.witnesses import definitions_within
 from ...model import paths
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Ref
@@ -68,7 +68,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
 
 def check_blocks(files: LogFiles, checkpoint: Checkpoint) -> Iterator[Finding]:
     """What is wrong with the segments of a checkpoint, read whole."""
-    definitions = Definitions(core_tables().values(), checkpoint.definitions)
+    definitions = definitions_within(checkpoint)
     for reference in checkpoint.segments:
         try:
             places, _ = read_index_and_filters(files.store, files.database, reference)

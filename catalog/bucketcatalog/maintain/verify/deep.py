@@ -24,6 +24,7 @@ from ...log.coverage import Covered, is_partial
 from ...log.entries import latest_results, overtaken, tags_of, without_events
 from ...log.files import ChosenFiles, LogFiles
 from ...log.view import LogView
+from ...log.witnesses import witnessed_in
 from ...model import paths
 from ...model.arrays import one_chunk, same_values
 from ...model.cuts import Ref
@@ -206,6 +207,7 @@ def _compared(
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),
         ("voids", view.voids == alone.voids),
+        ("witnesses of definitions", witnessed_in(view) == witnessed_in(alone)),
         ("results of applications", latest_results(view) == latest_results(alone)),
     ):
         if not is_same:

@@ -14,7 +14,7 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.authority import Definition
 from ...format.checkpoints import ApplicationResult
 from ...format.held import revision
-from ...format.records import Boundary, Link, Linked, TagEntry, Void
+from ...format.records import Boundary, Link, Linked, TagEntry, Void, Witness
 from ...format.runs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.entries import result_of
@@ -43,6 +43,7 @@ class TransactionSummary(Linked):
     segments: tuple[SegmentReference, ...]
     voids: tuple[Void, ...]
     boundary: Boundary | None
+    witnessed: tuple[Witness, ...]
     tags: tuple[TagEntry, ...]
     result: ApplicationResult | None
     ignored: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ def summary_of(t: Transaction) -> TransactionSummary:
         segments=t.segments,
         voids=t.voids,
         boundary=t.boundary,
+        witnessed=t.witnessed,
         tags=t.tags,
         result=result_of(t),
         ignored=t.ignored,
@@ -92,7 +94,7 @@ def check_said(files: LogFiles, log: Mapping[Ref, TransactionSummary]) -> Iterat
     """Transactions that say what their writers cannot."""
     for ref, t in log.items():
         if t.ignored:
-            text = f"It has {' and '.join(t.ignored)}, which count from maintainers and not from {t.writer!r}."
+            text = f"It has {' and '.join(t.ignored)}, that do not count from {t.writer!r}."
             yield Finding("IGNORED_FIELDS", _name(files, ref), text)
 
 

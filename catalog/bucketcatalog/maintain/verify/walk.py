@@ -31,6 +31,7 @@ from ...log.horizon import Horizon
 from ...log.pruned import may_be_dropped
 from ...log.salvage import asides_of
 from ...log.trust import is_ahead, objection
+from ...log.witnesses import counting, first_of
 from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...model.times import shown_time
@@ -284,13 +285,15 @@ class Walk:
 
     def check_events(self, files: LogFiles, transaction: Transaction) -> list[Finding]:
         """What is wrong with the events that a transaction holds itself, which may not be one of those that were found."""
-        definitions = self._definitions(Definition(transaction.stamp, table) for table in transaction.tables)
+        definitions = self._definitions(transaction.definitions)
         return events_of_one(files, definitions, transaction.ref)
 
     def _definitions(self, more: Iterable[Definition] = ()) -> Definitions:
         given = [*more, *(definition for t in self.log.values() for definition in t.definitions)]
         given += [definition for checkpoint in self.checkpoints for definition in checkpoint.definitions]
-        return Definitions(core_tables().values(), given)
+        carried = [witness for checkpoint in self.checkpoints for witness in checkpoint.witnessed]
+        witnessed = first_of([*carried, *(witness for t in self.log.values() for witness in t.witnessed)])
+        return Definitions(core_tables().values(), given, witnessed=counting(witnessed, self.files.asides))
 
     def _read_events(self, definitions: Definitions) -> Iterator[Finding]:
         """Decode every event that transactions hold themselves."""
