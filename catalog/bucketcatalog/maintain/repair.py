@@ -10,27 +10,30 @@ Each step leaves a catalog whose answers are right, and a repair that is broken 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from .. import limits
 from ..checkpoint.merge import run_task
 from ..checkpoint.plan import prepare_kept
 from ..checkpoint.publish import publish
-from ..errors import InvalidOption
+from ..errors import UNREADABLE, InvalidOption
 from ..format.checkpoints import Checkpoint
 from ..format.records import Link, SetAside, Void
 from ..limits import Limits
 from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
+from ..log.view import LogView
 from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.times import parse_causal, shown_age
 from ..model.uuids import uuid_text
 from ..query.database import Beside, Database
+from ..state.contents import Contents
 from ..store.base import Store
 from ..write.writer import Writer
 from .broken import broken_checkpoints, kept_again, lost, newer, rest_of
-from .rebuild import rebuilt
+from .rebuild import Rebuilt, rebuilt
 from .setting_aside import Said, mended, said_before, set_aside, taken_in
 from .verify.deep import differences
 from .verify.findings import Finding
@@ -104,10 +107,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
             )
     broken = broken_checkpoints(walk, findings)
     without = FilesWithout(walk.files.store, walk.files.database, set(broken)).aware(walk.files.asides)
-    left = remains(walk, without, broken)
-    again = rebuilt(without, walk, now) if left.obstacle else None
-    if again is not None:
-        left = Remains(without, whole_view(without, using=again.parts), again.parts)
+    left, again = _left(walk, without, broken, now)
     obstacle = left.obstacle
     joins = {action.subject: action for action in _join_actions(walk, forked, join, now, [v for v in ahead if v not in chosen])}
     first = [joins.pop(by)] if by in joins else []
@@ -163,6 +163,27 @@ def _waiting(plan: Plan, by: str, why: str) -> Plan:
     joins = tuple(writer for writer in plan.joins if writer not in {by, *(void.writer for void in plan.voids)})
     actions = [a if a.obstacle or (a.what == "join" and a.subject in joins) else replace(a, obstacle=why) for a in plan.actions]
     return replace(plan, voids=(), joins=joins, dropped=(), instead=None, kept=(), actions=tuple(actions), asides=())
+
+
+def _left(walk: Walk, without: FilesWithout, broken: Collection[Ref], now: int) -> tuple[Remains, Rebuilt | None]:
+    """What there is without the broken checkpoints, and the one that is made again for it where one is."""
+    left = remains(walk, without, broken)
+    again = rebuilt(without, walk, now) if left.obstacle else None
+    if again is not None:
+        left = Remains(without, whole_view(without, using=again.parts), again.parts)
+    if broken and not left.obstacle and left.view is not None and (why := _unwritable(left.files, left.view)):
+        return Remains(left.files, left.view, obstacle=why), None
+    return left, again
+
+
+def _unwritable(files: LogFiles, view: LogView) -> str:
+    """Why no checkpoint of everybody can be made of a view, if so: a table has rows that do not fit it."""
+    contents = Contents(files, view)
+    with suppress(*UNREADABLE):
+        for name in sorted(contents.definitions):
+            if (why := contents.contradiction(name)) is not None:
+                return f"No checkpoint of everybody can be written instead: {why}"
+    return ""
 
 
 def _action(said: Said) -> Action:

@@ -11,5 +11,6 @@ Before ``repair``, which does something about what is found here.
     checkpoints    checkpoints, segments and blocks against themselves and each other
     events         whether the events of a transaction can be read
     deep           checkpoints against what their transactions make
+    misfits        rows by definitions that are left out now, held against those that whoever has them knew
     walk           all of that, one finding after the other
 """

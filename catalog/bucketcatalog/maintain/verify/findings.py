@@ -65,6 +65,11 @@ SORTS: Mapping[str, Sort] = {
     "MISFIT_EVENTS": Sort(
         _ERROR, "Let a maintainer set the file aside, and its writer write under another id what is to be read."
     ),
+    "MISFIT_ROWS": Sort(
+        _ERROR,
+        "Where the definition that counts as the first was dated back, go on without the file that has it: "
+        "bucketcatalog repair CATALOG --set-aside WRITER@REVISION --force. Else its rows are read past it alone, with --ignore-corruption.",
+    ),
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
     "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),

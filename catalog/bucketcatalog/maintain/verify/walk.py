@@ -6,7 +6,7 @@ what is kept grows with the number of files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -36,12 +36,13 @@ from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...model.times import shown_time
 from ...parallel import in_order
-from .checkpoints import References, check_block, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
+from .checkpoints import References, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
 from .closure import check_reads
 from .deep import differences, not_compared
 from .events import events_of_one
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
 from .findings import Finding, Severity, unreadable, with_keys
+from .misfits import AsKnown
 from .timelines import (
     TransactionSummary,
     check_clocks,
@@ -95,8 +96,10 @@ class Walk:
         for name in sorted(definitions):
             if (why := definitions.contradiction(name)) is not None:
                 yield Finding("CONTRADICTING_TABLE", name, why)
+        as_known = AsKnown(self.files, definitions, self.checkpoints)
+        yield from as_known.folded_otherwise()
         yield from self._read_events(definitions)
-        yield from self._read_segments(definitions)
+        yield from self._read_segments(definitions, as_known)
 
     def _read_log(self) -> Iterator[Finding]:
         """Read every transaction and checkpoint, and keep what the rest of the walk needs."""
@@ -303,22 +306,26 @@ class Walk:
             yield from found
             self._tell(f"events: {number:,} of {len(refs):,} transactions")
 
-    def _read_segments(self, definitions: Definitions) -> Iterator[Finding]:
+    def _read_segments(self, definitions: Definitions, as_known: AsKnown) -> Iterator[Finding]:
         """Read every run that a checkpoint holds, and every segment that is referred to, block by block; name the other segments."""
         order = sorted(self.segments)
-        check = partial(_check_block, self.files, definitions)
-        held: dict[tuple[bytes | None, str], list[BlockPlace]] = {}
-        for place in (place for checkpoint in self.checkpoints for inline in checkpoint.inline for place in inline.blocks):
-            held.setdefault((place.data, place.only_of), []).append(place)
-        for places, wrong in zip(
-            held.values(), in_order(check, [one[0] for one in held.values()], threads=self._threads), strict=True
-        ):
+        held: dict[tuple[bytes | None, str], list[tuple[BlockPlace, Checkpoint]]] = {}
+        for checkpoint in self.checkpoints:
+            for place in (place for inline in checkpoint.inline for place in inline.blocks):
+                held.setdefault((place.data, place.only_of), []).append((place, checkpoint))
+
+        def check_held(placed: Sequence[tuple[BlockPlace, Checkpoint]]) -> list[Finding]:
+            by = [self.name_of(checkpoint.ref) for _, checkpoint in placed]
+            return as_known.check(placed[0][0], by)
+
+        for placed, wrong in zip(held.values(), in_order(check_held, [*held.values()], threads=self._threads), strict=True):
             yield from wrong
-            for place in places[1:] if wrong else ():  # whoever holds it again is told by its own name
-                yield from check(place)
+            for at in range(1, len(placed) if wrong else 0):  # whoever holds it again is told by its own name
+                yield from check_held(placed[at:])
         for number, named in enumerate(order, 1):
             places, wrong = check_segment(self.files, self.segments[named], self.found)
             yield from (with_keys(finding, definitions) for finding in wrong)
+            check = partial(as_known.check, by=self.segments[named].by)
             for found in in_order(check, places, threads=self._threads):
                 yield from found
             self._tell(f"segments: {number:,} of {len(order):,}")
@@ -333,10 +340,6 @@ class Walk:
     def _threads(self) -> int:
         """As many as pay for the store and for decoding."""
         return max(self.files.concurrency, int(pa.cpu_count()))
-
-
-def _check_block(files: LogFiles, definitions: Definitions, place: BlockPlace) -> list[Finding]:
-    return list(check_block(files.store, place, definitions))
 
 
 def verify(

@@ -1,0 +1,117 @@
+"""Rows that checkpoints have folded by a definition that is left out now: they are whole, and no checkpoint is dropped for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bucketcatalog import Catalog, IncompatibleTable
+from bucketcatalog.format.sealing import seal, unseal
+from bucketcatalog.maintain.repair import Repair
+from bucketcatalog.maintain.verify.findings import Finding, Severity
+from bucketcatalog.model import paths
+from bucketcatalog.model.cuts import Head
+from bucketcatalog.model.uuids import uuid_bytes
+from bucketcatalog.v1 import log_pb2
+
+from ....kit.pruning import keep_time
+from ....kit.world import HOUR, World, messages, names, obj, proto, rows, stored
+
+ROW = 'message R {{ option (table) = {{ name: "lab.r" key: "k" }}; string k = 1; optional {} n = 2; }}'
+FITS, MISFIT = ROW.format("int64"), ROW.format("string")
+SEVERAL = 17_000
+"""Rows of a transaction whose events lie in a segment."""
+
+
+def declared(source: str) -> list[Any]:
+    return list(messages(proto(source)).values())
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Rows of alice's in a table and in another, of which a compactor has a checkpoint that says nothing of who was first."""
+    world = World()
+    keep_time(world, monkeypatch)
+    monkeypatch.setattr("bucketcatalog.checkpoint.plan.unwitnessed", lambda definitions, newest: ())
+    committed = world.commit_unasked(world.writer("mallory"), declared(MISFIT), ("put", "lab.r", {"k": "m", "n": "x"}))
+    name = paths.transaction("mallory", "default", Head(committed.revision, uuid_bytes(committed.uuid)))
+    message = log_pb2.Transaction.FromString(unseal(world.store.get(name), name, "a transaction"))
+    del message.actions[:]
+    world.store.delete(name)
+    alice = world.writer("alice")
+    given = [{"k": f"{number:05}", "n": number} for number in range(SEVERAL)]
+    world.commit_unasked(alice, declared(FITS), ("put", "lab.r", given))
+    world.commit(alice, ("put", "objects", [obj(f"{number:05}") for number in range(3_000)]))
+    world.clock.tick(HOUR)
+    world.writer("compactor-1").checkpoint(scope="all")
+    world.store.put(name, seal(message.SerializeToString(deterministic=True)))
+    return world
+
+
+def errors(world: World) -> list[Finding]:
+    return [finding for finding in world.catalog().verify(deep=True) if finding.severity is Severity.ERROR]
+
+
+def repaired(world: World, **options: Any) -> Repair:
+    world.clock.tick(HOUR)
+    return world.catalog().repair(writer="maintainer-1", clock=world.clock, dry_run=False, **options)
+
+
+def segment_of(world: World, table: str) -> str:
+    (name,) = {
+        paths.segment(segment.writer, "default", segment.uuid)
+        for checkpoint in world.snapshot().view.checkpoints
+        for segment in checkpoint.segments
+        if segment.run.table == table and segment.run.is_of_rows
+    }
+    return name
+
+
+def damage(world: World, name: str) -> None:
+    data = bytearray(world.store.get(name))
+    data[100] ^= 255
+    world.store.delete(name)
+    world.store.put(name, bytes(data))
+
+
+def markers(world: World) -> list[str]:
+    return [name for name in stored(world) if "/newest/" in name]
+
+
+def test_verify_says_so_of_the_table_and_calls_nothing_damaged(world: World) -> None:
+    found = errors(world)
+    assert {finding.code for finding in found} == {"MISFIT_EVENTS", "MISFIT_ROWS"}
+    (finding,) = [finding for finding in found if finding.code == "MISFIT_ROWS"]
+    assert (
+        finding.file == "lab.r" and "compactor-1/" in finding.message and "as mallory@0 has defined it first" in finding.message
+    )
+    assert "--set-aside" in finding.remedy
+
+
+def test_repair_drops_no_checkpoint_and_setting_the_definition_aside_mends_it(world: World) -> None:
+    before = markers(world)
+    made = repaired(world)
+    assert made.actions == () and {finding.code for finding in made.lost} == {"MISFIT_EVENTS", "MISFIT_ROWS"}
+    assert markers(world) == before
+    with pytest.raises(IncompatibleTable, match="as mallory@0 has defined it first"):
+        rows(world.snapshot(), "lab.r")
+    repaired(world, set_aside=["mallory@0"], force=True)
+    assert errors(world) == [] and len(rows(world.snapshot(), "lab.r")) == SEVERAL
+
+
+def test_what_is_damaged_is_called_so_all_the_same(world: World) -> None:
+    name = segment_of(world, "lab.r")
+    damage(world, name)
+    assert ("DAMAGED_BLOCK", name) in {(finding.code, finding.file) for finding in errors(world)}
+
+
+def test_where_something_is_damaged_too_repair_says_that_no_checkpoint_can_be_written_instead(world: World) -> None:
+    expected, before = names(world.snapshot()), markers(world)
+    damage(world, segment_of(world, "objects"))
+    (action,) = repaired(world).actions
+    assert action.what == "drop" and not action.done and markers(world) == before
+    assert "No checkpoint of everybody can be written" in action.obstacle and "mallory@0" in action.obstacle
+    repaired(world, set_aside=["mallory@0"], force=True)
+    assert [action.what for action in repaired(world).actions if action.done] == ["drop", "checkpoint"]
+    assert errors(world) == [] and names(Catalog(world.store).snapshot()) == expected
