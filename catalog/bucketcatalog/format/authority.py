@@ -16,12 +16,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 from ..errors import BucketCatalogError, IncompatibleTable
 from ..model.misfits import Misfit
 from ..model.tables import Table
-from .evolution import merge
+from .evolution import merge, merge_all
 from .records import Witness
 
 _Stamp = tuple[int, str, int, bytes]
@@ -117,8 +117,7 @@ class Definitions(Mapping[str, Table]):
         parts += [definition.table for definition in deciding]
         left_out: dict[bytes, str] = {}
         if parts:
-            decided = reduce(_with, parts)
-            decided = _with_others(decided, self._in_turn(name, rest), left_out)
+            decided = _with_others(_together(parts), self._in_turn(name, rest), left_out)
             is_maintained = name in self._known or any(definition.declared for definition in deciding)
             if left_out and not is_maintained:  # it may be the first one that is bad, dated back
                 _, writer, revision, _ = min(definition.first for definition in deciding)
@@ -219,19 +218,39 @@ def _with(older: Table, newer: Table) -> Table:
     return replace(merge(older, newer), misfits=older.misfits, is_maintained=older.is_maintained)
 
 
+def _together(parts: Sequence[Table]) -> Table:
+    """What these declare that decide, as the last one names it."""
+    distinct = list({part.definition: part for part in reversed(parts)}.values())
+    return distinct[0] if len(distinct) == 1 else merge_all(distinct[1:], distinct[0])
+
+
 def _with_others(decided: Table, others: Sequence[Definition], left_out: dict[bytes, str]) -> Table:
-    """The table with what others add to it; what does not fit is noted as ``left_out``."""
-    done = {decided.definition}
-    for definition in others:
-        said = definition.table.definition
-        if said in done:
-            continue
-        done.add(said)
+    """The table with what others add to it, in their turn; what does not fit is noted as ``left_out``.
+
+    Of a writer of whom one is left out, what it has said since is not looked at any more: its events could not be read. They are
+    merged together, and in halves where one does not fit: a table costs what its definitions say, and not that times their number.
+    """
+    since: dict[str, _Stamp] = {}
+
+    def add(table: Table, some: Sequence[Definition]) -> Table:
+        counted = [each for each in some if each.writer not in since or each.first <= since[each.writer]]
+        new = {each.table.definition: each.table for each in counted if each.table.definition not in left_out}
+        new.pop(decided.definition, None)
+        if not new:
+            return table
         try:
-            decided = merge(definition.table, decided)
+            return merge_all(list(new.values()), table)
         except BucketCatalogError as error:
+            if len(new) > 1:
+                middle = len(some) // 2
+                return add(add(table, some[:middle]), some[middle:])
+            (said,) = new
             left_out[said] = error.message
-    return decided
+            for each in (each for each in others if each.table.definition == said):
+                since[each.writer] = min(since.get(each.writer, each.first), each.first)
+            return table
+
+    return add(decided, others)
 
 
 def _misfits(rest: Iterable[Definition], left_out: Mapping[bytes, str]) -> Iterator[Misfit]:

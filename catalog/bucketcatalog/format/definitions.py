@@ -293,7 +293,11 @@ def _proto(descriptor: Descriptor) -> Any:
 def walk_types(file: Any) -> Iterator[tuple[str, Any]]:
     """Every message and enumeration of a file by its full name."""
     package = f"{file.package}." if file.package else ""
-    pending = [(package, item) for item in (*file.message_type, *file.enum_type)]
+    return walk_within([(package, item) for item in (*file.message_type, *file.enum_type)])
+
+
+def walk_within(pending: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Messages and enumerations, each given with what its full name begins with, and all that lie in them, by their full names."""
     while pending:
         prefix, item = pending.pop()
         yield prefix + item.name, item

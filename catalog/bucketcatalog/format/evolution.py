@@ -2,12 +2,12 @@
 
 Fields are matched by number. The newer definition decides names and options; what only the older declares is kept, with the types that it
 needs, and the wider type carries what both declare. What cannot be read together is an error that names the table, never a silent cast:
-that is for ``merge`` to say, before ``union`` makes one message of two and after it. Which definition counts as newer says ``authority``.
+that is for ``merge`` to say, before ``union`` makes one message of several, and after. Which definition counts as newer says ``authority``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf import descriptor_pb2
@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2
 from ..errors import IncompatibleTable
 from ..model.tables import Column, DataType, Table
 from ..v1 import log_pb2, options_pb2
-from .definitions import is_external, parse_definition, walk_types
+from .definitions import is_external, usable_definition, walk_types, walk_within
 
 _Field = descriptor_pb2.FieldDescriptorProto
 WIDER: dict[int, int] = {
@@ -26,29 +26,51 @@ WIDER: dict[int, int] = {
 """Types that a field may change to, or from, without its bytes meaning anything else."""
 
 
-def union(older: bytes, newer: bytes) -> bytes:
-    """The serialised definition that holds what both of these hold: one message class reads and writes the rows of either.
+def union(older: Iterable[bytes], newer: bytes) -> bytes:
+    """The serialised definition that holds what all of these hold: one message class reads and writes the rows of each.
 
-    A field that one of the two says to mark somebody else's data does so, and rows that belong to others by one of the two do so.
+    Of the ``older`` ones the first that has something decides. A field that one of them says to mark somebody else's data does so, and
+    rows that belong to others by one of them do so. It takes what they are long, however many they are.
     """
     definition = log_pb2.TableDefinition.FromString(newer)
-    known = log_pb2.TableDefinition.FromString(older)
-    merging = _Union(known, definition)
-    merging.messages(known.message, definition.message)
-    merging.keep_external(known.message, definition.message)
-    merging.keep_parent(known.message, definition.message)
+    merging = _Union(definition)
+    for one in older:
+        merging.add(log_pb2.TableDefinition.FromString(one))
     merging.sort_files()
     return definition.SerializeToString(deterministic=True)
 
 
-class _Union:
-    """Adds to ``newer`` what only ``older`` has."""
+class _Fields:
+    """The fields of a message by number, and their names."""
 
-    def __init__(self, older: Any, newer: Any) -> None:
+    def __init__(self, message: Any) -> None:
+        self.by_number = {field.number: field for field in message.field}
+        self.names = {field.name for field in message.field}
+
+
+class _Union:
+    """Adds to ``newer`` what only older definitions have, one after the other."""
+
+    def __init__(self, newer: Any) -> None:
         self._newer = newer
-        self._old = {name: (file, item) for file in older.files.file for name, item in walk_types(file)}
         self._new = {name: (file, item) for file in newer.files.file for name, item in walk_types(file)}
+        self._fields: dict[str, _Fields] = {}
+        self._old: dict[str, tuple[Any, Any]] = {}
         self._done: set[tuple[str, str]] = set()
+
+    def add(self, older: Any) -> None:
+        """Add what only this one has."""
+        self._old = {name: (file, item) for file in older.files.file for name, item in walk_types(file)}
+        self._done = set()
+        self.messages(older.message, self._newer.message)
+        self._keep_external(older.message)
+        self._keep_parent(older.message)
+
+    def _fields_of(self, name: str) -> _Fields:
+        """Those of a message of the newer definition, as it is by now."""
+        if name not in self._fields:
+            self._fields[name] = _Fields(self._new[name][1])
+        return self._fields[name]
 
     def messages(self, old_name: str, new_name: str) -> None:
         """Merge one message, and all that lies in it."""
@@ -64,38 +86,39 @@ class _Union:
         if isinstance(new, descriptor_pb2.EnumDescriptorProto):
             _add_symbols(old, new)
             return
-        by_number = {field.number: field for field in new.field}
-        names = {field.name for field in new.field}
+        known = self._fields_of(new_name)
         for field in old.field:
-            same = by_number.get(field.number)
+            same = known.by_number.get(field.number)
             if same is not None:
                 same.type = field.type if WIDER.get(same.type) == field.type else same.type
                 if field.type_name:
                     self.messages(field.type_name.lstrip("."), same.type_name.lstrip("."))
             else:
-                self._add_field(field, file, new, names)
+                self._add_field(field, file, new, known)
 
-    def keep_external(self, old_name: str, new_name: str) -> None:
+    def _keep_external(self, old_name: str) -> None:
         """What the older definition says to mark somebody else's data stays that, whatever the newer calls it or says of it."""
-        merged = {field.number: field for field in self._new[new_name][1].field}
+        merged = self._fields_of(self._newer.message).by_number
         for field in self._old[old_name][1].field:
             if is_external(field) and not is_external(merged[field.number]):
                 merged[field.number].options.Extensions[options_pb2.column].external = True
 
-    def keep_parent(self, old_name: str, new_name: str) -> None:
+    def _keep_parent(self, old_name: str) -> None:
         """Rows that have a parent by the older definition keep it where the newer names none, by what their column is called there."""
-        old, new = self._old[old_name][1], self._new[new_name][1]
+        old, new = self._old[old_name][1], self._new[self._newer.message][1]
         known, parent = (message.options.Extensions[options_pb2.table].parent for message in (old, new))
         if known.table and not parent.table:
             number = next(field.number for field in old.field if field.name == known.field)
-            parent.table, parent.field = known.table, next(field.name for field in new.field if field.number == number)
+            parent.table, parent.field = known.table, self._fields_of(self._newer.message).by_number[number].name
 
-    def _add_field(self, field: Any, file: Any, message: Any, names: set[str]) -> None:
+    def _add_field(self, field: Any, file: Any, message: Any, known: _Fields) -> None:
         added = message.field.add()
         added.CopyFrom(field)
-        if added.name in names:
-            added.name = f"{field.name}_{field.number}"
+        while added.name in known.names:
+            added.name = f"{added.name}_{field.number}"
             added.ClearField("json_name")
+        known.by_number[added.number] = added
+        known.names.add(added.name)
         if added.HasField("oneof_index"):
             added.oneof_index = len(message.oneof_decl)
             message.oneof_decl.add(name=f"_{added.name}")
@@ -103,24 +126,41 @@ class _Union:
             self._bring(field.type_name.lstrip("."), file)
 
     def _bring(self, name: str, file: Any) -> None:
-        """Make a type of the older definition known where ``file`` can name it."""
+        """Make a type of the older definition known where ``file`` can name it, within the message of that name that it lies in."""
         if name not in self._new:
-            old_file, _ = self._old[name]
-            top = _top_level(name, old_file.package)
-            home = file if old_file.package == file.package else self._file_for(old_file)
-            container = self._old[top][1]
-            target = home.message_type if isinstance(container, descriptor_pb2.DescriptorProto) else home.enum_type
-            target.add().CopyFrom(container)
-            self._new |= {found: (home, item) for found, item in walk_types(home)}
-            for _, item in walk_types(home):
-                for inner in getattr(item, "field", ()):
-                    if inner.type_name and inner.type_name.lstrip(".") not in self._new:
-                        self._bring(inner.type_name.lstrip("."), home)
+            around = name.rpartition(".")[0]
+            if around in self._old and around not in self._new:
+                self._bring(around, file)  # with all that lies in it
+            else:
+                self._copy(name, around, file)
         elif name in self._old:
             self.messages(name, name)
         home = self._new[name][0]
         if home.name != file.name and home.name not in file.dependency:
             file.dependency.append(home.name)
+
+    def _copy(self, name: str, around: str, file: Any) -> None:
+        """Copy a type into the message ``around`` it, or into a file, and bring what its fields need."""
+        old_file, item = self._old[name]
+        home, message = self._new.get(around, (None, None))
+        if home is None:
+            home = file if old_file.package == file.package else self._file_for(old_file)
+            messages, enums = home.message_type, home.enum_type
+        elif isinstance(message, descriptor_pb2.DescriptorProto):
+            messages, enums = message.nested_type, message.enum_type
+        else:
+            raise IncompatibleTable(
+                f"The type {around!r} is a message in one definition of a table and an enumeration in another.",
+                next_step="Give the new type a name of its own.",
+            )
+        brought = (messages if isinstance(item, descriptor_pb2.DescriptorProto) else enums).add()
+        brought.CopyFrom(item)
+        below = list(walk_within([(name.removesuffix(item.name), brought)]))
+        self._new |= {found: (home, each) for found, each in below}
+        for _, each in below:
+            for inner in getattr(each, "field", ()):
+                if inner.type_name and inner.type_name.lstrip(".") not in self._new:
+                    self._bring(inner.type_name.lstrip("."), home)
 
     def _file_for(self, old: Any) -> Any:
         name = f"older/{old.name}"
@@ -150,24 +190,36 @@ def _add_symbols(old: Any, new: Any) -> None:
             new.value.add().CopyFrom(value)
 
 
-def _top_level(name: str, package: str) -> str:
-    prefix = f"{package}." if package else ""
-    return prefix + name.removeprefix(prefix).partition(".")[0]
-
-
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 
 
 def merge(older: Table, newer: Table) -> Table:
     """``newer`` with what only ``older`` declares; ``IncompatibleTable`` where the two contradict."""
-    _check_key(older, newer)
-    _check_fixed(older, newer)
-    _check_parent(older, newer)
-    _check_columns(newer.name, older.columns, newer.columns)
-    merged = parse_definition(union(older.definition, newer.definition))
-    for part in (older, newer):  # a message that both have may mean another thing where only one has a column of it
-        _check_columns(newer.name, part.columns, merged.columns)
+    return merge_all([older], newer)
+
+
+def merge_all(older: Sequence[Table], newer: Table) -> Table:
+    """``newer`` with what only the ``older`` ones declare, the first of them that does; ``IncompatibleTable`` where any two contradict.
+
+    The same as if they were merged one after the other, but in time that grows with what they say and not with their number as well.
+    """
+    parent = newer
+    for each in older:
+        _check_key(each, newer)
+        _check_fixed(each, newer)
+        _check_parent(each, parent)
+        _check_columns(newer.name, each.columns, newer.by_number)
+        parent = each if parent.parent is None else parent
+    try:
+        merged = usable_definition(union((each.definition for each in older), newer.definition))
+    except ValueError as error:
+        raise IncompatibleTable(
+            f"What is defined of table {newer.name!r} makes no message together: {error}.",
+            next_step="Give new types, columns and symbols names of their own.",
+        ) from None
+    for part in (*older, newer):  # a message that both have may mean another thing where only one has a column of it
+        _check_columns(newer.name, part.columns, merged.by_number)
     return merged
 
 
@@ -233,11 +285,11 @@ def _reference(table: Table) -> list[tuple[int, str, DataType]]:
     return [(column.number, column.name, column.type) for column in columns]
 
 
-def _check_columns(table: str, older: Iterable[Column], newer: Iterable[Column]) -> None:
-    known = {column.number: column for column in older}
-    for column in newer:
-        other = known.get(column.number)
-        if other is None:
+def _check_columns(table: str, older: Iterable[Column], newer: Mapping[str, Column]) -> None:
+    """``newer`` are by number, as they are named in storage."""
+    for other in older:
+        column = newer.get(other.field_name)
+        if column is None:
             continue
         if other.shape is not column.shape or not _same_bytes(other, column) or not _same_meaning(other, column):
             raise IncompatibleTable(
@@ -246,7 +298,7 @@ def _check_columns(table: str, older: Iterable[Column], newer: Iterable[Column])
                 next_step="Give the new column a field number of its own.",
             )
         _check_unset(table, other, column)
-        _check_columns(table, other.children, column.children)
+        _check_columns(table, other.children, {child.field_name: child for child in column.children})
 
 
 def _check_unset(table: str, older: Column, newer: Column) -> None:

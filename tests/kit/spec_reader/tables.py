@@ -170,9 +170,14 @@ def _turn(rank: Any, first: Any) -> tuple[Any, ...]:
 
 def _together(older: Table, newer: Table) -> Table:
     """The newer with the columns that only the older has."""
-    names = {column.number: column.name for column in newer.columns}
-    kept = [column for column in older.columns if column.number not in names]
-    kept = [replace(c, name=f"{c.name}_{c.number}") if c.name in names.values() else c for c in kept]
+    numbers, names = {column.number for column in newer.columns}, {column.name for column in newer.columns}
+    kept: list[Column] = []
+    for column in (column for column in older.columns if column.number not in numbers):
+        name = column.name
+        while name in names:
+            name = f"{name}_{column.number}"
+        names.add(name)
+        kept.append(replace(column, name=name))
     return replace(newer, columns=(*newer.columns, *kept), older=(*older.older, older.row, *newer.older))
 
 
