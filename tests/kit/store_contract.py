@@ -6,6 +6,7 @@ import pickle
 import random
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -95,6 +96,27 @@ class StoreContract:
         assert store.get_range("big", 7 << 20, 3 << 20) == data[7 << 20 : 10 << 20]
         assert store.head("big").size == len(data)
 
+    @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 5 << 20])
+    def test_get_with_a_bound_gives_all_or_exactly_so_many_of_the_first(self, store: Store, writer: Store, size: int) -> None:
+        data = random.Random(size).randbytes(size)
+        writer.put("a/b", data)
+        for most in (0, 1, 10, 11, size, size + 1, 1 << 30):
+            assert store.get("a/b", most=most) == data[:most], most
+        assert type(store.get("a/b", most=3)) is bytes
+        with pytest.raises(ValueError, match="-1"):
+            store.get("a/b", most=-1)
+
+    def test_a_bounded_get_takes_no_more_into_memory(self, store: Store, writer: Store) -> None:
+        writer.put("big", bytes(64 << 20))
+        store.get("big", most=10)  # opens connections and whatever else a first request needs
+        tracemalloc.start()
+        try:
+            assert store.get("big", most=1 << 20) == bytes(1 << 20)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 8 << 20
+
     def test_put_of_the_same_bytes_again_changes_nothing(self, store: Store, writer: Store) -> None:
         for _ in range(3):
             writer.put("a/b", b"same")
@@ -104,7 +126,13 @@ class StoreContract:
     @pytest.mark.parametrize("name", ["missing", "a/missing", "a/b/below-an-object", "a", "missing/deep/er"])
     def test_what_is_no_object_is_not_found(self, store: Store, writer: Store, name: str) -> None:
         writer.put("a/b", b"x")
-        for read in (store.get, store.head, lambda name: store.get_range(name, 0, 1), lambda name: store.get_range(name, -1, 1)):
+        for read in (
+            store.get,
+            lambda name: store.get(name, most=1),
+            store.head,
+            lambda name: store.get_range(name, 0, 1),
+            lambda name: store.get_range(name, -1, 1),
+        ):
             with pytest.raises(ObjectNotFound, match=name) as caught:
                 read(name)
             assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -69,8 +69,8 @@ class Recording(Wrapped):
         super().__init__(inner)
         self.given: dict[str, Spans] = {}
 
-    def get(self, name: str) -> bytes:
-        data = self.inner.get(name)
+    def get(self, name: str, *, most: int | None = None) -> bytes:
+        data = self.inner.get(name, most=most)
         self.given.setdefault(name, []).append((0, len(data)))
         return data
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import pyarrow.parquet as pq
 import typer
 
-from .. import clock
+from .. import clock, limits
 from ..console.options import (
     AsOf,
     CatalogArgument,
@@ -28,6 +29,8 @@ from ..format.footers import MAGIC
 from ..model.paths import FileKind, is_of_a_log, kind_of
 
 _LONGEST = 200
+_FIRST = limits.LOG_FILE_BYTES + 1
+"""What is read of any file first: all of a transaction or checkpoint, or enough to see that it is none."""
 _KEYS = frozenset({"first_key", "last_key", "shown"})
 
 
@@ -43,13 +46,13 @@ def dump(
 
     Example: bucketcatalog dump ./catalog/w/default/transactions/00000000000000000000/*.txn
     """
-    data = _read(file, storage_option)
+    data, length = _read(file, storage_option)
     found = inspect(data, file, rows=rows)
     known = _is_of_a_catalog(file, data, found)
     facts = {
         "file": file,
         "kind": found.kind if known else None,
-        "bytes": len(data),
+        "bytes": length,
         "intact": not found.problems,
         "problems": found.problems,
     }
@@ -58,10 +61,10 @@ def dump(
         return
     if not known:
         what = "a Parquet file of another program, " if found.is_foreign else ""
-        write(f"{visible(file)}: {what}no file of a catalog, {size(len(data))}")
+        write(f"{visible(file)}: {what}no file of a catalog, {size(length)}")
         finish()
         return
-    write(f"{visible(file)}: {found.kind}, {size(len(data))}, {'intact' if not found.problems else 'DAMAGED'}")
+    write(f"{visible(file)}: {found.kind}, {size(length)}, {'intact' if not found.problems else 'DAMAGED'}")
     for problem in found.problems:
         write(f"problem: {visible(problem)}")
     if found.problems:
@@ -82,11 +85,28 @@ def _is_of_a_catalog(file: str, data: bytes, found: Inspection) -> bool:
     return named or begins or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
 
 
-def _read(file: str, storage_option: list[str] | None) -> bytes:
+def _read(file: str, storage_option: list[str] | None) -> tuple[bytes, int]:
+    """The bytes of a file and how many it has; of one that is larger than any of its kind the beginning alone."""
     if "://" not in file:
-        return Path(file).read_bytes()
+        with Path(file).open("rb") as opened:
+            data = opened.read(_FIRST)
+            length = max(len(data), os.fstat(opened.fileno()).st_size)
+            if len(data) == _FIRST and _is_segment(file, data, length):
+                data += opened.read(limits.SEGMENT_BYTES + 1 - _FIRST)
+        return data, max(len(data), length)
     folder, _, name = file.rpartition("/")
-    return open_catalog(folder, storage_option).store.get(name)
+    store = open_catalog(folder, storage_option).store
+    data = store.get(name, most=_FIRST)
+    length = len(data) if len(data) < _FIRST else store.head(name).size
+    if len(data) == _FIRST and _is_segment(file, data, length):
+        data = store.get(name, most=limits.SEGMENT_BYTES + 1)
+    return data, max(len(data), length)
+
+
+def _is_segment(file: str, beginning: bytes, length: int) -> bool:
+    """Whether a file that is too large for any other kind can be a segment: by its name, or by what it begins with."""
+    kind = kind_of(file)
+    return length <= limits.SEGMENT_BYTES and (kind is FileKind.SEGMENT or (kind is None and beginning.startswith(MAGIC)))
 
 
 def _show(name: str, value: Any) -> None:

@@ -49,9 +49,9 @@ def why(error: Exception) -> str:
 
 
 def check_size(size: int, name: str, holds: str) -> None:
-    """``CorruptionError`` where a file of that size is larger than any transaction or checkpoint is."""
+    """``CorruptionError`` where a file of that size is larger than any transaction or checkpoint is; it may be larger than was read."""
     if size > limits.LOG_FILE_BYTES:
-        raise CorruptionError(f"{name} has {size} bytes: it is not {holds}, none has more than {limits.LOG_FILE_BYTES}.")
+        raise CorruptionError(f"{name} has more than {limits.LOG_FILE_BYTES} bytes: it is not {holds}, none has so many.")
 
 
 @lru_cache(maxsize=4_096)

@@ -24,6 +24,7 @@ from ..model.times import datetime_of
 from ..model.uuids import to_text, uuid_text
 from ..v1 import log_pb2
 from .blocks import decode_block, facts_of_block
+from .bounds import check_size
 from .definitions import core_tables, parse_definition
 from .footers import MAGIC, Footer, footer_start
 from .headers import header_of
@@ -69,6 +70,8 @@ def inspect(data: bytes, name: str, *, rows: int = 0) -> Inspection:
     if kind is FileKind.SEGMENT:
         looking.look_at_segment(data)
         return looking.found
+    if not looking.is_small(data, _HOLDS[kind]):
+        return looking.found
     message = looking.parts(_MESSAGES[kind], data)
     looking.learn_tables(message)
     looking.check_seal(data, _HOLDS[kind])
@@ -96,6 +99,10 @@ class _Looking:
     def problem(self, text: str) -> None:
         """Note what is wrong."""
         self.found.problems.append(text)
+
+    def is_small(self, data: bytes, holds: str) -> bool:
+        """Whether a transaction or checkpoint can have so many bytes: of more, which may be their beginning, nothing is made."""
+        return self._check(lambda: check_size(len(data), self._name, holds))
 
     def parts(self, message_type: Any, data: bytes) -> Any:
         """The message with every field that parses."""
@@ -193,11 +200,13 @@ class _Looking:
             return {**shown, "readable": False}
         return self._with_rows(shown, entry.header.table, facts)
 
-    def _check(self, check: Callable[[], object]) -> None:
+    def _check(self, check: Callable[[], object]) -> bool:
         try:
             check()
         except BucketCatalogError as error:
             self.problem(error.message)
+            return False
+        return True
 
     def readable(self, message: Any) -> dict[str, Any]:
         """The set fields by name, as plain values; a revision or number of 0 is shown though it is not on the wire.

@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Self, TypeVar
 
+from .. import limits
 from ..cache import LruCache
 from ..clock import uuid7_time
 from ..errors import UNREADABLE, BucketCatalogError, CorruptionError, MissingObject, ObjectNotFound
@@ -217,7 +218,7 @@ class LogFiles:
 
     def _get(self, name: str, holds: str) -> bytes:
         try:
-            return self.store.get(name)
+            return self.store.get(name, most=limits.LOG_FILE_BYTES + 1)
         except ObjectNotFound:
             lost = MissingObject(f"{name} is gone. It held {holds}.")
             lost.name = name

@@ -50,6 +50,8 @@ def read_segment_file(store: Store, name: str, size: int) -> SegmentFile:
 
     Where the length of the index is damaged, on which nobody else relies, the file is read whole to find it.
     """
+    if size > limits.SEGMENT_BYTES:
+        raise CorruptionError(f"{name} has {size} bytes: it is not a segment, none has more than {limits.SEGMENT_BYTES}.")
     footer = footer_start(read_range(store, name, -8, 8, lambda: "a segment"), size, name)
     try:
         start, _ = index_span(read_range(store, name, footer - 4, 4, lambda: "a segment"), footer, name)

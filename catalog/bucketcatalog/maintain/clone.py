@@ -304,9 +304,12 @@ class _Clone:
         put_retrying(self._place.store, paths.transaction(writer, files.database, head), data)
 
     def _copy_segment(self, reference: SegmentReference) -> None:
-        """A segment of events byte for byte; one at a time, for they are large. What is wrong in a block of it stays so."""
+        """A segment of events byte for byte, and no more of it than its reference says; one at a time, for they are large.
+
+        What is wrong in a block of it stays so.
+        """
         name = paths.segment(reference.writer, self._files.database, reference.uuid)
-        put_retrying(self._place.store, name, self._files.store.get(name))
+        put_retrying(self._place.store, name, self._files.store.get(name, most=reference.size))
 
 
 def _coverage(view: LogView, writer: str) -> Coverage:

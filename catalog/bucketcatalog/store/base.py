@@ -69,8 +69,11 @@ class Store(Protocol):
         """
         ...
 
-    def get(self, name: str) -> bytes:
-        """All bytes of the object, or ``ObjectNotFound``."""
+    def get(self, name: str, *, most: int | None = None) -> bytes:
+        """All bytes of the object, or of a larger one its first ``most``; ``ObjectNotFound`` where there is none.
+
+        One request, and what is behind the first ``most`` is neither taken into memory nor fetched, however large the object is.
+        """
         ...
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:

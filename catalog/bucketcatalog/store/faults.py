@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from ..errors import OutcomeUnknown, TruncatedObject
 from .base import ObjectInfo, Store
+from .object_names import check_most
 from .wrappers import Counting, Wrapped
 
 __all__ = ["Counting", "DelayedArrival", "Failing", "LostResponses", "SimulatedCrash", "Truncating", "Wrapped"]
@@ -61,9 +62,9 @@ class Failing(Wrapped):
         """May fail."""
         self._call("put", name, lambda: self.inner.put(name, data))
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         """May fail."""
-        return self._call("get", name, lambda: self.inner.get(name))
+        return self._call("get", name, lambda: self.inner.get(name, most=most))
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """May fail."""
@@ -169,10 +170,11 @@ class Truncating(Wrapped):
         self.picks = picks
         self.listings = listings
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         """The beginning of the object."""
+        check_most(most)
         data = self.inner.get(name)
-        return data[: self._kept(name, len(data))]
+        return data[: self._kept(name, len(data))][:most]
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """As of a store that holds the beginning only, so ``TruncatedObject`` behind its end."""

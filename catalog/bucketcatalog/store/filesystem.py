@@ -24,7 +24,7 @@ from ..errors import AccessDenied, StoreError, StoreUnavailable
 from .base import UnfinishedPut
 from .object_names import TEMPORARY
 
-NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
+NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENODEV})
 """A get that fails with one of these names no object."""
 
 REFUSED_RENAME = frozenset(
@@ -100,7 +100,8 @@ def _looping_link(error: OSError) -> str | None:
 
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PASS_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+_PASS = getattr(os, "O_PATH", os.O_RDONLY)
+_PASS_DIRECTORY = _PASS | os.O_DIRECTORY | os.O_CLOEXEC
 """Asks for no right to read its names, which nobody needs who only goes through."""
 _NEVER_SYNCED = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 _REMEMBERED = 32
@@ -121,6 +122,40 @@ def _is_link(part: bytes, within: int) -> bool:
         return stat.S_ISLNK(os.stat(part, dir_fd=within, follow_symlinks=False).st_mode)
     except OSError:
         return False
+
+
+_READ = os.O_RDONLY | os.O_CLOEXEC
+_READ_AT_ONCE = _READ | os.O_NONBLOCK | os.O_NOCTTY
+"""Waits for nobody: a pipe would for who writes to it."""
+
+
+def open_file(path: bytes, *, within: int | None = None) -> int:
+    """The plain file at a path, or of that name in an open directory, to be read; a link is what it leads to.
+
+    ``FileNotFoundError`` for a pipe, a device or a directory: nothing of these is read, nor waited for.
+    """
+    try:
+        fd = os.open(path, _READ_AT_ONCE, dir_fd=within)
+    except BlockingIOError:  # somebody on the machine has a lease on it, as servers of network file systems take
+        return _open_leased(path, within)
+    return _plain(fd, path)
+
+
+def _open_leased(path: bytes, within: int | None) -> int:
+    """The same, waiting until the lease is given up: of what is seen to be a plain file before it is opened, and cannot be swapped then."""
+    seen = _plain(os.open(path, _PASS | os.O_CLOEXEC, dir_fd=within), path)
+    try:
+        return os.open(f"/proc/self/fd/{seen}", _READ)
+    finally:
+        os.close(seen)
+
+
+def _plain(fd: int, path: bytes) -> int:
+    """The same descriptor where it is of a plain file; else it is closed."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def refuse_links(root: bytes, prefix: bytes) -> None:

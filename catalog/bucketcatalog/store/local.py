@@ -23,10 +23,9 @@ from . import filesystem
 from .base import ObjectInfo, UnfinishedPut
 from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, LinkInTheWay, Place, from_os_error
 from .learnt import Moment
-from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
+from .object_names import TEMPORARY, check_most, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_CLOEXEC
 _ATTEMPTS = 100
 _REMOVED = (errno.ENOENT, errno.ESTALE)
 """What is said of a directory that is no longer there, where it was opened before."""
@@ -80,9 +79,15 @@ class LocalStore:
         except OSError as error:
             raise _unknown(name, self.url, error) from error
 
-    def get(self, name: str) -> bytes:
-        """All bytes of the object, or ``ObjectNotFound``."""
-        return self._reading(name, lambda fd: _read(fd, 0, os.fstat(fd).st_size + 1))
+    def get(self, name: str, *, most: int | None = None) -> bytes:
+        """All bytes of the object or its first ``most``, or ``ObjectNotFound``."""
+        check_most(most)
+
+        def read(fd: int) -> bytes:
+            size = os.fstat(fd).st_size + 1
+            return _read(fd, 0, size if most is None else min(size, most))
+
+        return self._reading(name, read)
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end."""
@@ -235,7 +240,7 @@ class LocalStore:
         path, attempts = self._path(name), 1
         while True:
             try:
-                fd = os.open(path, _READ)
+                fd = filesystem.open_file(path)
                 try:
                     return read(fd)
                 finally:
@@ -330,7 +335,7 @@ def _discard(place: Place, temporary: bytes) -> None:
 def _holds(place: Place, name: bytes, data: bytes) -> bool:
     """Whether these very bytes have the name already."""
     try:
-        fd = os.open(name, _READ, dir_fd=place.directory.fd)
+        fd = filesystem.open_file(name, within=place.directory.fd)
     except OSError:
         return False
     try:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from .. import clock as machine_clock
 from ..errors import ObjectNotFound, TruncatedObject, UnsupportedStore
 from .base import ObjectInfo, UnfinishedPut
-from .object_names import check_name, check_prefix, check_range
+from .object_names import check_most, check_name, check_prefix, check_range
 
 _PAGE = 256
 _AFTER_SLASH = chr(ord("/") + 1)
@@ -72,9 +72,10 @@ class MemoryStore:
                 insort(objects.names, name)
             objects.values[name] = value
 
-    def get(self, name: str) -> bytes:
-        """All bytes of the object, or ``ObjectNotFound``."""
-        return self._value(name)[0]
+    def get(self, name: str, *, most: int | None = None) -> bytes:
+        """All bytes of the object or its first ``most``, or ``ObjectNotFound``."""
+        check_most(most)
+        return self._value(name)[0][:most]
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets count from the end."""

@@ -58,6 +58,12 @@ def check_range(length: int) -> None:
         raise ValueError(f"the length of a range cannot be negative: {length}")
 
 
+def check_most(most: int | None) -> None:
+    """Raise ``ValueError`` for a negative bound."""
+    if most is not None and most < 0:
+        raise ValueError(f"no object has fewer than no bytes: {most}")
+
+
 def is_unicode(name: str) -> bool:
     """Whether the name has a UTF-8 form; a file system may hold names that have none."""
     try:

@@ -34,7 +34,7 @@ from .. import clock
 from ..errors import ObjectNotFound, StoreError, UnsupportedStore
 from .base import ObjectInfo, UnfinishedPut, time_unknown, truncated
 from .learnt import Moment
-from .object_names import TEMPORARY, check_name, check_prefix, check_range, holds_objects, walk
+from .object_names import TEMPORARY, check_most, check_name, check_prefix, check_range, holds_objects, walk
 from .remote_failures import guarded, import_filesystem, open_filesystem
 from .remote_files import entries, flat_entries, modified_us
 from .secrets import Secrets
@@ -100,9 +100,17 @@ class FsspecStore:
             fs.pipe_file(path, bytes(data))
         self._last_put = (name, Moment.now(), clock.now_us())
 
-    def get(self, name: str) -> bytes:
-        """All bytes of the object, or ``ObjectNotFound``."""
-        return self._cat(name, {})
+    def get(self, name: str, *, most: int | None = None) -> bytes:
+        """All bytes of the object or its first ``most``, or ``ObjectNotFound``; of an empty one these may cost another request."""
+        check_most(most)
+        if most is None:
+            return self._cat(name, {})
+        try:
+            return self._cat(name, {"start": 0, "end": max(most, 1)})[:most]
+        except StoreError:
+            if self.head(name).size:
+                raise
+            return b""  # some stores answer a range of an empty object with an error
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``, or ``TruncatedObject``; negative offsets cost a request for the size."""

@@ -41,9 +41,9 @@ class Wrapped:
         """As the inner store."""
         self.inner.put(name, data)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         """As the inner store."""
-        return self.inner.get(name)
+        return self.inner.get(name, most=most)
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """As the inner store."""
@@ -105,10 +105,10 @@ class Counting(Wrapped):
         self._count("put", name, written=len(data))
         self.inner.put(name, data)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         """Counted."""
         self._count("get", name)
-        return self._read(self.inner.get(name))
+        return self._read(self.inner.get(name, most=most))
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """Counted."""

@@ -123,9 +123,9 @@ class Meddled(Wrapped):
         self._request(name)
         super().put(name, data)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         self._request(name)
-        return super().get(name)
+        return super().get(name, most=most)
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[Any]:
         self._request(prefix)

@@ -30,10 +30,10 @@ class Slow(Wrapped):
         """As the test says."""
         return self.at_once
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         """Slowly."""
         self._wait()
-        return self.inner.get(name)
+        return self.inner.get(name, most=most)
 
     def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
         """Slowly."""
@@ -73,10 +73,10 @@ def test_requests_under_way_at_once_are_what_the_store_allows(filled: MemoryStor
 
 def test_a_request_that_fails_among_many_is_the_error_of_the_look(filled: MemoryStore) -> None:
     class Failing(Slow):
-        def get(self, name: str) -> bytes:
+        def get(self, name: str, *, most: int | None = None) -> bytes:
             if name.startswith("w3/"):
                 raise PermissionError(name)
-            return super().get(name)
+            return super().get(name, most=most)
 
     before = threading.active_count()
     with pytest.raises(PermissionError, match="w3/"):

@@ -35,9 +35,9 @@ class Away(Wrapped):
         self._wait("list_prefixes")
         return self.inner.list_prefixes(prefix)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, most: int | None = None) -> bytes:
         self._wait("get")
-        return self.inner.get(name)
+        return self.inner.get(name, most=most)
 
     def now_us(self, below: str | None = None) -> int:
         self._wait("now_us")
