@@ -12,12 +12,13 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 
-from bucketcatalog import Catalog, CorruptionError
+from bucketcatalog import Catalog, CorruptionError, limits
 from bucketcatalog.log.segments import read_segment_file
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model.times import micros
 from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.store.faults import Counting
 
 from ...kit.spec_reader import PUT, SpecReader, Style, compact, message, new_transaction, put_transaction, seal, table_of
 from ...kit.spec_reader import writing as by_hand
@@ -184,6 +185,14 @@ def test_a_segment_that_names_something_by_no_uuid_is_refused_by_file(whose: str
 
     with pytest.raises(CorruptionError, match=name):
         read_segment_file(world.store, name, len(changed))
+
+
+def test_a_segment_larger_than_any_is_refused_by_file_without_being_read() -> None:
+    world, _, name = compacted()
+    store = Counting(world.store)
+    with pytest.raises(CorruptionError, match=f"{name} has {limits.SEGMENT_BYTES + 1} bytes: it is not a segment"):
+        read_segment_file(store, name, limits.SEGMENT_BYTES + 1)
+    assert not store.requests
 
 
 @dataclass
