@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import clock, limits
-from .errors import InvalidOption
+from .errors import CatalogWarning, InvalidOption, StoreError
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
@@ -39,6 +40,7 @@ from .query.snapshot import Snapshot
 from .registry import RunTasks, in_turn
 from .registry.installed import Registry
 from .store import Store
+from .store.obstacles import Obstacles, PastObstacles
 from .store.open import store_at
 
 if TYPE_CHECKING:
@@ -86,15 +88,18 @@ class Catalog:
         """A database, whether or not there is anything in it."""
         return self._databases.setdefault(name, Database(self.store, database_name(name), self.registry.beside))
 
-    def databases(self) -> list[str]:
-        """The databases there are; a request for each writer and one for each database."""
-        return databases_in(self.store)
+    def databases(self, *, ignore_corruption: bool = False) -> list[str]:
+        """The databases there are; a request for each writer and one for each database.
 
-    def resolve_database(self, database: str | None) -> str:
-        """The database to read: the one named, else the only one there is."""
+        With ``ignore_corruption`` those that can be found, with a warning of each directory that cannot be looked into.
+        """
+        return databases_in(PastObstacles(self.store, _warn_of) if ignore_corruption else self.store)
+
+    def resolve_database(self, database: str | None, *, ignore_corruption: bool = False) -> str:
+        """The database to read: the one named, else the only one there is, of those that can be found with ``ignore_corruption``."""
         if database is not None:
             return database_name(database)
-        names = self.databases()
+        names = self.databases(ignore_corruption=ignore_corruption)
         if len(names) != 1:
             require(self.url, names, None)
         return names[0]
@@ -140,10 +145,10 @@ class Catalog:
 
         With ``ignore_corruption`` damaged and missing files are no errors: the rest is read; the snapshot's ``missing`` says what is not.
         """
-        name = self.resolve_database(database)
+        name = self.resolve_database(database, ignore_corruption=ignore_corruption)
         snapshot = self.database(name).snapshot(timestamp, version, strict=strict, ignore_corruption=ignore_corruption)
         if not snapshot.cut.heads:
-            require(self.url, self.databases(), name)
+            require(self.url, self.databases(ignore_corruption=ignore_corruption), name)
         return snapshot
 
     def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
@@ -416,12 +421,13 @@ class Catalog:
         """
         from .maintain.verify.walk import verify
 
-        there = self.databases()
-        names = there if database is None else [database_name(database)]
-        if not names or names[0] not in there:
+        obstacles, names = Obstacles(), [] if database is None else [database_name(database)]
+        past = PastObstacles(self.store, obstacles.add)
+        there = self._found_beside(obstacles, past)
+        if not there or not {*names} <= {*there}:
             require(self.url, there, database)
-        for name in names:
-            yield from verify(LogFiles(self.store, name), deep=deep, tell=tell, left_out=left_out)
+        for name in names or there:
+            yield from verify(LogFiles(past, name), deep=deep, tell=tell, left_out=left_out, obstacles=obstacles)
 
     def repair(
         self,
@@ -455,12 +461,22 @@ class Catalog:
             take_in=names_given(take_in, "files", "take_in=['node-a@7']"),
             force=force,
         )
-        name = self.resolve_database(database)
-        if name not in (there := self.databases()):
-            require(self.url, there, name)
-        repairer = Repairer(self.store, self.registry.beside, maintainer_id(writer), clock, DEFAULT_LIMITS)
+        obstacles, wanted = Obstacles(), None if database is None else database_name(database)
+        past = PastObstacles(self.store, obstacles.add)
+        there = self._found_beside(obstacles, past)
+        if wanted not in there and (wanted is not None or len(there) != 1):
+            require(self.url, there, wanted)
+        name = wanted or there[0]
+        repairer = Repairer(past, self.registry.beside, maintainer_id(writer), clock, DEFAULT_LIMITS, obstacles)
         with nullcontext() if dry_run else self._turn(name, writer):
             return repairer.repair(name, named, deep=deep, dry_run=dry_run, tell=tell)
+
+    def _found_beside(self, obstacles: Obstacles, past: Store) -> list[str]:
+        """The databases that are found past what is in the way; where that is all there is its own error."""
+        there = databases_in(past)
+        for _, error in [] if there else obstacles.untold():
+            raise error
+        return there
 
     def _existing(self, database: str | None) -> Database:
         """A database that is there."""
@@ -495,3 +511,8 @@ class Catalog:
         else:
             view = self.snapshot(database=later.database, version=start).view
         return Snapshot(later.files, view, later.definitions)
+
+
+def _warn_of(name: str, error: StoreError) -> None:
+    """Whoever goes past something that is in the way is told."""
+    warnings.warn(error.message, CatalogWarning, stacklevel=2)

@@ -182,9 +182,13 @@ class ObjectNotFound(NotFound):
 
 
 class StoreError(BucketCatalogError):
-    """The object store refused or failed."""
+    """The object store refused or failed. Where what lies under one name is all that is in the way ``in_the_way`` is that name.
+
+    Then all else can be read and listed: what sorts before it has been listed, and a listing after it goes on. A directory's ends in ``/``.
+    """
 
     code = "STORE"
+    in_the_way = ""
 
 
 class AccessDenied(StoreError):

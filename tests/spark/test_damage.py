@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bucketcatalog import InvalidOption
+from bucketcatalog import AccessDenied, InvalidOption
 
 from ..kit.corrupting import chunk_of
 from .sample import Sample, read, rows
@@ -51,3 +51,17 @@ def test_the_rest_is_read_where_that_is_asked_for(own: SparkSession, copied: Sam
 def test_changes_are_never_read_past_damage(spark: SparkSession, sample: Sample) -> None:
     with pytest.raises((PySparkException, InvalidOption), match="exclude each other"):
         read(spark, sample.path, readChangeFeed=True, ignoreCorruption=True)
+
+
+def test_a_linked_directory_is_read_past_where_that_is_asked_for(own: SparkSession, copied: Sample, tmp_path: Path) -> None:
+    """Executors open the catalog anew, and meet the link again."""
+    name = "somebody/photos/transactions/linked"
+    before = rows(read(own, copied.path, table="objects"))
+    (tmp_path / "outside").mkdir()
+    (Path(copied.path) / name).parent.mkdir(parents=True)
+    (Path(copied.path) / name).symlink_to(tmp_path / "outside")
+    with pytest.raises((PySparkException, AccessDenied), match="is a symbolic link"):
+        read(own, copied.path, table="objects").collect()
+    assert rows(read(own, copied.path, table="objects", ignoreCorruption=True)) == before != []
+    (lost,) = rows(read(own, copied.path, table="damage", ignoreCorruption=True))
+    assert (lost["file"], lost["code"]) == (name, "ACCESS_DENIED")

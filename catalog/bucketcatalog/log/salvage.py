@@ -26,6 +26,7 @@ from ..format.transactions import Transaction
 from ..model import paths
 from ..model.cuts import Head, Ref
 from ..store.base import Store
+from ..store.obstacles import PastObstacles
 from .aside import Asides
 from .discovery import LastLook, horizon_of, look
 from .files import LogFiles, made_again
@@ -40,6 +41,7 @@ class SalvagingFiles(LogFiles):
     """The log of a database as far as it can be read; ``on_damage`` has what is missing. Checkpoints in ``avoided`` are passed over.
 
     Not to ``heed_horizon`` is for where nothing can be read that reaches it: then what was pruned is missing like anything else.
+    With ``past_obstacles`` what cannot be listed is missing too: that is for who only reads, not for who writes after what was found.
     """
 
     def __init__(
@@ -50,9 +52,12 @@ class SalvagingFiles(LogFiles):
         *,
         heed_horizon: bool = True,
         only_trusted: bool = False,
+        past_obstacles: bool = False,
     ) -> None:
-        super().__init__(store, database)
         self.on_damage = Losses()
+        super().__init__(PastObstacles(store, self.on_damage.add) if past_obstacles else store, database)
+        self._place = store
+        self._past_obstacles = past_obstacles
         self._heed_horizon = heed_horizon
         self._only_trusted = only_trusted
         self.avoided = avoided
@@ -61,8 +66,16 @@ class SalvagingFiles(LogFiles):
         self._listing = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        how = partial(SalvagingFiles, heed_horizon=self._heed_horizon, only_trusted=self._only_trusted)
-        return made_again, (how, (self.store, self.database, self.avoided), dict(self.asides))
+        return made_again, (self._how(self._heed_horizon), (self._place, self.database, self.avoided), dict(self.asides))
+
+    def _how(self, heed_horizon: bool) -> Callable[..., SalvagingFiles]:
+        """Makes another one that reads on in the same way."""
+        return partial(
+            SalvagingFiles,
+            heed_horizon=heed_horizon,
+            only_trusted=self._only_trusted,
+            past_obstacles=self._past_obstacles,
+        )
 
     def heeds(self, boundary: Boundary) -> bool:
         """Whether the horizon is to be heeded."""
@@ -78,7 +91,7 @@ class SalvagingFiles(LogFiles):
 
     def _anew(self, avoided: frozenset[Ref], *, heed_horizon: bool) -> SalvagingFiles:
         """With losses of its own: what is met by one way of reading may not be by another."""
-        return SalvagingFiles(self.store, self.database, avoided, heed_horizon=heed_horizon, only_trusted=self._only_trusted)
+        return self._how(heed_horizon)(self._place, self.database, avoided)
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or what stands in for it."""
@@ -140,9 +153,9 @@ def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -
     reaches the horizon. So are those of plain writers, a block of which might be damaged, and claim to be of any keys. Where there is no
     view, the warnings of what may have had it come before the error.
     """
-    files, view = _found(SalvagingFiles(store, database, only_trusted=True), find)
+    files, view = _found(SalvagingFiles(store, database, only_trusted=True, past_obstacles=True), find)
     if _lost(view):
-        others, again = _found(SalvagingFiles(store, database), find)
+        others, again = _found(SalvagingFiles(store, database, past_obstacles=True), find)
         files, view = (others, again) if _lost(again) < _lost(view) else (files, view)
     while broken := {
         c.ref: error

@@ -31,6 +31,7 @@ from ..model.uuids import uuid_text
 from ..query.database import Beside, Database
 from ..state.contents import Contents
 from ..store.base import Store
+from ..store.obstacles import Obstacles
 from ..write.writer import Writer
 from .broken import broken_checkpoints, kept_again, lost, newer, rest_of
 from .rebuild import Rebuilt, rebuilt
@@ -151,6 +152,7 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
     if said:  # what can be read without these files decides what else is to be done, the next time
         alone = tuple(action for action in plan.actions if action.what in ("set aside", "take in", "void", "join"))
         plan = replace(plan, dropped=(), instead=None, kept=(), actions=alone)
+    plan = _beside(plan, by, [finding.file for finding in findings if finding.code == "NOT_LISTED"])
     if (own := next((void for void in ahead if void.writer == by), None)) is not None:
         return _waiting(plan, by, f"{by} can commit nothing before {_shown(own)} is voided: another maintainer can do that.")
     if any(action.obstacle for action in first):
@@ -184,6 +186,26 @@ def _unwritable(files: LogFiles, view: LogView) -> str:
             if (why := contents.contradiction(name)) is not None:
                 return f"No checkpoint of everybody can be written instead: {why}"
     return ""
+
+
+def _beside(plan: Plan, by: str, unlisted: Sequence[str]) -> Plan:
+    """What can be done of a plan beside what cannot be listed: what needs no more than timelines that can be. The rest is to wait.
+
+    A checkpoint may cover what nobody sees, and of a timeline with some of that nobody can tell where it goes on.
+    """
+    if not unlisted:
+        return plan
+    why = f"Nobody sees what lies below {unlisted[0]}: let it be listed first."
+    hidden = {paths.writer_of(name) for name in unlisted}
+    if by in hidden:
+        return _waiting(replace(plan, joins=()), by, why)
+    joins = tuple(writer for writer in plan.joins if writer not in hidden)
+    may = {("join", writer) for writer in joins}
+    actions = tuple(
+        a if a.obstacle or a.what in ("set aside", "take in", "void") or (a.what, a.subject) in may else replace(a, obstacle=why)
+        for a in plan.actions
+    )
+    return replace(plan, joins=joins, dropped=(), instead=None, kept=(), actions=actions)
 
 
 def _action(said: Said) -> Action:
@@ -251,17 +273,21 @@ class Repair:
 
 @dataclass(frozen=True)
 class Repairer:
-    """Repairs databases of a catalog as the maintainer ``writer``; ``beside`` is what its catalog knows of tables."""
+    """Repairs databases of a catalog as the maintainer ``writer``; ``beside`` is what its catalog knows of tables.
+
+    What the store goes past in listings it tells the ``obstacles``.
+    """
 
     store: Store
     beside: Beside
     writer: str
     clock: Callable[[], int]
     limits: Limits
+    obstacles: Obstacles
 
     def repair(self, name: str, named: Named, *, deep: bool, dry_run: bool, tell: Tell) -> Repair:
         """Look at everything of a database, decide, and unless it is a ``dry_run`` do it."""
-        walk = Walk(LogFiles(self.store, name), tell)
+        walk = Walk(LogFiles(self.store, name), tell, self.obstacles)
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints, walk.definitions, walk.voided)

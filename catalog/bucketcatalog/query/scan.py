@@ -28,6 +28,7 @@ from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..state.skipping import Unmatched
 from ..store.base import Store
+from ..store.obstacles import PastObstacles
 
 BATCH_ROWS = 65_536
 
@@ -144,7 +145,8 @@ class ShareTask:
 
     def read(self, store: Store) -> Iterator[pa.Table]:
         """A table a block, or a slice where blocks have to be merged."""
-        blocks = Blocks(store, Losses() if self.scan.ignores_corruption else STRICT)
+        losses = Losses()
+        blocks = Blocks(PastObstacles(store, losses.add), losses) if self.scan.ignores_corruption else Blocks(store, STRICT)
         for slice_ in self.share.unpacked():
             yield from self.scan.read(blocks, slice_)
 

@@ -62,6 +62,10 @@ _NEXT_STEPS = {
 _TRY_AGAIN = "Try again; if it stays, check the disk and the system's log."
 
 
+OF_ONE_NAME = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP})
+"""A read or a listing that fails with one of these does so for what lies under one name, and not for the machine's sake."""
+
+
 class LinkInTheWay(OSError):
     """A directory below a root is a symbolic link; ``filename`` is its path."""
 
@@ -77,14 +81,14 @@ def next_step(error: OSError) -> str:
 def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
     """The store's error for an ``OSError`` that came of ``doing`` something to ``what``, nothing having changed."""
     if isinstance(error, LinkInTheWay):
+        link = os.fsdecode(error.filename.rstrip(b"/"))
         return AccessDenied(
-            f"Cannot {doing} {what}: {os.fsdecode(error.filename)!r} is a symbolic link, and below a store's root none to a directory is "
-            "followed.",
+            f"Cannot {doing} {what}: {link!r} is a symbolic link, and below a store's root none to a directory is followed.",
             next_step="Remove the link; where you made it yourself, put there what it leads to.",
         )
     kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
-    link = _looping_link(error) if error.errno == errno.ELOOP else None
-    where = f" ({link!r} leads back to itself)" if link else ""
+    loop = _looping_link(error) if error.errno == errno.ELOOP else None
+    where = f" ({loop!r} leads back to itself)" if loop else ""
     return kind(f"Cannot {doing} {what}: {error.strerror or error}{where}.", next_step=next_step(error))
 
 
@@ -168,7 +172,7 @@ def refuse_links(root: bytes, prefix: bytes) -> None:
         except OSError:
             return  # whoever opens it says what is wrong
         if is_link:
-            raise LinkInTheWay(path)
+            raise LinkInTheWay(path + b"/")
 
 
 def unlink_below(root: bytes, name: bytes) -> None:

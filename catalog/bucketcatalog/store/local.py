@@ -21,7 +21,7 @@ from .. import clock
 from ..errors import BucketCatalogError, InvalidName, ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
 from . import filesystem
 from .base import ObjectInfo, UnfinishedPut
-from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, LinkInTheWay, Place, from_os_error
+from .filesystem import NO_SUCH_FILE, OF_ONE_NAME, REFUSED_RENAME, Directories, LinkInTheWay, Place, from_os_error
 from .learnt import Moment
 from .object_names import TEMPORARY, check_most, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
 
@@ -275,9 +275,13 @@ class LocalStore:
             )
         if doing == "get" and error.errno in NO_SUCH_FILE:
             return _not_found(name, self.url)
-        at = self._below(error) if doing == "list" else None  # deep below what is listed may be what cannot be
-        name = name if at is None else at
-        return from_os_error(error, doing, f"{name!r} in {self.url}" if name else self.url)
+        at = self._below(error) if doing == "list" else name  # deep below what is listed may be what cannot be
+        if at is not None:
+            name = at.rstrip("/") if error.errno == errno.ELOOP else at
+        failed = from_os_error(error, doing, f"{name!r} in {self.url}" if name else self.url)
+        if error.errno in OF_ONE_NAME and at is not None and doing in ("list", "get"):
+            failed.in_the_way = at
+        return failed
 
     def _below(self, error: OSError) -> str | None:
         """What an error of the system happened to, by its name below the root, directories with a ``/``; None where it does not say."""
@@ -291,16 +295,19 @@ class _Entries:
     def __init__(self, root: bytes, *, leaves_links: bool) -> None:
         self._root = root
         self._leaves_links = leaves_links
-        self._linked: set[str] | None = None
+        self._in_the_way: dict[str, OSError] | None = None
 
     def below(self, prefix: str) -> list[tuple[str, os.DirEntry[bytes]]]:
-        """What lies directly below a prefix, without what cannot be an object: temporary files, sockets, names that are not UTF-8."""
+        """What lies directly below a prefix, without what cannot be an object: temporary files, sockets, names that are not UTF-8.
+
+        A link that may not be followed, or cannot be, counts as a directory: who gets to what would be below it gets the error.
+        """
         directory = self._root + b"/" + prefix.encode()
-        if self._linked is None:
-            self._linked = set()
+        if self._in_the_way is None:
+            self._in_the_way = {}
             filesystem.refuse_links(self._root, prefix.encode())
-        elif prefix in self._linked:
-            raise LinkInTheWay(directory[:-1])
+        elif prefix in self._in_the_way:
+            raise self._in_the_way[prefix]
         found = []
         try:
             with os.scandir(directory) as entries:
@@ -309,18 +316,31 @@ class _Entries:
                         part = entry.name.decode()
                     except UnicodeDecodeError:
                         continue
-                    if is_hidden(part) or (self._leaves_links and entry.is_symlink()):
+                    is_link = entry.is_symlink()
+                    if is_hidden(part) or (self._leaves_links and is_link):
                         continue
-                    if entry.is_dir():
+                    why = _why_in_the_way(entry) if is_link else None
+                    if isinstance(why, (FileNotFoundError, NotADirectoryError)):
+                        continue
+                    if why is not None or entry.is_dir():
                         part += "/"
-                        if entry.is_symlink():
-                            self._linked.add(prefix + part)
                     elif not entry.is_file():
                         continue
+                    if why is not None:
+                        self._in_the_way[prefix + part] = why
                     found.append((part, entry))
         except (FileNotFoundError, NotADirectoryError):
             pass
         return found
+
+
+def _why_in_the_way(entry: os.DirEntry[bytes]) -> OSError | None:
+    """Why nobody gets to what is below a link, if so: it leads to a directory, or cannot be followed, or leads nowhere."""
+    try:
+        return LinkInTheWay(entry.path + b"/") if entry.is_dir() else None
+    except OSError as error:
+        error.filename = entry.path + b"/"
+        return error
 
 
 def _reopened(url: str, leaves_links: bool) -> LocalStore:

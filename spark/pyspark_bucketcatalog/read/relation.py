@@ -162,7 +162,7 @@ def open_relation(options: Mapping[str, str]) -> Relation:
     """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing."""
     asked = ReadOptions.parse(options)
     catalog = Catalog(asked.path, storage_options=asked.storage)
-    database = catalog.resolve_database(asked.database)
+    database = catalog.resolve_database(asked.database, ignore_corruption=asked.ignore_corruption)
     # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
     start = _snapshot(catalog, asked, asked.start, database).cut if asked.start.given else Cut()
     snapshot = _snapshot(catalog, asked, asked.at, database)
@@ -191,5 +191,5 @@ def _snapshot(catalog: Catalog, asked: ReadOptions, at: Moment, database: str) -
     )
     if not found.cut.heads:
         # Nothing at that time, or nothing at all? The latter is an error.
-        catalog.snapshot(database=found.database)
+        catalog.snapshot(database=found.database, ignore_corruption=asked.ignore_corruption)
     return found

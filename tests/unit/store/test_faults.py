@@ -10,6 +10,7 @@ import pytest
 from bucketcatalog.errors import ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
 from bucketcatalog.store import MemoryStore, Store
 from bucketcatalog.store.faults import Counting, DelayedArrival, Failing, LostResponses, SimulatedCrash, Truncating, Wrapped
+from bucketcatalog.store.obstacles import Obstacles, PastObstacles
 
 from ...kit.store_contract import StoreContract, names_of
 
@@ -27,8 +28,9 @@ class TestFaultlessWrappers(StoreContract):
             lambda store: LostResponses(store, landed=True, puts=()),
             lambda store: Truncating(store, keep=1.0),
             lambda store: Truncating(store, keep=1.0, listings=True),
+            lambda store: PastObstacles(store, Obstacles().add),
         ],
-        ids=["Wrapped", "Counting", "Failing", "LostResponses", "Truncating", "Truncating listings"],
+        ids=["Wrapped", "Counting", "Failing", "LostResponses", "Truncating", "Truncating listings", "PastObstacles"],
     )
     def store(self, request: pytest.FixtureRequest) -> Store:
         store: Store = request.param(MemoryStore())

@@ -76,6 +76,10 @@ SORTS: Mapping[str, Sort] = {
     "FUTURE_TRANSACTION": Sort(
         _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
     ),
+    "NOT_LISTED": Sort(
+        _ERROR,
+        "Remove a link, or put there what it leads to where it is yours; of a directory that is there, give back the right to read it.",
+    ),
     "IGNORED_FIELDS": Sort(
         _WARNING,
         "Readers ignore that and take the rest. Find out who can write below its writer's prefix: no release writes so.",

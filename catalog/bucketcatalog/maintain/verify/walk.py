@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -36,6 +37,7 @@ from ...model import paths
 from ...model.cuts import Cut, Ref
 from ...model.times import shown_time
 from ...parallel import in_order
+from ...store.obstacles import Obstacles
 from .checkpoints import References, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
 from .closure import check_reads
 from .deep import differences, not_compared
@@ -60,7 +62,8 @@ Tell = Callable[[str], None]
 class Walk:
     """One walk over a database. What it has found of the log stays with it, for whoever mends what is wrong."""
 
-    def __init__(self, files: LogFiles, tell: Tell = lambda _: None) -> None:
+    def __init__(self, files: LogFiles, tell: Tell = lambda _: None, obstacles: Obstacles | None = None) -> None:
+        """``obstacles`` come to have what the files' store goes past meanwhile, where it does."""
         self.files = files
         self.found: dict[str, WriterFiles] = {}
         self.log: dict[Ref, TransactionSummary] = {}
@@ -71,6 +74,7 @@ class Walk:
         self.horizon: Horizon | None = None
         self.tagged: dict[Cut, TagEntry] = {}
         self.kept = Kept()
+        self._obstacles = obstacles or Obstacles()
         self._tell = tell
 
     def findings(self) -> Iterator[Finding]:
@@ -79,6 +83,7 @@ class Walk:
         self.files = self.files.aware(asides_of(self.files.store, self.files.database))
         listed = self.files.map(writer_files, self.files.writers())
         self.found = {below.writer: below for below in listed}
+        yield from self._in_the_way()
         for below in listed:
             for name in below.unknown:
                 yield Finding("UNKNOWN_FILE", name, "The catalog gives no file such a name.")
@@ -100,6 +105,12 @@ class Walk:
         yield from as_known.folded_otherwise()
         yield from self._read_events(definitions)
         yield from self._read_segments(definitions, as_known)
+        yield from self._in_the_way()
+
+    def _in_the_way(self) -> Iterator[Finding]:
+        """Name what listings went past, each once."""
+        for name, error in sorted(self._obstacles.untold(), key=itemgetter(0)):
+            yield Finding("NOT_LISTED", name, f"Nobody sees what lies below. {error.message}")
 
     def _read_log(self) -> Iterator[Finding]:
         """Read every transaction and checkpoint, and keep what the rest of the walk needs."""
@@ -343,16 +354,21 @@ class Walk:
 
 
 def verify(
-    files: LogFiles, *, deep: bool = False, tell: Tell = lambda _: None, left_out: Callable[[Finding], None] = lambda _: None
+    files: LogFiles,
+    *,
+    deep: bool = False,
+    tell: Tell = lambda _: None,
+    left_out: Callable[[Finding], None] = lambda _: None,
+    obstacles: Obstacles | None = None,
 ) -> Iterator[Finding]:
     """Everything that is wrong with a database or worth knowing, errors as they are found, then warnings, then remarks.
 
     Nothing is written. ``deep`` compares the state that each checkpoint holds with the one that its transactions make. At the end
-    ``left_out`` is told of which that was not looked at.
+    ``left_out`` is told of which that was not looked at. ``obstacles`` are as for ``Walk``.
     """
     milder: dict[Severity, list[Finding]] = {Severity.WARNING: [], Severity.INFO: []}
     try:
-        for finding in _as_found(files, tell, deep=deep, left_out=left_out):
+        for finding in _as_found(Walk(files, tell, obstacles), tell, deep=deep, left_out=left_out):
             if finding.severity is Severity.ERROR:
                 yield finding
             else:
@@ -363,15 +379,12 @@ def verify(
     yield from chain.from_iterable(milder.values())
 
 
-def _as_found(
-    files: LogFiles, tell: Tell, *, deep: bool, left_out: Callable[[Finding], None] = lambda _: None
-) -> Iterator[Finding]:
-    walk = Walk(files, tell)
+def _as_found(walk: Walk, tell: Tell, *, deep: bool, left_out: Callable[[Finding], None]) -> Iterator[Finding]:
     yield from walk.findings()
     untold = walk.checkpoints
     if deep:
         tell("states")
         untold = []
         yield from differences(walk.files, walk.checkpoints, walk.definitions, walk.voided, untold.append)
-    for finding in not_compared(files.database, untold):
+    for finding in not_compared(walk.files.database, untold):
         left_out(finding)

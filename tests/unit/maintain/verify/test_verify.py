@@ -397,7 +397,7 @@ def test_every_code_has_a_remedy_of_one_line() -> None:
 
 
 def test_what_was_found_before_reading_fails_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = list(walk._as_found(LogFiles(world.store, "default"), lambda _: None, deep=False))
+    whole = list(walk._as_found(walk.Walk(LogFiles(world.store, "default")), print, deep=False, left_out=print))
 
     def failing(*_: Any, **__: Any) -> Iterator[Finding]:
         yield Finding("LATE_ARRIVAL", "file", "It arrived late.")
