@@ -18,6 +18,7 @@ It moves bytes and knows nothing of what they mean: before it comes the model, w
     remote_files       files that fsspec reaches, with all that is told of them
     remote             any other store of fsspec; writes where puts are atomic
     wrappers           stores that pass calls on, and count them
+    obstacles          a store for who reads on: listings go past what is in their way, and tell it
     faults             stores that misbehave, for tests
     inventory          the seam to a bucket whose inventory is taken
     open               the store, or the inventory, that a URL names

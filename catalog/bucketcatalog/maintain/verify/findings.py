@@ -72,13 +72,13 @@ SORTS: Mapping[str, Sort] = {
     ),
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),
-    "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),
-    "FUTURE_TRANSACTION": Sort(
-        _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
-    ),
     "NOT_LISTED": Sort(
         _ERROR,
         "Remove a link, or put there what it leads to where it is yours; of a directory that is there, give back the right to read it.",
+    ),
+    "OPEN_FORK": Sort(_WARNING, "Give each process a writer id of its own, then bucketcatalog repair CATALOG --join WRITER."),
+    "FUTURE_TRANSACTION": Sort(
+        _WARNING, "Wait until its time has come, or void it: bucketcatalog repair CATALOG --void WRITER@REVISION."
     ),
     "IGNORED_FIELDS": Sort(
         _WARNING,
