@@ -19,6 +19,7 @@ from .proxy import Fault, Proxy, kinds
 
 CALLS: dict[str, Callable[[S3Store], Any]] = {
     "get": lambda store: store.get("a/b"),
+    "bounded get": lambda store: store.get("a/b", most=MEGABYTE),
     "get_range": lambda store: store.get_range("a/b", 0, 1),
     "empty range": lambda store: store.get_range("a/b", 0, 0),
     "put": lambda store: store.put("a/b", b"x"),
@@ -80,19 +81,20 @@ def test_a_part_that_is_corrupted_on_its_way_is_sent_again(
     assert kinds(proxy.take()).count("put part") == 3
 
 
+@pytest.mark.parametrize("most", [None, MEGABYTE])
 @pytest.mark.parametrize("fault", [Fault.CORRUPT_ANSWER, Fault.CUT_ANSWER])
 def test_an_object_that_is_damaged_on_its_way_back_is_asked_for_again(
-    watched: S3Store, store: S3Store, proxy: Proxy, storage_options: dict[str, str], fault: Fault
+    watched: S3Store, store: S3Store, proxy: Proxy, storage_options: dict[str, str], fault: Fault, most: int | None
 ) -> None:
     data = random.Random(7).randbytes(100_000)
     store.put("a/b", data)
     proxy.inject(fault)
-    assert watched.get("a/b") == data
+    assert watched.get("a/b", most=most) == data
     assert kinds(proxy.take()) == ["get", "get"]
     proxy.inject(fault, times=None)
     hurried = S3Store(store.url, {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": 0.3})
     with pytest.raises(StoreUnreachable, match="a/b"):
-        hurried.get("a/b")
+        hurried.get("a/b", most=most)
 
 
 def test_a_range_that_is_cut_on_its_way_back_is_asked_for_again(watched: S3Store, store: S3Store, proxy: Proxy) -> None:
@@ -111,7 +113,7 @@ def test_an_answer_that_is_not_of_s3_is_a_typed_error(
     proxy.page = status, b"<html><body>Please log in.<br></body>"
     options = {**storage_options, "endpoint_url": proxy.endpoint_url, "retry_timeout": 0.1}
     for name, call in CALLS.items():
-        if name in ("delete", "put", "get") and status == 200:
+        if name in ("delete", "put", "get", "bounded get") and status == 200:
             continue  # this is what success looks like, but for the bytes, which the reader of a file checks
         with pytest.raises(BucketCatalogError) as caught:
             call(S3Store(f"s3://{bucket}", options))

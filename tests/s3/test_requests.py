@@ -32,6 +32,16 @@ def test_an_object_above_32_mib_is_put_in_parts_and_comes_back_whole(watched: S3
     assert kinds(proxy.take()) == ["put"]
 
 
+def test_the_beginning_of_a_large_object_is_one_request_and_others_go_on(watched: S3Store, store: S3Store, proxy: Proxy) -> None:
+    """The connection on which the rest would come is given up."""
+    store.put("w/large", bytes(30 * MEGABYTE))
+    store.put("w/small", b"small")
+    for _ in range(20):
+        assert watched.get("w/large", most=100) == bytes(100)
+        assert watched.get("w/small", most=100) == b"small"
+    assert kinds(proxy.take()) == ["get"] * 40
+
+
 def test_an_object_in_parts_is_there_only_when_it_is_complete(
     watched: S3Store, store: S3Store, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
