@@ -32,7 +32,7 @@ from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.pruned import KeptCheckpoints
 from ..log.timeline import Timeline
-from ..log.trust import is_trusted, says
+from ..log.trust import says
 from ..log.view import LogView
 from ..log.witnesses import definitions_of, first_of, unwitnessed, witnessed_in
 from ..model.cuts import Cut, Head, Stamp
@@ -296,7 +296,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         voids=tuple(view.voids.values()),
         asides=carried_by(destination.writer, view.asides),
         boundaries=boundaries_of(view).entries,
-        witnessed=witnessed_in(view) if is_trusted(destination.writer) else (),
+        witnessed=witnessed_in(view),
         reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )

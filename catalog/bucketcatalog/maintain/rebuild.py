@@ -19,6 +19,7 @@ from ..format.authority import Definition, Definitions
 from ..format.checkpoints import Checkpoint, Coverage
 from ..format.definitions import core_tables
 from ..format.held import Held, revision
+from ..format.records import Witness
 from ..format.segments import SegmentFile
 from ..log.coverage import Covered
 from ..log.discovery import whole_view
@@ -26,7 +27,7 @@ from ..log.entries import latest_of, newest_of, states_of, voids_of
 from ..log.files import LogFiles
 from ..log.segments import read_segment_file
 from ..log.trust import is_trusted
-from ..log.witnesses import first_of
+from ..log.witnesses import counting, first_of
 from ..model.cuts import Cut, Head, Ref
 from .verify.checkpoints import check_block
 from .verify.walk import Walk
@@ -172,7 +173,20 @@ def _made(files: LogFiles, walk: Walk, own: Sequence[SegmentFile], segments: Seq
     whole = replace(parts[0], uuid=first.origin.checkpoint, cut=first.cut, coverage=coverage)
     before = [c for c in walk.checkpoints if all(c.cut.newest_revision(w) <= first.cut.newest_revision(w) for w in c.cut.heads)]
     whole = _with_entries(files, walk, whole, before)
-    return Rebuilt(first.origin.checkpoint, first.cut, (whole, *parts[1:]), tuple(_lost_entries(walk, first.cut, before)))
+    made = [_as_witnessed(part, counting(whole.witnessed, files.asides)) for part in (whole, *parts[1:])]
+    return Rebuilt(first.origin.checkpoint, first.cut, tuple(made), tuple(_lost_entries(walk, first.cut, before)))
+
+
+def _as_witnessed(part: Checkpoint, witnessed: Iterable[Witness]) -> Checkpoint:
+    """A part whose definitions are those of who is known to have been first: else whoever is dated back would be."""
+    firsts: dict[str, Witness] = {}
+    for witness in witnessed:
+        firsts.setdefault(witness.table, witness)
+    given = (
+        replace(each, stamp=first.defined_by, first=first.defined_by) if (first := firsts.get(each.table.name)) else each
+        for each in part.definitions
+    )
+    return replace(part, definitions=tuple(given))
 
 
 def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequence[Checkpoint]) -> Checkpoint:

@@ -157,6 +157,19 @@ class TestADefinitionThatIsDatedBack:
         assert [misfit.writer for misfit in late.world.snapshot().table("lab.r").misfits] == ["mallory"]
         assert late.errors() == []
 
+    def test_is_nothing_to_who_looks_rows_up_to_write_more(self) -> None:
+        late = Late()
+        late.put("alice", FITS, {"k": "a", "n": 1})
+        late.compact()
+        late.arrive()
+        catalog = late.world.catalog()
+        catalog.register(declared(NUMBER))
+        with late.world.writer("bob", catalog=catalog) as bob:
+            late.world.commit(bob, ("put", "lab.r", {"k": "a", "n": 2, "more": 3}))
+            known = catalog.snapshot().known_as(table(NUMBER))
+        assert [misfit.writer for misfit in known.table("lab.r").misfits] == ["mallory"]
+        assert rows(known, "lab.r") == [{"k": "a", "n": 2, "more": 3}] == late.shown()
+
     def test_decides_where_nobody_had_read_another(self) -> None:
         """What a plain writer's checkpoint has read says nothing."""
         late = Late()
@@ -231,6 +244,27 @@ class TestWhatIsSaid:
         target.put(late.name, late.data)
         assert rows(cloned.snapshot(), "lab.r") == [{"k": "a", "n": 1}]
         assert [misfit.writer for misfit in cloned.snapshot().table("lab.r").misfits] == ["mallory"]
+
+    def test_one_that_is_lost_is_made_again_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        late = Late()
+        keep_time(late.world, monkeypatch)
+        for name, source in (("alice", FITS), ("bob", NUMBER)):
+            writer = late.world.writer(name)
+            for at_ in (0, 1):  # the second does not define it again, and is all that is left
+                given = [{"k": f"{name} {at_} {number:04}", "n": number} for number in range(1_000)]
+                late.world.commit_unasked(writer, declared(source), ("put", "lab.r", given))
+        late.world.clock.tick(HOUR)
+        late.compact()
+        late.world.clock.tick(2 * HOUR)
+        assert len(prune(late.world, "0s", grace="0s", force=True).files) == 2
+        late.arrive()
+        expected = late.shown()
+        for name in stored(late.world, ".ckpt"):
+            late.world.store.delete(name)
+        made = late.world.catalog().repair(writer="maintainer-1", clock=late.world.clock, dry_run=False)
+        assert "rebuild" in {action.what for action in made.actions if action.done}
+        assert late.shown() == expected and len(expected) == 4_000
+        assert late.world.snapshot().definitions.first_definer("lab.r") == "alice"
 
     def test_a_checkpoint_that_says_otherwise_is_found(self) -> None:
         late = Late()
