@@ -6,91 +6,33 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from bucketcatalog import Catalog, CatalogWarning, IncompatibleTable
 from bucketcatalog.clock import uuid7
-from bucketcatalog.format.authority import Definition, Definitions, digest_of_definition
+from bucketcatalog.format.authority import digest_of_definition
 from bucketcatalog.format.checkpoints import Checkpoint, decode_checkpoint, encode_checkpoint
-from bucketcatalog.format.definitions import core_tables, table_of
+from bucketcatalog.format.definitions import table_of
 from bucketcatalog.format.dump import inspect
-from bucketcatalog.format.records import Link, SetAside, Void, Witness
+from bucketcatalog.format.records import Link, Void, Witness
 from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.format.transactions import Transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.log.trust import checkpoint_as_counted
-from bucketcatalog.log.witnesses import counting, first_of, witnessed_in
-from bucketcatalog.maintain.verify.findings import Finding, Severity
+from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
-from bucketcatalog.model.cuts import Cut, Head, Ref, Stamp
-from bucketcatalog.model.tables import Table
-from bucketcatalog.model.uuids import uuid_bytes
+from bucketcatalog.model.cuts import Cut, Stamp
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.v1 import log_pb2
-from bucketcatalog.write.commit import Committed
 
 from ...kit.cloning import at, clone
+from ...kit.dating import FITS, MISFIT, NUMBER, TEXT, Late, declared, name_of, without_checkpoints
 from ...kit.pruning import GRACE, keep_time, prune
-from ...kit.spec_reader import SpecReader, compact, transaction_uuid
+from ...kit.spec_reader import SpecReader, compact
 from ...kit.spec_reading import compare, copied
-from ...kit.world import DAY, HOUR, OWNER, START, World, messages, proto, rows, stored
-
-ROW = 'message R {{ option (table) = {{ name: "lab.r" key: "k" {} }}; string k = 1; optional {} n = 2; {} }}'
-FITS, MISFIT = ROW.format("", "int64", ""), ROW.format("", "string", "")
-NUMBER, TEXT = ROW.format("", "int64", "optional int64 more = 7;"), ROW.format("", "int64", "optional string more = 7;")
-
-
-def declared(source: str) -> list[Any]:
-    return list(messages(proto(source)).values())
-
-
-class Late:
-    """A world in which mallory has committed first, and what she has committed has not arrived; nothing of it can be seen before."""
-
-    def __init__(self, source: str = MISFIT, *, events: bool = False) -> None:
-        self.world = World()
-        self.mallory = self.world.writer("mallory")
-        row = {"k": "m", "n": "x"} if source == MISFIT else {"k": "m", "more": "x"}
-        committed = self.world.commit_unasked(self.mallory, declared(source), ("put", "lab.r", row))
-        self.name = name_of("mallory", committed)
-        message = log_pb2.Transaction.FromString(unseal(self.world.store.get(self.name), self.name, "a transaction"))
-        if not events:
-            del message.actions[:]
-        self.data = seal(message.SerializeToString(deterministic=True))
-        self.world.store.delete(self.name)
-
-    def arrive(self) -> None:
-        self.world.store.put(self.name, self.data)
-
-    def put(self, writer: str, source: str, *given: dict[str, Any]) -> None:
-        self.world.commit_unasked(self.world.writer(writer), declared(source), ("put", "lab.r", list(given)))
-
-    def compact(self, writer: str = "compactor-1", **options: Any) -> None:
-        self.world.clock.tick()
-        with self.world.writer(writer) as compactor:
-            compactor.checkpoint(scope="all", **options)
-
-    def shown(self, **options: Any) -> list[dict[str, Any]]:
-        return rows(self.world.snapshot(**options), "lab.r")
-
-    def errors(self, *, deep: bool = True) -> list[Finding]:
-        return [f for f in self.world.catalog().verify(deep=deep) if f.severity is Severity.ERROR]
-
-
-def name_of(writer: str, committed: Committed) -> str:
-    return paths.transaction(writer, "default", Head(committed.revision, uuid_bytes(committed.uuid)))
-
-
-def without_checkpoints(world: World) -> World:
-    """The same log without any checkpoint."""
-    store = MemoryStore(clock=world.clock)
-    for name in stored(world):
-        if "/newest/" not in name and not name.endswith(".ckpt"):
-            store.put(name, world.store.get(name))
-    return at(world, store)
+from ...kit.world import DAY, HOUR, OWNER, START, World, rows, stored
 
 
 def transactions_of(world: World, writer: str) -> list[Transaction]:
@@ -166,7 +108,7 @@ class TestADefinitionThatIsDatedBack:
         catalog.register(declared(NUMBER))
         with late.world.writer("bob", catalog=catalog) as bob:
             late.world.commit(bob, ("put", "lab.r", {"k": "a", "n": 2, "more": 3}))
-            known = catalog.snapshot().known_as(table(NUMBER))
+            known = catalog.snapshot().known_as(table_of(declared(NUMBER)[0]))
         assert [misfit.writer for misfit in known.table("lab.r").misfits] == ["mallory"]
         assert rows(known, "lab.r") == [{"k": "a", "n": 2, "more": 3}] == late.shown()
 
@@ -440,54 +382,3 @@ def test_before_what_a_transaction_from_the_future_has_said_that_was_voided_noth
     _, again = transactions_of(late.world, "compactor-1")
     assert again.commit_time < note.commit_time and note.witnessed and again.witnessed == ()
     assert late.shown() == [{"k": "a", "n": 1}] == rows(without_checkpoints(late.world).snapshot(), "lab.r")
-
-
-class View:
-    """Transactions and checkpoints of some definitions, by hand."""
-
-    def __init__(self, tail: list[Transaction], checkpoints: list[Checkpoint]) -> None:
-        self.tail = tuple(tail)
-        self.checkpoints = tuple(checkpoints)
-
-
-def table(source: str) -> Table:
-    return table_of(declared(source)[0])
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_any_union_of_checkpoints_and_transactions_counts_the_same(seed: int) -> None:
-    random = Random(seed)
-    shapes = [table(source) for source in (FITS, MISFIT, NUMBER, TEXT)]
-    given = []
-    for at_ in random.sample(range(40), 6):
-        writer = random.choice(["one", "two", "mallory"])
-        time = START + at_ * 1_000_000
-        given.append(Definition(Stamp(time, writer, at_, transaction_uuid(writer, time, at_)), random.choice(shapes)))
-    notes = []
-    for at_ in random.sample(range(40, 80), 4):
-        time, writer = START + at_ * 1_000_000, random.choice(["compactor-1", "compactor-2"])
-        uuid = transaction_uuid(writer, time, at_)
-        stamp = Stamp(time, writer, at_, uuid)
-        about = random.sample(given, random.randint(1, 3))
-        said = tuple(Witness("lab.r", digest_of_definition(d.table.definition), Stamp(*d.first), stamp) for d in about)
-        notes.append(Transaction(writer, "d", at_, uuid, time, 0, witnessed=said))
-    aside = random.choice(given).first
-    asides = {} if seed % 2 else {Ref(aside[1], Head(aside[2], aside[3])): SetAside(aside[1], aside[2], aside[3])}
-
-    def judged(view: View) -> Definitions:
-        return Definitions(core_tables().values(), given, witnessed=counting(witnessed_in(view), asides))
-
-    expected = judged(View(notes, []))
-    for _ in range(4):
-        parts = [random.sample(notes, random.randint(1, 4)) for _ in range(random.randint(1, 3))]
-        checkpoints: list[Checkpoint] = []
-        for part in parts:
-            kept = first_of(witness for note in part for witness in note.witnessed)
-            made = Checkpoint("compactor-1", "d", 0, uuid7(START).bytes, Cut(), {}, START, 0, witnessed=kept)
-            checkpoints.append(decode_checkpoint(encode_checkpoint(made), "x.ckpt"))
-        tail = [note for note in notes if random.random() < 0.5 or not any(note in part for part in parts)]
-        found = judged(View(tail, checkpoints))
-        assert found.witnessed == expected.witnessed and found.first_definer("lab.r") == expected.first_definer("lab.r")
-        assert found.contradiction("lab.r") == expected.contradiction("lab.r")
-        if found.contradiction("lab.r") is None:
-            assert (found["lab.r"], found["lab.r"].misfits) == (expected["lab.r"], expected["lab.r"].misfits)
