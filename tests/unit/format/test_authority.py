@@ -130,7 +130,7 @@ class TestWhatDoesNotFit:
                 definitions["lab.r"]
 
     def test_a_definition_dated_back_leaves_a_maintainers_table_as_it_is(self) -> None:
-        """Without a maintainer's word it decides: nobody can tell it from one that arrived late."""
+        """Without a maintainer's word, or a witness, it decides: nobody can tell it from one that arrived late."""
         number, text = said("one", 5, table(NUMBER)), said("mallory", 1, table(TEXT))
         assert [m.writer for m in merged(number, text).misfits] == ["one"]
         declared = said(MAINTAINER, 6, table(NUMBER), declared=True)
