@@ -42,16 +42,11 @@ def as_counted(transaction: Transaction, name: str) -> Transaction:
         raise CorruptionError(
             f"{name} has a uuid that none of {transaction.writer!r} can have: versions are named by uuids alone."
         )
-    says_nothing = transaction.boundary is None and not transaction.voids and not transaction.asides  # as mostly
-    if says_nothing or is_maintainer(transaction.writer):
+    more = transaction.boundary is not None or transaction.voids or transaction.asides or transaction.witnessed
+    if not more or is_maintainer(transaction.writer):  # as mostly
         return transaction
-    return _with(
-        transaction,
-        boundary=None,
-        voids=(),
-        asides=(),
-        witnessed=transaction.witnessed if is_trusted(transaction.writer) else (),
-    )
+    witnessed = transaction.witnessed if is_trusted(transaction.writer) else ()
+    return _with(transaction, boundary=None, voids=(), asides=(), witnessed=witnessed)
 
 
 def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
