@@ -5,8 +5,10 @@ Errors, findings and losses say it in the same words.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from ..model.cuts import Head
 from ..model.keys import shown_key
 from ..model.tables import Table
 from ..model.uuids import uuid_text
@@ -68,3 +70,14 @@ def shown_segment(reference: SegmentReference) -> str:
 def revision(writer: str, last: int, first: int | None = None) -> Held:
     """The transactions of a writer from one revision to another."""
     return Held(writer=writer, first_revision=last if first is None else first, last_revision=last)
+
+
+_SHOWN = 4
+
+
+def shown_heads(heads: Collection[Head]) -> str:
+    """Some transactions of one timeline, as the end of a sentence: the first few of them where they are many."""
+    few = sorted(heads)[:_SHOWN] if len(heads) > _SHOWN + 1 else sorted(heads)
+    texts = [f"revision {head.revision} ({uuid_text(head.uuid)})" for head in few]
+    texts += [f"{len(heads) - len(few)} others"] if len(few) < len(heads) else []
+    return " and ".join(texts)

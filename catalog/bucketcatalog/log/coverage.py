@@ -79,9 +79,7 @@ class Covered:
 
     def _is_behind(self, writer: str, head: Head) -> bool:
         return any(
-            head not in c.cut.of_writer(writer) and self._comes_after(c, writer, head)
-            for c in self.checkpoints
-            if writer in c.coverage
+            not c.cut.has(writer, head) and self._comes_after(c, writer, head) for c in self.checkpoints if writer in c.coverage
         )
 
     def comes_after(self, writer: str, head: Head) -> bool:
@@ -224,7 +222,7 @@ def _names(checkpoint: Checkpoint, writer: str, head: Head) -> bool:
     """Whether the checkpoint says of this very transaction that it covers it."""
     coverage = checkpoint.coverage.get(writer)
     named = coverage is not None and (head in coverage.recent or head in coverage.branches)
-    return named or head in checkpoint.cut.of_writer(writer)
+    return named or checkpoint.cut.has(writer, head)
 
 
 def is_partial(checkpoint: Checkpoint) -> bool:

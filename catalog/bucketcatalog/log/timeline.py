@@ -21,6 +21,7 @@ from ..errors import (
     StoreError,
 )
 from ..format.checkpoints import Checkpoint
+from ..format.held import shown_heads
 from ..format.records import Link
 from ..format.sealing import digest
 from ..format.transactions import Transaction
@@ -143,7 +144,7 @@ class Timeline:
             return
         raise ForeignBranch(
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
-            f"{' and '.join(f'revision {t.revision} ({uuid_text(t.uuid)})' for t in heads)}.",
+            f"{shown_heads([t.head for t in heads])}.",
             next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
             "join the branches: bucketcatalog repair CATALOG --join WRITER.",
         )

@@ -7,6 +7,7 @@ timeline is forked. As text: ``writer@revision:uuid`` for each head, joined by c
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -125,7 +126,14 @@ class Cut:
 
     def newest_revision(self, writer: str) -> int:
         """The largest revision of the writer in the cut, -1 where there is none."""
-        return max((head.revision for head in self.of_writer(writer)), default=-1)
+        heads = self.heads.get(writer)
+        return heads[-1].revision if heads else -1
+
+    def has(self, writer: str, head: Head) -> bool:
+        """Whether it is one of the writer's heads, of which a forked timeline may have many."""
+        heads = self.of_writer(writer)
+        at = bisect_left(heads, head)
+        return at < len(heads) and heads[at] == head
 
     @property
     def newest_commit_time(self) -> int:

@@ -74,8 +74,9 @@ class _Closing:
 
         newest = max((ref for ref in t.reads.refs() if ref in known), key=lambda ref: ref.head.commit_time, default=None)
         closed = before if newest is None else self._joined(known[newest], [newest])
-        for ref in Cut(closed).refs():
-            miss(ref)
+        for writer, heads in closed.items():
+            for head in heads if heads != own.get(writer) else ():
+                miss(Ref(writer, head))
         pending = [*t.reads.refs()]
         while pending:
             for read in self._back(pending.pop(), before, closed):
@@ -84,17 +85,35 @@ class _Closing:
 
     def _joined(self, known: Heads, refs: Iterable[Ref]) -> Heads:
         """The heads of all."""
-        found = dict(known)
-        for ref in refs:
-            self._add(found, ref)
+        found, more = dict(known), dict[str, set[Head]]()
+        for writer, head in refs:
+            more.setdefault(writer, set()).add(head)
+        for writer, heads in more.items():
+            found[writer] = self._ends(writer, heads.union(known.get(writer, ())))
         return found
+
+    def _ends(self, writer: str, heads: Set[Head]) -> tuple[Head, ...]:
+        """Those of these heads that none of the others follows, met at once: they may be many where a timeline is forked."""
+        first, last = min(heads).revision, max(heads).revision
+        if first == last:
+            return tuple(sorted(heads))
+        if writer not in self._forked:
+            return (max(heads),)
+        followed: set[Head] = set()
+        pending = [head for head in heads if head.revision > first]
+        while pending:
+            t = self._log.get(Ref(writer, pending.pop()))
+            new = {link.head for link in (t.parents if t is not None else ()) if link.revision >= first} - followed
+            followed |= new
+            pending += new
+        return tuple(sorted(heads - followed))
 
     def _add(self, known: Heads, ref: Ref) -> None:
         """Put a transaction to these heads, in the place of those that it follows."""
         writer, head = ref
         heads = known.get(writer, ())
         if not self._is_among(heads, ref):
-            known[writer] = (*(other for other in heads if not self._is_among((head,), Ref(writer, other))), head)
+            known[writer] = self._ends(writer, {*heads, head})
 
     def _back(self, ref: Ref, *closed: Heads) -> Iterator[TransactionSummary]:
         """A transaction and its ancestors that are in none of these."""

@@ -5,7 +5,7 @@ Of each transaction only what others refer to is kept, so that memory grows with
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
 from ...format.authority import Definition
 from ...format.checkpoints import ApplicationResult
-from ...format.held import revision
+from ...format.held import revision, shown_heads
 from ...format.records import Boundary, Link, Linked, TagEntry, Void, Witness
 from ...format.runs import SegmentReference
 from ...format.transactions import Transaction
@@ -126,6 +126,7 @@ def check_references(
     ``named`` says for each who refers to it, ``kept`` which have to be there.
     """
     reported, last = ("", 0), 0
+    known = {writer: sorted(head.revision for head in below.transactions) for writer, below in found.items()}
     for ref in sorted(named, reverse=True):
         writer, head = ref
         listed = found[writer].transactions if writer in found else {}
@@ -133,8 +134,10 @@ def check_references(
             continue
         if reported[0] == writer and reported[1] <= head.revision < last:
             continue
-        before = (other.revision for other in listed if other.revision < head.revision)
-        first, last = max(max(before, default=-1) + 1, min(kept.first(writer), head.revision)), head.revision
+        revisions = known.get(writer, [])
+        at = bisect_left(revisions, head.revision)
+        before = revisions[at - 1] if at else -1
+        first, last = max(before + 1, min(kept.first(writer), head.revision)), head.revision
         reported = writer, first
         held = revision(writer, last, first)
         yield Finding("MISSING_TRANSACTION", _name(files, ref), f"It is gone; {named[ref]} refers to it.", (held,))
@@ -161,9 +164,8 @@ def check_forks(log: Mapping[Ref, TransactionSummary], files: LogFiles) -> Itera
             heads.setdefault(writer, []).append(head)
     for writer, ends in sorted(heads.items()):
         if len(ends) > 1:
-            shown = " and ".join(f"revision {head.revision} ({head.uuid.hex()})" for head in sorted(ends))
             name = _name(files, Ref(writer, max(ends)))
-            yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown}. All branches are read.")
+            yield Finding("OPEN_FORK", name, f"The timeline of {writer} ends in {shown_heads(ends)}. All branches are read.")
 
 
 def _revisions(refs: Iterable[Ref]) -> dict[str, list[int]]:
