@@ -449,8 +449,8 @@ class Catalog:
         Markers of damaged checkpoints are removed where nothing is lost with them, and a checkpoint is written instead. The forked
         timelines of the writers in ``join`` are joined, and the commits from the future that ``void`` names, as ``WRITER@REVISION``, are
         voided. Transactions in ``set_aside``, by the names of their files or likewise, count as ones without events from then on, if
-        they are bad, or with ``force`` whatever they are; those in ``take_in``, whose files are whole again, count as what they are. It is
-        done by a maintainer, by default this machine's.
+        they are bad, or with ``force`` whatever they are; a writer's name stands for all that are bad of it. Those in ``take_in``, whose
+        files are whole again, count as what they are. It is done by a maintainer, by default this machine's.
         """
         from .maintain.repair import Named, Repairer
 

@@ -88,7 +88,11 @@ def repair(
     ] = None,
     set_aside: Annotated[
         list[str] | None,
-        typer.Option("--set-aside", metavar="FILE", help="Go on without the events of this bad transaction, or W@N; repeat it."),
+        typer.Option(
+            "--set-aside",
+            metavar="FILE",
+            help="Go on without the events of this bad transaction, W@N, or all of writer W; repeat it.",
+        ),
     ] = None,
     take_in: Annotated[
         list[str] | None,
@@ -126,7 +130,9 @@ def repair(
         )
     if as_json:
         lost = [_facts(finding) for finding in made.lost]
-        print_facts({"database": made.database, "actions": [asdict(a) for a in made.actions], "lost": lost}, as_json=True)
+        actions = [asdict(action) for action in made.actions]
+        facts = {"database": made.database, "actions": actions, "lost": lost, "undecided": made.undecided}
+        print_facts(facts, as_json=True)
     else:
         _print_repaired(made)
     finish()
@@ -144,6 +150,8 @@ def _print_repaired(made: Repair) -> None:
     for action in made.actions:
         outcome = f"Not done: {action.obstacle}" if action.obstacle else "Done." if action.done else "Would be done with --yes."
         write(visible(f"{action.what} {action.subject}: {action.why} {outcome}"))
+    if made.undecided:
+        write("What else is to be done is decided then, by the same run.")
     for finding in made.lost:
         write(visible(f"lost: {finding}"))
     if not made.actions and not made.lost:

@@ -44,7 +44,7 @@ def broken_checkpoints(walk: Walk, findings: Iterable[Finding]) -> dict[Ref, str
         if _is_of(finding, FileKind.CHECKPOINT, _OF_CHECKPOINTS):  # a run that it holds itself too
             names = [finding.file]
         elif _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
-            names = [by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by]
+            names = list(_referring(walk, finding.file))
         for name in names:
             ref = _named(walk, name, FileKind.CHECKPOINT)
             if ref is not None:
@@ -63,9 +63,12 @@ def _of_part(finding: Finding) -> str:
     return f"Its segment {finding.file} cannot be used: {text}"
 
 
-def _lies_in(walk: Walk, references: References, name: str) -> bool:
-    reference = references.described[0]
-    return paths.segment(reference.writer, walk.files.database, reference.uuid) == name
+def _referring(walk: Walk, name: str) -> Sequence[str]:
+    """The files that refer to the segment of this name."""
+    found = paths.parse(name)
+    if found is None or found.segment is None or found.database != walk.files.database:
+        return ()
+    return walk.segments.get((found.writer, found.segment), References()).by
 
 
 def _named(walk: Walk, name: str, kind: FileKind) -> Ref | None:
@@ -76,13 +79,14 @@ def _named(walk: Walk, name: str, kind: FileKind) -> Ref | None:
     return Ref(found.writer, found.log_file.head)
 
 
-def newer(findings: Iterable[Finding], name: str) -> str:
-    """Why a checkpoint is left alone though it cannot be read: a newer release can.
+def newer(walk: Walk, findings: Iterable[Finding], broken: Collection[Ref]) -> dict[Ref, str]:
+    """Why some of the broken checkpoints are left alone though they cannot be read: a newer release can.
 
     Not so a plain writer's: what is there beside it says the same, and anybody may say that a file of its own is from tomorrow.
     """
-    newer = is_trusted(paths.writer_of(name)) and any(f.file == name and f.code == "UNSUPPORTED_FORMAT" for f in findings)
-    return "A newer release has written it: repair with that." if newer else ""
+    newer = {finding.file for finding in findings if finding.code == "UNSUPPORTED_FORMAT"}
+    why = "A newer release has written it: repair with that."
+    return {ref: why for ref in broken if is_trusted(ref.writer) and walk.name_of(ref) in newer}
 
 
 def lost(
@@ -165,13 +169,14 @@ def kept_again(left: LogFiles, walk: Walk, broken: Collection[Ref]) -> Iterator[
 
 def _lost_else(walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str]) -> Iterator[Finding]:
     """What cannot be brought back: errors that are not mended by dropping checkpoints."""
-    covered = Covered(walk.files, view.checkpoints) if view is not None else None
+    dropped = set(dropped)
+    covered = walk.covered_by(view.checkpoints) if view is not None else None
     for finding in findings:
         if finding.severity is not Severity.ERROR or finding.file in dropped:
             continue
         if _is_of(finding, FileKind.SEGMENT, _OF_SEGMENTS):
-            by = {by for each in walk.segments.values() if _lies_in(walk, each, finding.file) for by in each.by}
-            if by and by <= set(dropped):
+            by = set(_referring(walk, finding.file))
+            if by and by <= dropped:
                 continue
         if finding.code in _OF_TRANSACTIONS and covered is not None and _is_covered(walk, covered, finding.file):
             finding = replace(

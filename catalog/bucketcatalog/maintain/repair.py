@@ -34,6 +34,7 @@ from ..store.base import Store
 from ..store.obstacles import Obstacles
 from ..write.writer import Writer
 from .broken import broken_checkpoints, kept_again, lost, newer, rest_of
+from .evidence import Evidence
 from .rebuild import Rebuilt, rebuilt
 from .setting_aside import Said, mended, said_before, set_aside, taken_in
 from .verify.deep import differences
@@ -60,7 +61,7 @@ class Action:
 class Named:
     """What the caller has named: writers whose branches are joined, commits that are voided, files that are set aside or taken in.
 
-    With ``force`` also files are set aside that are not bad.
+    A writer among the files stands for all that are bad of it. With ``force`` also files are set aside that are not bad.
     """
 
     join: Collection[str] = ()
@@ -77,6 +78,8 @@ class Plan:
     ``files`` are what is left to work with, without the checkpoints that are done without; ``dropped`` are those of them whose markers go.
     ``instead`` is what the new checkpoint is made from where readers need it before they can read anything; None where they do not.
     ``kept`` are the cuts whose checkpoints, which tags alone need, are made again. ``asides`` are said ``after`` what was said before.
+    Where there are any nothing else is done than what they need: ``later`` is what was named to be done then, and all else is decided by
+    another look, for what can be read without these files decides it.
     """
 
     database: str
@@ -90,6 +93,7 @@ class Plan:
     lost: tuple[Finding, ...]
     asides: tuple[SetAside, ...] = ()
     after: int = 0
+    later: tuple[Action, ...] = ()
 
 
 def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named: Named) -> Plan:
@@ -99,8 +103,10 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
     """
     ahead, join = _ahead(walk, now), named.join
     chosen = _chosen(ahead, named.void)
-    said = [*set_aside(walk, findings, named.set_aside, force=named.force), *taken_in(walk, named.take_in)]
-    forked = sorted({paths.writer_of(f.file) for f in findings if f.code == "OPEN_FORK"})
+    evidence = Evidence(walk, findings)
+    said, refused = set_aside(evidence, named.set_aside, force=named.force)
+    said += taken_in(evidence, named.take_in)
+    forked = _forked(findings)
     for writer in join:
         if writer not in forked:
             raise InvalidOption(
@@ -112,15 +118,15 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
     obstacle = left.obstacle
     joins = {action.subject: action for action in _join_actions(walk, forked, join, now, [v for v in ahead if v not in chosen])}
     first = [joins.pop(by)] if by in joins else []
-    actions = [*first, *map(_action, said), *_void_actions(ahead, chosen), *joins.values()]
+    asides = [*map(_action, said), *(Action("set aside", each.name, each.why, each.obstacle) for each in refused)]
+    named_actions = [*_void_actions(ahead, chosen), *joins.values()]
+    actions = []
+    too_new = newer(walk, findings, broken)
     for ref, why in sorted(broken.items()):
         if not obstacle and not walk.is_marked(ref):
             continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
-        name = walk.name_of(ref)
-        actions.append(Action("drop", name, why, obstacle or newer(findings, name)))
-    dropped = tuple(
-        ref for ref in sorted(broken) if not obstacle and not newer(findings, walk.name_of(ref)) and walk.is_marked(ref)
-    )
+        actions.append(Action("drop", walk.name_of(ref), why, obstacle or too_new.get(ref, "")))
+    dropped = tuple(ref for ref in sorted(broken) if not obstacle and ref not in too_new and walk.is_marked(ref))
     kept = {} if obstacle else {tag.cut: tag for tag in kept_again(left.files, walk, broken)}
     for tag in kept.values():
         actions.append(Action("checkpoint", tag.name, "What was kept of what this tag names is written again from what is left."))
@@ -132,32 +138,47 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
         actions.append(
             Action("checkpoint", walk.files.database, "What the dropped checkpoints covered is written again from what is left.")
         )
+    no_more = mended(evidence, findings, said)
     plan = Plan(
         database=walk.files.database,
         voids=tuple(chosen),
-        joins=tuple(action.subject for action in actions if action.what == "join" and not action.obstacle),
+        joins=tuple(action.subject for action in (*first, *named_actions) if action.what == "join" and not action.obstacle),
         files=left.files,
         dropped=dropped,
         instead=left.instead,
         kept=tuple(kept),
-        actions=tuple(actions),
+        actions=(*first, *asides, *named_actions, *(() if said else actions)),
         lost=tuple(
             finding
             for finding in lost(walk, findings, left, without, again, {ref: broken[ref] for ref in dropped}, kept)
-            if finding.file not in mended(walk, findings, said)
+            if finding.file not in no_more
         ),
         asides=tuple(each.entry for each in said),
-        after=said_before(walk, said),
+        after=said_before(evidence, said),
     )
-    if said:  # what can be read without these files decides what else is to be done, the next time
-        alone = tuple(action for action in plan.actions if action.what in ("set aside", "take in", "void", "join"))
-        plan = replace(plan, dropped=(), instead=None, kept=(), actions=alone)
     plan = _beside(plan, by, [finding.file for finding in findings if finding.code == "NOT_LISTED"])
     if (own := next((void for void in ahead if void.writer == by), None)) is not None:
         return _waiting(plan, by, f"{by} can commit nothing before {_shown(own)} is voided: another maintainer can do that.")
     if any(action.obstacle for action in first):
         return _waiting(plan, by, f"{by} can commit nothing before its timeline is joined.")
+    if plan.asides:
+        joins_own = tuple(writer for writer in plan.joins if writer == by)
+        before = tuple(a for a in plan.actions if a.what in ("set aside", "take in") or (a.what, a.subject) == ("join", by))
+        later = tuple(action for action in plan.actions if action not in before)
+        plan = replace(plan, voids=(), joins=joins_own, dropped=(), instead=None, kept=(), actions=before, later=later)
     return plan
+
+
+def _forked(findings: Iterable[Finding]) -> list[str]:
+    """The writers whose timelines have several branches."""
+    return sorted({paths.writer_of(finding.file) for finding in findings if finding.code == "OPEN_FORK"})
+
+
+def _left_to_do(named: Named, walk: Walk, findings: Iterable[Finding], now: int) -> Named:
+    """What is left of what was named once files are set aside, which may have been what else was named, or have forked a timeline."""
+    forked, ahead = _forked(findings), {_shown(void) for void in _ahead(walk, now)}
+    join = [writer for writer in named.join if writer in forked]
+    return Named(join=join, void=[text for text in named.void if text in ahead])
 
 
 def _waiting(plan: Plan, by: str, why: str) -> Plan:
@@ -262,13 +283,34 @@ def _too_young(walk: Walk, writer: str, now: int) -> str:
     return f"Its last commit is so young that another may be under way. Wait for {shown_age(wait)}." if left >= 0 else ""
 
 
+_LINKS = 50_000
+"""So many links, about, are said in one transaction, which is far smaller with them than any may be."""
+
+
+def _portions(asides: Iterable[SetAside]) -> Iterator[list[SetAside]]:
+    """The entries, in their order, as many at a time as one transaction can hold."""
+    portion: list[SetAside] = []
+    links = 0
+    for entry in asides:
+        if links >= _LINKS:
+            yield portion
+            portion, links = [], 0
+        portion.append(entry)
+        links += 1 + len(entry.parents) + sum(map(len, entry.reads.heads.values()))
+    yield portion
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was done about a database, or would be, and what is lost whatever is done."""
+    """What was done about a database, or would be, and what is lost whatever is done.
+
+    After a dry run it may be ``undecided`` what else is to be done, for that is known once something is set aside or taken in.
+    """
 
     database: str
     actions: tuple[Action, ...]
     lost: tuple[Finding, ...]
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
@@ -286,17 +328,33 @@ class Repairer:
     obstacles: Obstacles
 
     def repair(self, name: str, named: Named, *, deep: bool, dry_run: bool, tell: Tell) -> Repair:
-        """Look at everything of a database, decide, and unless it is a ``dry_run`` do it."""
+        """Look at everything of a database, decide, and unless it is a ``dry_run`` do it.
+
+        Where something is set aside or taken in that comes first, and what else is to be done is decided by another look.
+        """
+        plan = self._decided(name, named, deep=deep, dry_run=dry_run, tell=tell)
+        actions = [*plan.actions, *plan.later]
+        if not dry_run:
+            self._do(plan, tell)
+            if plan.asides:
+                actions = [*plan.actions]
+                plan = self._decided(name, named, deep=deep, tell=tell, again=True)
+                self._do(plan, tell)
+                actions += plan.actions
+        done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in actions)
+        undecided = dry_run and bool(plan.asides)
+        return Repair(name, done, tuple(finding.as_lost() for finding in plan.lost), undecided)
+
+    def _decided(self, name: str, named: Named, *, deep: bool, tell: Tell, dry_run: bool = False, again: bool = False) -> Plan:
+        """What is to be done, by a look at everything; where that is taken ``again``, of what was named what is left to do."""
         walk = Walk(LogFiles(self.store, name), tell, self.obstacles)
         findings = list(walk.findings())
         if deep:
             findings += differences(walk.files, walk.checkpoints, walk.definitions, walk.voided)
         now = self.store.now_us() if dry_run else walk.files.time_for(self.writer)  # who writes goes by no other clock
-        plan = decide(walk, findings, now, by=self.writer, named=named)
-        if not dry_run:
-            self._do(plan, tell)
-        done = tuple(replace(action, done=not dry_run and not action.obstacle) for action in plan.actions)
-        return Repair(name, done, tuple(finding.as_lost() for finding in plan.lost))
+        if again:
+            named = _left_to_do(named, walk, findings, now)
+        return decide(walk, findings, now, by=self.writer, named=named)
 
     def _do(self, plan: Plan, tell: Tell) -> None:
         """The maintainer's own timeline first, for it commits what follows: what is set aside, which others may not get past; and voids.
@@ -307,7 +365,8 @@ class Repairer:
         if plan.asides:
             tell("setting aside")
             with self._open(plan, self.writer) as maintainer:
-                maintainer.set_aside(plan.asides, after=plan.after)
+                for entries in _portions(plan.asides):
+                    maintainer.set_aside(entries, after=plan.after)
         if plan.voids:
             tell("voiding")
             with self._open(plan, self.writer) as maintainer:

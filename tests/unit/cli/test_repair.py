@@ -24,7 +24,7 @@ def catalog(catalog: Path) -> Path:
 
 def test_nothing_is_done_about_a_whole_catalog(cli: Cli, catalog: Path) -> None:
     assert cli("repair", catalog, "--yes").out == "Nothing is wrong.\n"
-    assert cli("repair", catalog, "--json").document == {"database": "default", "actions": [], "lost": []}
+    assert cli("repair", catalog, "--json").document == {"database": "default", "actions": [], "lost": [], "undecided": False}
 
 
 def test_a_dry_run_says_what_yes_does(cli: Cli, catalog: Path) -> None:

@@ -267,8 +267,21 @@ class Walk:
 
     def rests_in_horizon(self, ref: Ref) -> bool:
         """Whether the horizon's checkpoint covers a transaction, which is for good what that says."""
-        horizon = self.horizon
-        return horizon is not None and horizon.is_readable and Covered(self.files, [horizon.checkpoint], horizon).holds(*ref)
+        return self._resting is not None and self._resting.holds(*ref)
+
+    @cached_property
+    def _resting(self) -> Covered | None:
+        """What the horizon's checkpoint covers, where that can be read."""
+        if self.horizon is None or not self.horizon.is_readable:
+            return None
+        return self.covered_by([self.horizon.checkpoint], self.horizon)
+
+    def covered_by(self, checkpoints: Sequence[Checkpoint], horizon: Horizon | None = None) -> Covered:
+        """What these cover, which asks the store for no timeline: all were listed."""
+        covered = Covered(self.files, checkpoints, horizon)
+        for writer, below in self.found.items():
+            covered.know(writer, below.transactions)
+        return covered
 
     def _set_aside(self) -> Iterator[Finding]:
         """Name what is set aside, but for what was pruned."""
@@ -297,10 +310,10 @@ class Walk:
                 named |= dict.fromkeys([Ref(writer, head) for head in coverage.recent | coverage.branches], name)
         return named
 
-    def check_events(self, files: LogFiles, transaction: Transaction) -> list[Finding]:
-        """What is wrong with the events that a transaction holds itself, which may not be one of those that were found."""
-        definitions = self._definitions(transaction.definitions)
-        return events_of_one(files, definitions, transaction.ref)
+    def check_events(self, files: LogFiles, transactions: Sequence[Transaction]) -> Iterator[list[Finding]]:
+        """What is wrong with the events that each of these holds itself, which need not be among those that were found."""
+        definitions = self._definitions(definition for t in transactions for definition in t.definitions)
+        return (events_of_one(files, definitions, t.ref) for t in transactions)
 
     def _definitions(self, more: Iterable[Definition] = ()) -> Definitions:
         given = [*more, *(definition for t in self.log.values() for definition in t.definitions)]

@@ -112,6 +112,6 @@ def test_where_something_is_damaged_too_repair_says_that_no_checkpoint_can_be_wr
     (action,) = repaired(world).actions
     assert action.what == "drop" and not action.done and markers(world) == before
     assert "No checkpoint of everybody can be written" in action.obstacle and "mallory@0" in action.obstacle
-    repaired(world, set_aside=["mallory@0"], force=True)
-    assert [action.what for action in repaired(world).actions if action.done] == ["drop", "checkpoint"]
+    made = repaired(world, set_aside=["mallory@0"], force=True)
+    assert [action.what for action in made.actions if action.done] == ["set aside", "drop", "checkpoint"]
     assert errors(world) == [] and names(Catalog(world.store).snapshot()) == expected
