@@ -163,22 +163,33 @@ class Catalog:
         start: Version | None = None,
         end: Version | None = None,
         ignore_set_aside: bool = False,
+        ignore_corruption: bool = False,
     ) -> Changes:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
 
         ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted,
-        ``SetAsideError`` where events of a file are missing that was set aside, unless that is to be ignored.
+        ``SetAsideError`` where events of a file are missing that was set aside, unless that is to be ignored. With ``ignore_corruption``
+        what cannot be read is left out, with a warning.
         """
         with without_naming_tags():  # a tag keeps a state, and no events
-            later = self.snapshot(database=database, version=end)
+            later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
             since = self._from(later, start)
             return changes_between(since, later, table, ignore_set_aside=ignore_set_aside)
 
     def diff(
-        self, *, database: str | None = None, table: str = "objects", start: Version | None = None, end: Version | None = None
+        self,
+        *,
+        database: str | None = None,
+        table: str = "objects",
+        start: Version | None = None,
+        end: Version | None = None,
+        ignore_corruption: bool = False,
     ) -> Diff:
-        """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now)."""
-        later = self.snapshot(database=database, version=end)
+        """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now).
+
+        With ``ignore_corruption`` keys of which either lacks rows are left out, with a warning.
+        """
+        later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
         return Diff(self._from(later, start), later, changed_table(later, table))
 
     def tag(
@@ -509,7 +520,8 @@ class Catalog:
         if start is None:
             view = replace(version_view(later.files, Cut()), horizon=later.view.horizon)
         else:
-            view = self.snapshot(database=later.database, version=start).view
+            reads_on = later.files.on_damage.reads_on
+            view = self.snapshot(database=later.database, version=start, ignore_corruption=reads_on).view
         return Snapshot(later.files, view, later.definitions)
 
 

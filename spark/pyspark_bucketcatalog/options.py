@@ -40,7 +40,7 @@ _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
     ("startingVersion", "startingTimestamp"),
     ("endingVersion", "endingTimestamp"),
-    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix", "ignoreCorruption")),
+    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix")),
 ]
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 

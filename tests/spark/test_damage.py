@@ -8,9 +8,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bucketcatalog import AccessDenied, InvalidOption
+from bucketcatalog import AccessDenied, Catalog, CorruptionError
 
 from ..kit.corrupting import chunk_of
+from ..kit.world import obj
 from .sample import Sample, read, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
@@ -47,12 +48,6 @@ def test_the_rest_is_read_where_that_is_asked_for(own: SparkSession, copied: Sam
         assert rows(read(own, copied.path, table=name, ignoreCorruption=True)) == rows(kept)
 
 
-@pytest.mark.once
-def test_changes_are_never_read_past_damage(spark: SparkSession, sample: Sample) -> None:
-    with pytest.raises((PySparkException, InvalidOption), match="exclude each other"):
-        read(spark, sample.path, readChangeFeed=True, ignoreCorruption=True)
-
-
 def test_a_linked_directory_is_read_past_where_that_is_asked_for(own: SparkSession, copied: Sample, tmp_path: Path) -> None:
     """Executors open the catalog anew, and meet the link again."""
     name = "somebody/photos/transactions/linked"
@@ -65,3 +60,19 @@ def test_a_linked_directory_is_read_past_where_that_is_asked_for(own: SparkSessi
     assert rows(read(own, copied.path, table="objects", ignoreCorruption=True)) == before != []
     (lost,) = rows(read(own, copied.path, table="damage", ignoreCorruption=True))
     assert (lost["file"], lost["code"]) == (name, "ACCESS_DENIED")
+
+
+def test_changes_are_read_past_a_damaged_transaction_where_that_is_asked_for(own: SparkSession, copied: Sample) -> None:
+    catalog = Catalog(copied.path)
+    start = catalog.snapshot().version
+    for name in ("whole", "spoilt"):
+        with catalog.writer(name, database="photos") as writer, writer.transaction() as tx:
+            tx.put("objects", [obj(f"{name} {n:03}") for n in range(100)])
+    (file,) = Path(copied.path).glob("spoilt/photos/transactions/*/*.txn")
+    data = bytearray(file.read_bytes())
+    file.write_bytes(bytes(data[:1]))
+    options = {"readChangeFeed": True, "startingVersion": start}
+    with pytest.raises((PySparkException, CorruptionError), match=file.name):
+        read(own, copied.path, **options)
+    frame = read(own, copied.path, ignoreCorruption=True, **options)
+    assert sorted(row["name"] for row in frame.select("name").collect()) == [f"whole {n:03}" for n in range(100)]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..catalog import Catalog
-from ..console.options import CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
+from ..console.options import CatalogArgument, Database, IgnoreCorruption, Json, Limit, StorageOption, open_catalog, snapshot_at
 from ..console.output import print_rows, rows_of
 from ..model.times import looks_like_time, refuse_reversed_times
 from ..query.snapshot import Snapshot
@@ -29,6 +29,7 @@ def changes(
     ignore_set_aside: Annotated[
         bool, typer.Option("--ignore-set-aside", help="Leave out the events of files that were set aside.")
     ] = False,
+    ignore_corruption: IgnoreCorruption = False,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
@@ -37,13 +38,20 @@ def changes(
     Example: bucketcatalog changes ./catalog --from 2024-05-01 --to 2024-05-02T12:00:00Z
     """
     opened = open_catalog(catalog, storage_option)
-    first, last = _moments(opened, database, start, end)
+    first, last = _moments(opened, database, start, end, ignore_corruption=ignore_corruption)
     if start is not None and end is not None and looks_like_time(start) and looks_like_time(end):
         refuse_reversed_times(start, end)
     name = last.database
-    found = opened.changes(database=name, table=table, start=first, end=last.version, ignore_set_aside=ignore_set_aside)
+    found = opened.changes(
+        database=name,
+        table=table,
+        start=first,
+        end=last.version,
+        ignore_set_aside=ignore_set_aside,
+        ignore_corruption=ignore_corruption,
+    )
     shown = ["_commit_timestamp", "_change_type", *_identity(found.table.key), "_writer", "_revision"]
-    rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
+    rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json, ignore_corruption=ignore_corruption)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No change.")
 
 
@@ -54,6 +62,7 @@ def diff(
     table: Table = "objects",
     database: Database = None,
     limit: Limit = None,
+    ignore_corruption: IgnoreCorruption = False,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
@@ -62,20 +71,22 @@ def diff(
     Example: bucketcatalog diff ./catalog --from @1714550400000000
     """
     opened = open_catalog(catalog, storage_option)
-    first, last = _moments(opened, database, start, end)
+    first, last = _moments(opened, database, start, end, ignore_corruption=ignore_corruption)
     name = last.database
-    found = opened.diff(database=name, table=table, start=first, end=last.version)
+    found = opened.diff(database=name, table=table, start=first, end=last.version, ignore_corruption=ignore_corruption)
     sizes = ["content_length"] if "content_length" in found.table.by_name else []
     shown = ["_change_type", *sizes, *_identity(found.table.key)]
-    rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json)
+    rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json, ignore_corruption=ignore_corruption)
     print_rows(islice(rows, limit), shown, as_json=as_json, nothing="No difference.")
 
 
-def _moments(catalog: Catalog, database: str | None, start: str | None, end: str | None) -> tuple[str | None, Snapshot]:
+def _moments(
+    catalog: Catalog, database: str | None, start: str | None, end: str | None, *, ignore_corruption: bool
+) -> tuple[str | None, Snapshot]:
     """The version to start from, if one is asked for, and the end; the start is read first: nothing is in it that came after the end."""
     name = catalog.resolve_database(database)
-    first = None if start is None else snapshot_at(catalog, name, start).version
-    return first, snapshot_at(catalog, name, end)
+    first = None if start is None else snapshot_at(catalog, name, start, ignore_corruption=ignore_corruption).version
+    return first, snapshot_at(catalog, name, end, ignore_corruption=ignore_corruption)
 
 
 def _identity(key: Iterable[str]) -> list[str]:
@@ -84,11 +95,13 @@ def _identity(key: Iterable[str]) -> list[str]:
     return ["bucket", *names[2:]] if names[:2] == ["owner", "bucket_id"] else names
 
 
-def _with_buckets(catalog: Catalog, database: str, rows: Iterator[dict[str, Any]], as_json: bool) -> Iterator[dict[str, Any]]:
+def _with_buckets(
+    catalog: Catalog, database: str, rows: Iterator[dict[str, Any]], as_json: bool, *, ignore_corruption: bool
+) -> Iterator[dict[str, Any]]:
     if as_json:
         yield from rows
         return
-    snapshot = catalog.snapshot(database=database)
+    snapshot = catalog.snapshot(database=database, ignore_corruption=ignore_corruption)
     known: dict[str, str] = {}
     for table in ("deleted_buckets", "buckets"):
         found = snapshot.scan(table, columns=["id", "name"]).to_arrow()

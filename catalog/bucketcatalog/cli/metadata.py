@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from ..console.options import AsOf, CatalogArgument, Database, Json, Limit, StorageOption, open_catalog, snapshot_at
+from ..console.options import (
+    AsOf,
+    CatalogArgument,
+    Database,
+    IgnoreCorruption,
+    Json,
+    Limit,
+    StorageOption,
+    open_catalog,
+    snapshot_at,
+)
 from ..console.output import plain, print_rows, rows_of
 from ..model.keys import decode_key
 from ..query.snapshot import Snapshot
@@ -28,10 +38,11 @@ def _command(name: str, what: str, nothing: str) -> Callable[..., None]:
         database: Database = None,
         as_of: AsOf = None,
         limit: Limit = None,
+        ignore_corruption: IgnoreCorruption = False,
         storage_option: StorageOption = None,
         as_json: Json = False,
     ) -> None:
-        snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of)
+        snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
         rows = snapshot.scan(name).to_arrow()
         if name == "log":
             rows = rows.take(list(range(len(rows) - 1, -1, -1)))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, moment, open_catalog
+from ..console.options import CatalogArgument, Database, IgnoreCorruption, Json, Maintainer, StorageOption, moment, open_catalog
 from ..console.output import finish, print_facts, print_rows, progress_line, rows_of, visible, write
 from ..errors import InvalidOption
 from ..model.times import shown_time
@@ -25,6 +25,7 @@ def tag(
     drop: Annotated[bool, typer.Option("--drop", help="Take the name back.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Give it the name though another version has or had it.")] = False,
     writer: Maintainer = None,
+    ignore_corruption: IgnoreCorruption = False,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -39,8 +40,13 @@ def tag(
             f"{'--drop' if drop else '--replace'} does not go with this.",
             next_step="Write tag CATALOG NAME [T|V] [--replace], tag CATALOG NAME --drop, or tag CATALOG.",
         )
+    if name is not None and ignore_corruption:
+        raise InvalidOption(
+            "--ignore-corruption is for who lists tags: nobody gives one past damage.",
+            next_step="Leave it out, or leave out the name.",
+        )
     if name is None:
-        rows = rows_of([opened.snapshot(database=database).scan("tags").to_arrow()])
+        rows = rows_of([opened.snapshot(database=database, ignore_corruption=ignore_corruption).scan("tags").to_arrow()])
         shown = ["name", "created", "writer", "dropped", "replaced_writer", "replaced_commit_timestamp", "version"]
         print_rows(rows, shown, as_json=as_json, nothing="No tag.")
         return

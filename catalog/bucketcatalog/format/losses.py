@@ -53,12 +53,24 @@ class OnDamage(Protocol):
         """Note that a file, or the part of it that held this, could not be read; None where it was noted before. Or raise the error."""
         ...
 
+    def tell(self, *, called_from: int = 2) -> None:
+        """Warn, as of the call so many frames above, of what was noted since this was asked for the last time."""
+        ...
+
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
         """Note that the index of a segment could not be read: but for events its key range is in no answer. Or raise it."""
         ...
 
+    def lose_keys(self, table: str, keys: KeyRange) -> None:
+        """Note that rows of these keys were in a block that could not be read."""
+        ...
+
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
         """The parts of the ranges that answers about a table can be given for."""
+        ...
+
+    def lost_keys(self, table: str) -> list[KeyRange]:
+        """The keys of a table of which some answer that was given lacks rows."""
         ...
 
 
@@ -73,13 +85,23 @@ class Strict:
         """Raise it."""
         raise error
 
+    def tell(self, *, called_from: int = 2) -> None:
+        """There is nothing to tell of."""
+
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> NoReturn:
         """Raise it."""
         raise error
 
+    def lose_keys(self, table: str, keys: KeyRange) -> None:
+        """Nobody comes to this, for the block was an error."""
+
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
         """All of them."""
         return list(ranges)
+
+    def lost_keys(self, table: str) -> list[KeyRange]:
+        """None."""
+        return []
 
 
 STRICT = Strict()
@@ -92,7 +114,9 @@ class Losses:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, tuple[Held, ...]], Loss] = {}
+        self._untold: list[Loss] = []
         self._withheld: dict[str, list[KeyRange]] = {}
+        self._lost: dict[str, list[KeyRange]] = {}
         self._adding = threading.Lock()
 
     def __reduce__(self) -> tuple[type[Losses], tuple[()]]:
@@ -111,7 +135,15 @@ class Losses:
             if (file, loss.held) in self._found:
                 return None
             self._found[file, loss.held] = loss
+            self._untold.append(loss)
             return loss
+
+    def tell(self, *, called_from: int = 2) -> None:
+        """Warn, as of the call so many frames above, of what was noted since this was asked for the last time."""
+        with self._adding:
+            untold, self._untold = self._untold, []
+        for loss in untold:
+            warnings.warn(str(loss), CatalogWarning, stacklevel=called_from + 1)
 
     def lose_segment(self, file: str, error: BucketCatalogError, reference: SegmentReference) -> None:
         """Note, with a warning, that the index of a segment could not be read: but for events its key range is left out of every answer."""
@@ -121,7 +153,12 @@ class Losses:
         with self._adding:
             if (run := reference.run).is_of_rows and run.block_class is not BlockClass.EVENTS:
                 self._withheld.setdefault(run.table, []).append(KeyRange.closed(run.first_key, run.last_key))
-        warnings.warn(str(loss), CatalogWarning, stacklevel=3)
+        self.tell()
+
+    def lose_keys(self, table: str, keys: KeyRange) -> None:
+        """Note that rows of these keys were in a block that could not be read."""
+        with self._adding:
+            self._lost.setdefault(table, []).append(keys)
 
     def without_withheld(self, table: str, ranges: Iterable[KeyRange]) -> list[KeyRange]:
         """The parts of the ranges that answers about a table can be given for."""
@@ -131,3 +168,8 @@ class Losses:
         for lost in withheld:
             left = [part for keys in left for part in keys.without(lost)]
         return left
+
+    def lost_keys(self, table: str) -> list[KeyRange]:
+        """The keys of a table of which some answer that was given lacks rows: of segments without an index, and of blocks."""
+        with self._adding:
+            return [*self._withheld.get(table, ()), *self._lost.get(table, ())]

@@ -211,8 +211,7 @@ def _tell(files: SalvagingFiles, *, called_from: int = 5) -> None:
     """Warn of everything that could not be read, as of the call so many frames above."""
     for name, error in files.passed_over.items():
         warnings.warn(f"The checkpoint {name} is passed over: {error.message}", CatalogWarning, stacklevel=called_from)
-    for loss in files.on_damage.found:
-        warnings.warn(str(loss), CatalogWarning, stacklevel=called_from)
+    files.on_damage.tell(called_from=called_from)
 
 
 def _lost(view: LogView) -> int:

@@ -7,6 +7,7 @@ Before it come queries, by which it looks, and writers, by which it commits; aft
     rebuild      lost checkpoints from their segments
     without      what can be read of a database without checkpoints that cannot be trusted
     broken       which checkpoints cannot be trusted, and what is lost with them
+    evidence     what a walk has found about single transactions, in order, for however many are asked about
     setting_aside  which files can be set aside or taken in again, and what is said of them
     repair       what is to be done about damage, decided before anything is written, and doing it
     revert       the events that make live rows what they were

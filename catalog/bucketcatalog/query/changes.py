@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption, SetAsideError
+from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction
 from ..log.ancestry import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
+from ..log.salvage import SalvagingFiles
 from ..model.arrays import Mask, one_chunk
 from ..model.cuts import Cut, Ref
 from ..model.facts import NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, concat
@@ -74,6 +76,7 @@ class Changes(InBatches):
     store: Store
     table: Table
     transactions: Sequence[Transaction]
+    on_damage: OnDamage = STRICT
 
     @property
     def schema(self) -> pa.Schema:
@@ -84,7 +87,7 @@ class Changes(InBatches):
         """The events in order of their stamps."""
         for some in _portions(self.transactions):
             with telling_of_prunes(self.store):
-                facts = every_event(self.store, some, self.table)
+                facts = every_event(self.store, some, self.table, self.on_damage)
             if facts is not None and len(facts):
                 order = pa.array(np.argsort(facts.stamps(), kind="stable"))
                 yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)
@@ -99,6 +102,7 @@ class Changes(InBatches):
                 self.table,
                 tuple(concerned[at].ref for at in group),
                 sum(weights[at] for at in group),
+                self.on_damage.reads_on,
             )
             for group in grouped(weights, share_count(sum(weights), most_rows))
         ]
@@ -112,12 +116,14 @@ class EventsTask:
     table: Table
     refs: tuple[Ref, ...]
     rows: int
+    ignore_corruption: bool = False
 
     def read(self, store: Store) -> Iterator[pa.Table]:
         """The events in the order of their stamps."""
+        files = (SalvagingFiles if self.ignore_corruption else LogFiles)(store, self.database)
         with telling_of_prunes(store):
-            transactions = LogFiles(store, self.database).fetched(self.refs)
-        for batch in Changes(store, self.table, transactions).to_batches():
+            transactions = files.fetched(self.refs)
+        for batch in Changes(store, self.table, transactions, files.on_damage).to_batches():
             yield pa.Table.from_batches([batch])
 
 
@@ -133,9 +139,13 @@ def _concerns(transaction: Transaction, table: str) -> bool:
 def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_aside: bool = False) -> Changes:
     """Every event of a table in the cut of ``end`` and not in that of ``start``; ``InvalidOption`` where the end is the earlier one.
 
-    ``SetAsideError`` where one of the transactions between them was set aside, unless that is ignored: nobody knows its events.
+    ``SetAsideError`` where one of the transactions between them was set aside, unless that is ignored: nobody knows its events. Where the
+    snapshots read past damage, what cannot be read is left out, with a warning.
     """
-    transactions = list(without_voided(transactions_between(end.files, start.view, end.cut), end.view.voids))
+    lost = {t.ref: t for t in end.view.tail if t.lost}  # also what can be read and is not what follows it says
+    between = (lost.get(t.ref, t) for t in transactions_between(end.files, start.view, end.cut))
+    transactions = list(without_voided(between, end.view.voids))
+    end.files.on_damage.tell(called_from=3)
     aside = next((t for t in transactions if t.set_aside), None)
     if aside is not None and not ignore_set_aside:
         raise SetAsideError(
@@ -143,7 +153,7 @@ def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_asi
             next_step="Begin behind it, or leave its events out: --ignore-set-aside on a command line, ignore_set_aside=True in Python. "
             "Once the file is whole again it can be taken in: bucketcatalog repair CATALOG --take-in FILE.",
         )
-    found = Changes(end.files.store, changed_table(end, name), transactions)
+    found = Changes(end.files.store, changed_table(end, name), transactions, end.files.on_damage)
     _refuse_reversed(found, start.cut, end.cut)
     return found
 
@@ -256,7 +266,10 @@ def diff_schema(table: Table) -> pa.Schema:
 
 
 def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[Facts, Facts]]:
-    """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out."""
+    """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out.
+
+    So are keys of which one of them lacks rows for damage that both read past, ``end`` and ``start`` by the same files.
+    """
     before, after = start.state(table.name), end.state(table.name)
     starts = sorted({slice_.keys.start for state in (before, after) for slice_ in state.plan(only_live=True)})
     stops = [start for start in starts if start > b""]
@@ -264,7 +277,9 @@ def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[F
         keys = KeyRange(first, stop)
         plans = before.plan([keys], only_live=True), after.plan([keys], only_live=True)
         if not _same_blocks(*plans):
-            yield _live(before, plans[0]), _live(after, plans[1])
+            sides = _live(before, plans[0]), _live(after, plans[1])
+            lost = end.files.on_damage.lost_keys(table.name)
+            yield (_without(sides[0], table, lost), _without(sides[1], table, lost)) if lost else sides
 
 
 def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
@@ -284,6 +299,18 @@ def _places(plan: Sequence[Slice]) -> set[tuple[str, int] | bytes]:
 def _live(state: TableState, plan: Sequence[Slice]) -> Facts:
     batches = [read_slice(state.blocks, state.table, slice_, Part.LIVE) for slice_ in plan]
     return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(state.table))
+
+
+def _without(facts: Facts, table: Table, lost: Sequence[KeyRange]) -> Facts:
+    """The rows whose keys are in none of the ranges."""
+    keys = one_chunk(encode_keys(table, facts.rows))
+    kept = np.ones(len(facts), np.bool_)
+    for each in lost:
+        inside = np.asarray(pc.greater_equal(keys, pa.scalar(each.start, keys.type)))
+        if each.stop is not None:
+            inside &= np.asarray(pc.less(keys, pa.scalar(each.stop, keys.type)))
+        kept &= ~inside
+    return facts.take(pa.array(np.flatnonzero(kept)))
 
 
 def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:

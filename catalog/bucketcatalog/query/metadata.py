@@ -147,6 +147,7 @@ class MetadataScan:
         """All rows as one table."""
         with telling_of_prunes(self._contents.files.store):
             rows = _READERS[self._name](self._contents)
+        self._contents.files.on_damage.tell()
         if self._where:
             rows = rows.filter(matching(rows, self._where, allowed_values(self._shape, self._where, rows.schema)))
         return rows.select(self.schema.names)
@@ -175,7 +176,7 @@ def _log(contents: Contents) -> pa.Table:
             "revision": t.revision,
             "uuid": uuid_text(t.uuid),
             "commit_timestamp": t.commit_time,
-            "operation": "(set aside)" if t.set_aside else t.operation or None,
+            "operation": "(set aside)" if t.set_aside else "(cannot be read)" if t.lost else t.operation or None,
             "metadata": sorted(t.metadata.items()) or None,
             "app_id": t.application.id if t.application else None,
             "app_version": t.application.version if t.application else None,

@@ -258,6 +258,7 @@ class Contents:
             tail = inline_facts(self._inline.get(name, []), table, self.files.on_damage)
             events = fitting(self._events.get(name, ()), table, self.files.on_damage)
             stored = [self._parts(checkpoint, table) for checkpoint in self.view.checkpoints]
+            self.files.on_damage.tell()
             self._states[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
         return self._states[name]
 

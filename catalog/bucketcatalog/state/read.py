@@ -8,7 +8,6 @@ what waits there.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -17,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UNREADABLE, BucketCatalogError, CatalogWarning
+from ..errors import UNREADABLE
 from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
-from ..format.held import Held, held_in_block
+from ..format.held import held_in_block
 from ..log.blocks import Blocks, read_block, read_blocks, side_by_side
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
@@ -89,14 +88,10 @@ def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> tuple[list[KeyRa
                 events.add(place)
             else:
                 ranges.append(KeyRange.closed(place.header.first_key, place.header.last_key))
-            _lose(blocks, held_in_block(place.header, table), place.name, error)
+                blocks.on_damage.lose_keys(table.name, ranges[-1])
+            blocks.on_damage.add(place.name, error, [held_in_block(place.header, table)])
+            blocks.on_damage.tell()
     return ranges, events
-
-
-def _lose(blocks: Blocks, held: Held, name: str, error: BucketCatalogError) -> None:
-    loss = blocks.on_damage.add(name, error, [held])
-    if loss is not None:
-        warnings.warn(str(loss), CatalogWarning, stacklevel=2)
 
 
 def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:

@@ -157,11 +157,15 @@ def read_events(
     return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp])))
 
 
-def every_event(store: Store, transactions: Sequence[Transaction], table: Table) -> Facts | None:
+def every_event(store: Store, transactions: Sequence[Transaction], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:
     """The facts of all events of one table in the transactions, or None."""
-    inline = inline_facts(inline_events(transactions).get(table.name, []), table)
+    inline = inline_facts(inline_events(transactions).get(table.name, []), table, on_damage)
     parts = [] if inline is None else [inline]
     blocks = Blocks(store)
-    events = fitting(event_blocks(store, transactions).get(table.name, ()), table)
-    parts += [read_events(blocks, block, table).facts for block in events]
+    for block in fitting(event_blocks(store, transactions, on_damage).get(table.name, ()), table, on_damage):
+        try:
+            parts.append(read_events(blocks, block, table).facts)
+        except UNREADABLE as error:
+            on_damage.add(block.place.name, error, [held_in_block(block.place.header, table)])
+    on_damage.tell()
     return concat(parts) if parts else None

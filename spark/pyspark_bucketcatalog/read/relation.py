@@ -155,7 +155,13 @@ class ChangesRelation(Relation):
     @cached_property
     def _changes(self) -> Changes:
         pinned = self._pinned
-        return self.catalog.changes(database=pinned.database, table=self.options.table, start=pinned.start, end=pinned.version)
+        return self.catalog.changes(
+            database=pinned.database,
+            table=self.options.table,
+            start=pinned.start,
+            end=pinned.version,
+            ignore_corruption=self.options.ignore_corruption,
+        )
 
 
 def open_relation(options: Mapping[str, str]) -> Relation:

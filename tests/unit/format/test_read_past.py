@@ -69,10 +69,11 @@ def test_whatever_a_file_says_it_is_a_typed_error_and_read_past(
     world.store.put(name, seal(changed if isinstance(changed, bytes) else message.SerializeToString(deterministic=True)))
     with pytest.raises(kind, match=name):
         world.snapshot().scan("buckets").to_arrow()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CatalogWarning)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", CatalogWarning)
         snapshot = world.snapshot(ignore_corruption=True)
-    assert snapshot.scan("buckets").to_arrow()["name"].to_pylist() == ["ours"]
+        assert snapshot.scan("buckets").to_arrow()["name"].to_pylist() == ["ours"]
+    assert [name in str(warning.message) for warning in told] == [True]
     assert [loss.file for loss in snapshot.missing] == [name]
 
 

@@ -30,7 +30,7 @@ class Sort:
 
 _RESTORE = "Restore the file from a copy of the store"
 _REPAIR = "bucketcatalog repair CATALOG says what can be done without it"
-_GONE = f"{_RESTORE}: nothing else brings back what it held. ls, stat and export read the rest with --ignore-corruption."
+_GONE = f"{_RESTORE}: nothing else brings back what it held. Every command that reads shows the rest with --ignore-corruption."
 _UNTRUE = f"Do not trust its rows. {_RESTORE} if that has it right: nothing else brings them back."
 _ASIDE = f"{_GONE} Or, where no checkpoint has its rows, go on without them: bucketcatalog repair CATALOG --set-aside FILE."
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO

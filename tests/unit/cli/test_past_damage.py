@@ -1,0 +1,95 @@
+"""``--ignore-corruption`` of every command that reads: what is damaged is left out and named, and the rest is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bucketcatalog import Catalog
+from bucketcatalog.cli import run
+from bucketcatalog.cli.commands import app
+
+from ...kit.world import bucket, obj
+from .conftest import Cli, Ran
+
+READING = [
+    ["log"],
+    ["writers"],
+    ["tables"],
+    ["checkpoints"],
+    ["forks"],
+    ["conflicts"],
+    ["sums"],
+    ["tag"],
+    ["changes"],
+    ["diff"],
+    ["ls", "pets"],
+    ["export", "objects", "{out}"],
+]
+WRITES = {"harvest", "checkpoint", "prune", "gc", "restore", "clone", "repair"}
+LOOKS_ITSELF = {"info", "verify", "dump"}
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> tuple[Path, str]:
+    """A catalog of two writers, and the name of the damaged file of one."""
+    place = tmp_path / "lake"
+    for who in ("node", "mallory"):
+        with Catalog(place).writer(who) as writer:
+            for name in ("a", "b"):
+                with writer.transaction() as tx:
+                    tx.put("buckets", bucket("pets"))
+                    tx.put("objects", obj(f"{who} {name}"))
+    file = max(place.glob("mallory/*/transactions/*/*.txn"))
+    file.write_bytes(b"\n")
+    return place, str(file.relative_to(place))
+
+
+@pytest.fixture
+def past(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Runs one command that warns."""
+
+    def call(*arguments: object) -> Ran:
+        code = run([str(argument) for argument in arguments])
+        return Ran(code, *(text.decode() for text in capsysbinary.readouterr()))
+
+    return call
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_command_stops_at_damage_and_reads_past_it_where_that_is_asked_for(
+    cli: Cli, past: Cli, damaged: tuple[Path, str], tmp_path: Path, command: list[str]
+) -> None:
+    place, name = damaged
+    first, *rest = (part.format(out=tmp_path / "out.parquet") for part in command)
+    stopped = cli(first, place, *rest)
+    assert stopped.code == 1 and stopped.err.startswith("[") and name in stopped.err
+    read_on = past(first, place, *rest, "--ignore-corruption")
+    assert read_on.code == 0
+    (warning,) = read_on.err.splitlines()
+    assert warning.startswith("warning: ") and name in warning
+
+
+def test_the_log_and_the_changes_show_what_is_whole(past: Cli, damaged: tuple[Path, str]) -> None:
+    place, _ = damaged
+    log = past("log", place, "--ignore-corruption", "--json").lines
+    assert sorted((row["writer"], row["revision"], row["events"], row["operation"]) for row in log) == [
+        ("mallory", 0, 2, None),
+        ("mallory", 1, 0, "(cannot be read)"),
+        ("node", 0, 2, None),
+        ("node", 1, 2, None),
+    ]
+    changed = past("changes", place, "--ignore-corruption", "--json").lines
+    assert [row["name"] for row in changed] == ["node a", "node b", "mallory a"]
+    between = past("diff", place, "--from", "node@0", "--ignore-corruption", "--json").lines
+    assert sorted(row["name"] for row in between) == ["mallory a", "node b"]
+
+
+def test_a_tag_is_not_given_past_damage(cli: Cli, damaged: tuple[Path, str]) -> None:
+    assert cli("tag", damaged[0], "t", "--ignore-corruption").code == 2
+
+
+def test_every_command_that_reads_has_the_option() -> None:
+    commands = {command.name for command in app([]).registered_commands}
+    assert {*(command[0] for command in READING), "stat", *WRITES, *LOOKS_ITSELF} == commands
