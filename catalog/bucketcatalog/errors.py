@@ -257,17 +257,54 @@ class CommitUnknown(CommitError):
     code = "COMMIT_UNKNOWN"
 
 
-class CorruptionError(BucketCatalogError):
-    """A file that is not what it claims to be. The message names the file and what it holds; what to do is mostly the same."""
+def can_be_set_aside(file: str) -> bool:
+    """Whether a file's name is one of a transaction that ``repair`` sets aside: a maintainer's has nothing that stands in for it."""
+    return file.endswith(".txn") and not file.startswith("maintainer-")
 
-    code = "CORRUPT"
-    remedy: ClassVar[str] = (
-        "Restore the file from a copy of the store; else bucketcatalog verify CATALOG says what is lost with it, and "
-        "bucketcatalog repair CATALOG what can be done without it; with --set-aside FILE it goes on without a transaction."
+
+def set_aside_command(file: str) -> str:
+    """What goes on without the events of a transaction, as one types it."""
+    return f"bucketcatalog repair CATALOG --set-aside {file} --yes"
+
+
+def take_in_command(file: str) -> str:
+    """What takes a file in again that was set aside, once it is whole."""
+    return f"bucketcatalog repair CATALOG --take-in {file} --yes"
+
+
+def next_step_for(file: str) -> str:
+    """What to do about a file that is gone or is not what it claims to be, by what its name says that it is."""
+    restore = "Restore the file from a copy of the store"
+    if can_be_set_aside(file):
+        return f"{restore}; else bucketcatalog verify CATALOG says what is lost with it, and {set_aside_command(file)} goes on without it."
+    if file.endswith(".ckpt"):
+        return (
+            f"{restore}; else bucketcatalog repair CATALOG says whether all that it held is there without it, and "
+            "bucketcatalog repair CATALOG --yes goes on so."
+        )
+    if file.endswith(".parquet"):
+        return (
+            f"{restore}; else bucketcatalog verify CATALOG says who refers to it and what is lost with it, and "
+            "bucketcatalog repair CATALOG what can be done without that."
+        )
+    return f"{restore}; else bucketcatalog verify CATALOG says what is lost with it, and bucketcatalog repair CATALOG what can be done."
+
+
+def next_step_between(file: str, follower: str) -> str:
+    """What to do about two transactions of one timeline that do not fit each other, where nobody can tell which is not what was written."""
+    return (
+        "Restore the one that is not as it was written from a copy of the store; else go on without either: "
+        f"{set_aside_command(file)}, or {set_aside_command(follower)}."
     )
 
-    def __init__(self, message: str, *, next_step: str = remedy) -> None:
-        super().__init__(message, next_step=next_step)
+
+class CorruptionError(BucketCatalogError):
+    """A file that is not what it claims to be. The message begins with its name, by which the next step is, and says what it holds."""
+
+    code = "CORRUPT"
+
+    def __init__(self, message: str, *, next_step: str | None = None) -> None:
+        super().__init__(message, next_step=next_step_for(message.partition(" ")[0]) if next_step is None else next_step)
 
 
 class TruncatedObject(CorruptionError):

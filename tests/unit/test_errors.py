@@ -38,10 +38,24 @@ def test_an_error_without_a_next_step_says_nothing_of_one() -> None:
     assert str(errors.StoreError("Down.")) == "[STORE] Down."
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if issubclass(k, errors.CorruptionError)], ids=lambda kind: kind.__name__)
-def test_damage_without_a_next_step_of_its_own_leads_to_what_finds_and_mends_it(kind: type[errors.CorruptionError]) -> None:
-    error = kind("Damaged.")
+OF_FILES = {
+    "w/d/transactions/7/u.txn": "bucketcatalog repair CATALOG --set-aside w/d/transactions/7/u.txn --yes",
+    "maintainer-1/d/transactions/00000000000000000007/u.txn": "bucketcatalog repair CATALOG what can be done",
+    "w/d/transactions/00000000000000000007/u.ckpt": "bucketcatalog repair CATALOG --yes goes on so",
+    "w/d/segments/u.parquet": "who refers to it",
+    "anything": "bucketcatalog repair CATALOG what can be done",
+}
+"""What is said of files by their names."""
 
-    assert error.next_step == kind.remedy
-    assert "bucketcatalog verify" in error.next_step and "bucketcatalog repair" in error.next_step
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if issubclass(k, errors.CorruptionError)], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("name", "step"), OF_FILES.items(), ids=lambda text: text.rpartition("/")[2])
+def test_damage_without_a_next_step_of_its_own_leads_to_what_fits_the_kind_of_file(
+    kind: type[errors.CorruptionError], name: str, step: str
+) -> None:
+    error = kind(f"{name} is damaged.")
+
+    assert step in error.next_step and error.next_step.startswith("Restore the file from a copy of the store")
+    assert ("--set-aside" in error.next_step) == errors.can_be_set_aside(name) == name.startswith("w/d/") & name.endswith(".txn")
     assert pickle.loads(pickle.dumps(error)).next_step == error.next_step
+    assert kind("Damaged.", next_step="").next_step == ""

@@ -22,11 +22,11 @@ from ..console.options import (
     snapshot_at,
 )
 from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
-from ..errors import CorruptionError, InvalidOption
+from ..errors import InvalidOption, next_step_for
 from ..format.dump import Inspection, inspect
 from ..format.exported import exported_rows, exported_schema
 from ..format.footers import MAGIC
-from ..model.paths import FileKind, is_of_a_log, kind_of
+from ..model.paths import FileKind, is_of_a_log, kind_of, parse
 
 _LONGEST = 200
 _FIRST = limits.LOG_FILE_BYTES + 1
@@ -68,7 +68,7 @@ def dump(
     for problem in found.problems:
         write(f"problem: {visible(problem)}")
     if found.problems:
-        write(f"next: {CorruptionError.remedy}")
+        write(f"next: {visible(next_step_for(_named(file)))}")
     for name, value in found.content.items():
         _show(name, value)
     finish()
@@ -83,6 +83,13 @@ def _is_of_a_catalog(file: str, data: bytes, found: Inspection) -> bool:
     named = is_of_a_log(place) or kind_of(file) not in (None, FileKind.SEGMENT)
     begins = data.startswith(MAGIC) and not found.is_foreign
     return named or begins or not found.problems or not found.content.keys().isdisjoint({"writer", "database", "index", "blocks"})
+
+
+def _named(file: str) -> str:
+    """The name that a file has in its catalog, where it lies as one of a catalog does."""
+    parts = file.split("/")
+    names = ("/".join(parts[-length:]) for length in (5, 4))
+    return next((name for name in names if parse(name) is not None), file)
 
 
 def _read(file: str, storage_option: list[str] | None) -> tuple[bytes, int]:

@@ -199,10 +199,10 @@ class LogFiles:
         """Why the index of one of its segments cannot be read, or None; one request a segment, several at once."""
         return next((error for error in self.map(_index_error, of.segments) if error is not None), None)
 
-    def refuse(self, transaction: Transaction, why: str) -> Transaction:
+    def refuse(self, transaction: Transaction, why: str, *, next_step: str | None = None) -> Transaction:
         """``CorruptionError`` for a transaction that is not the one that others refer to."""
         name = paths.transaction(transaction.writer, self.database, transaction.head)
-        raise CorruptionError(f"{name} {why}")
+        raise CorruptionError(f"{name} {why}", next_step=next_step)
 
     def keep(self, name: str, value: Transaction | Checkpoint) -> None:
         """Remember a file that was just written or read."""

@@ -100,10 +100,10 @@ class SalvagingFiles(LogFiles):
         except UNREADABLE as error:
             return self._stand_in(writer, head, error)
 
-    def refuse(self, transaction: Transaction, why: str) -> Transaction:
+    def refuse(self, transaction: Transaction, why: str, *, next_step: str | None = None) -> Transaction:
         """What stands in for a transaction that is not the one that others refer to."""
         try:
-            return super().refuse(transaction, why)
+            return super().refuse(transaction, why, next_step=next_step)
         except CorruptionError as error:
             return self._stand_in(transaction.writer, transaction.head, error)
 

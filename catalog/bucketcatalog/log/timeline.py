@@ -19,6 +19,7 @@ from ..errors import (
     OutcomeUnknown,
     StaleRead,
     StoreError,
+    next_step_for,
 )
 from ..format.checkpoints import Checkpoint
 from ..format.held import shown_heads
@@ -116,7 +117,7 @@ class Timeline:
             name = paths.transaction(self.writer, self.files.database, self._covered)
             raise MissingObject(
                 f"{name} is gone, with which the timeline of {self.writer!r} ended.",
-                next_step=f"{MissingObject.remedy} Or write under another writer id.",
+                next_step=f"{next_step_for(name)} Or write under another writer id.",
             )
 
     def _heads(self, listed: list[Head]) -> list[Transaction]:

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from operator import and_
 
 from .. import limits
-from ..errors import MissingObject
+from ..errors import MissingObject, next_step_between, next_step_for, set_aside_command
 from ..format.checkpoints import Checkpoint
 from ..format.records import SetAside, Void
 from ..format.transactions import Transaction
@@ -98,13 +98,18 @@ def missed(error: MissingObject, found: Mapping[Ref, Transaction], checkpoints: 
     """The error for what is gone, with who among these builds on it, or what it covers had: that may be what is bad."""
     of = paths.parse(error.name)
     gone = None if of is None or of.log_file is None else Ref(of.writer, of.log_file.head)
-    by = [paths.transaction(t.writer, t.database, t.head) for _, t in sorted(found.items()) if gone in t.built_on]
-    by += [
-        paths.checkpoint(c.writer, c.database, c.head) for c in checkpoints if gone is not None and gone in set(c.reads.refs())
-    ]
+    if gone is None:
+        return error
+    followers = [t for _, t in sorted(found.items()) if gone in t.parent_refs]  # who had read it comes after who follows it
+    builders = [*followers, *(t for _, t in sorted(found.items()) if gone in t.built_on)]
+    by = [paths.transaction(t.writer, t.database, t.head) for t in builders]
+    by += [paths.checkpoint(c.writer, c.database, c.head) for c in checkpoints if gone in set(c.reads.refs())]
     if not by:
         return error
-    told = MissingObject(f"{error.message} {by[0]} builds on it.", next_step=error.next_step)
+    step = next_step_for(by[0])
+    if followers:
+        step = f"{error.next_step} Or without what follows it: {set_aside_command(by[0])}."
+    told = MissingObject(f"{error.message} {by[0]} builds on it.", next_step=step)
     told.name = error.name
     return told
 
@@ -115,8 +120,9 @@ def _check_links(gathering: Gathering) -> None:
         for link in transaction.parents:
             parent = gathering.found.get(Ref(writer, link.head))
             if parent is not None and parent.digest and link.digest and parent.digest != link.digest:
-                why = f"is not the transaction that revision {transaction.revision} was written after: its digest differs."
-                gathering.found[parent.ref] = gathering.files.refuse(parent, why)
+                name, follower = (paths.transaction(t.writer, t.database, t.head) for t in (parent, transaction))
+                why = f"is not the transaction that {follower} was written after: its digest differs."
+                gathering.found[parent.ref] = gathering.files.refuse(parent, why, next_step=next_step_between(name, follower))
 
 
 _TIME_BYTES = 8

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidOption, SetAsideError
+from ..errors import InvalidOption, SetAsideError, take_in_command
 from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction
 from ..log.ancestry import transactions_between
@@ -148,10 +148,11 @@ def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_asi
     end.files.on_damage.tell(called_from=3)
     aside = next((t for t in transactions if t.set_aside), None)
     if aside is not None and not ignore_set_aside:
+        name_of_aside = transaction_path(aside.writer, aside.database, aside.head)
         raise SetAsideError(
-            f"{transaction_path(aside.writer, aside.database, aside.head)} was set aside: what happened in it is not known.",
+            f"{name_of_aside} was set aside: what happened in it is not known.",
             next_step="Begin behind it, or leave its events out: --ignore-set-aside on a command line, ignore_set_aside=True in Python. "
-            "Once the file is whole again it can be taken in: bucketcatalog repair CATALOG --take-in FILE.",
+            f"Once the file is whole again it can be taken in: {take_in_command(name_of_aside)}.",
         )
     found = Changes(end.files.store, changed_table(end, name), transactions, end.files.on_damage)
     _refuse_reversed(found, start.cut, end.cut)

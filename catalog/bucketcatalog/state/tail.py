@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import UNREADABLE, IncompatibleTable
+from ..errors import UNREADABLE, IncompatibleTable, can_be_set_aside, set_aside_command
 from ..format.blocks import facts_of_blocks
 from ..format.checkpoints import Checkpoint
 from ..format.headers import BlockPlace
@@ -112,9 +112,10 @@ def unknown_misfit(checkpoint: Checkpoint, table: Table, left_out: Mapping[bytes
 
 def misfitting(name: str, table: str, misfit: Misfit) -> IncompatibleTable:
     """That a file holds rows which were written by a definition that the table has not."""
+    aside = f": {set_aside_command(name)}" if can_be_set_aside(name) else ""
     return IncompatibleTable(
         f"{name} holds rows of table {table!r} by a definition of writer {misfit.writer!r} that does not fit it: {misfit.why}",
-        next_step="Let a maintainer set the file aside, or read without what does not fit: ignore_corruption=True in Python, "
+        next_step=f"Let a maintainer set the file aside{aside}. Or read without what does not fit: ignore_corruption=True in Python, "
         'option("ignoreCorruption", "true") in Spark, --ignore-corruption on a command line.',
     )
 

@@ -57,7 +57,7 @@ def test_what_is_lost_is_listed_and_a_failure_of_who_wanted_it_mended(
     assert line.startswith("lost: error DAMAGED_TRANSACTION ") and damaged.name in line and "revision 0 of" in line
     assert (
         line.count("bucketcatalog repair") == 1
-        and "--set-aside FILE" in line
+        and f"--set-aside {damaged.relative_to(catalog)} --yes" in line
         and "copy of the store" in line
         and "--ignore-corruption" in line
     )

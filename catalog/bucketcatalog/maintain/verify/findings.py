@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ...errors import BucketCatalogError, MissingObject, UnsupportedFormat
+from ...errors import BucketCatalogError, MissingObject, UnsupportedFormat, can_be_set_aside, set_aside_command, take_in_command
 from ...format.authority import Definitions
 from ...format.held import Held
 
@@ -32,7 +32,9 @@ _RESTORE = "Restore the file from a copy of the store"
 _REPAIR = "bucketcatalog repair CATALOG says what can be done without it"
 _GONE = f"{_RESTORE}: nothing else brings back what it held. Every command that reads shows the rest with --ignore-corruption."
 _UNTRUE = f"Do not trust its rows. {_RESTORE} if that has it right: nothing else brings them back."
-_ASIDE = f"{_GONE} Or, where no checkpoint has its rows, go on without them: bucketcatalog repair CATALOG --set-aside FILE."
+_FILE = "FILE"
+"""Stands in the texts below for the file that a finding is about."""
+_ASIDE = f"{_GONE} Or, where no checkpoint has its rows, go on without them: {set_aside_command(_FILE)}."
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _DAMAGE = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _GONE)
 _OF_TRANSACTION = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _ASIDE)
@@ -42,12 +44,12 @@ SORTS: Mapping[str, Sort] = {
     "MISSING_TRANSACTION": Sort(
         _ERROR,
         f"{_RESTORE}; else {_REPAIR}.",
-        f"{_ASIDE[:-1]}, of what is gone where its timeline goes on, else of what refers to it.",
+        f"{_ASIDE[:-1]} where its timeline goes on, else with the name of what refers to it.",
     ),
     "BROKEN_CHAIN": _OF_TRANSACTION,
     "TIME_ORDER": Sort(_ERROR, "Keep a copy of the catalog, and report this: no writer of this package commits so."),
     "DAMAGED_EVENTS": _OF_TRANSACTION,
-    "SET_ASIDE": Sort(_INFO, "Once its file is whole again, take it in: bucketcatalog repair CATALOG --take-in FILE."),
+    "SET_ASIDE": Sort(_INFO, f"Once its file is whole again, take it in: {take_in_command(_FILE)}."),
     "DAMAGED_CHECKPOINT": _DAMAGE,
     "MISSING_CHECKPOINT": _DAMAGE,
     "WRONG_CHECKPOINT": _WRONG,
@@ -63,7 +65,7 @@ SORTS: Mapping[str, Sort] = {
     "DIFFERENT_STATE": _WRONG,
     "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
     "MISFIT_EVENTS": Sort(
-        _ERROR, "Let a maintainer set the file aside, and its writer write under another id what is to be read."
+        _ERROR, f"Set the file aside, {set_aside_command(_FILE)}, and let its writer write under another id what is to be read."
     ),
     "MISFIT_ROWS": Sort(
         _ERROR,
@@ -126,7 +128,10 @@ class Finding:
     def remedy(self) -> str:
         """What to do about it."""
         sort = SORTS[self.code]
-        return sort.when_lost or sort.remedy if self.is_lost else sort.remedy
+        when_lost = sort.when_lost
+        if sort.remedy == _OF_TRANSACTION.remedy and not can_be_set_aside(self.file):
+            when_lost = _GONE
+        return (when_lost or sort.remedy if self.is_lost else sort.remedy).replace(_FILE, self.file)
 
     def as_lost(self) -> Finding:
         """The same as ``repair`` lists it, which can do nothing about it."""

@@ -109,7 +109,7 @@ def check_links(files: LogFiles, log: Mapping[Ref, TransactionSummary], voided: 
         for link in t.parents:
             parent = log.get(Ref(t.writer, link.head))
             if parent is not None and parent.digest and link.digest and parent.digest != link.digest:
-                text = f"It is not the transaction that revision {t.head.revision} was written after: its digest differs."
+                text = f"It is not the transaction that {name} was written after: its digest differs."
                 yield Finding("BROKEN_CHAIN", _name(files, parent.ref), text, (revision(parent.writer, parent.head.revision),))
         later = [other for other in t.built_on if other.head.commit_time >= t.head.commit_time and other not in voided]
         if later:
