@@ -119,12 +119,9 @@ class Definitions(Mapping[str, Table]):
         if parts:
             decided = _with_others(_together(parts), self._in_turn(name, rest), left_out)
             is_maintained = name in self._known or any(definition.declared for definition in deciding)
-            if left_out and not is_maintained:  # it may be the first one that is bad, dated back
-                _, writer, revision, _ = min(definition.first for definition in deciding)
-                left_out = {
-                    said: f"{why} It counts as {writer}@{revision} has defined it first." for said, why in left_out.items()
-                }
-            decided = replace(decided, misfits=tuple(_misfits(rest, left_out)), is_maintained=is_maintained)
+            _, writer, revision, _ = min((definition.first for definition in deciding), default=(0, "", 0, b""))
+            by = "" if is_maintained else f"{writer}@{revision}"  # which may be what is bad, dated back
+            decided = replace(decided, misfits=tuple(_misfits(rest, left_out, by)), is_maintained=is_maintained)
         self._left_out[name] = left_out
         if name not in self._last:
             return decided
@@ -253,11 +250,11 @@ def _with_others(decided: Table, others: Sequence[Definition], left_out: dict[by
     return add(decided, others)
 
 
-def _misfits(rest: Iterable[Definition], left_out: Mapping[bytes, str]) -> Iterator[Misfit]:
+def _misfits(rest: Iterable[Definition], left_out: Mapping[bytes, str], decided_by: str) -> Iterator[Misfit]:
     """For each writer of definitions that are left out since when they are."""
     found: dict[str, Misfit] = {}
     for definition in rest:
         why = left_out.get(definition.table.definition)
         if why is not None and (definition.writer not in found or definition.first < found[definition.writer].since):
-            found[definition.writer] = Misfit(definition.writer, definition.first, why)
+            found[definition.writer] = Misfit(definition.writer, definition.first, why, decided_by)
     return (found[writer] for writer in sorted(found))

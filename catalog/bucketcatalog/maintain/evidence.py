@@ -24,12 +24,12 @@ class Evidence:
         self.findings = findings
 
     @cached_property
-    def _errors(self) -> Mapping[str, Sequence[str]]:
+    def _errors(self) -> Mapping[str, Sequence[Finding]]:
         """What is wrong with each file."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[Finding]] = {}
         for finding in self.findings:
             if finding.severity is Severity.ERROR:
-                found.setdefault(finding.file, []).append(finding.message)
+                found.setdefault(finding.file, []).append(finding)
         return found
 
     @cached_property
@@ -102,11 +102,14 @@ class Evidence:
         """Whether what is referred to is not missing: it is there, set aside or about to be ``taken`` so, or may have been pruned."""
         return self.is_there(ref) or ref in taken or self.walk.files.is_aside(*ref) or not self.walk.kept.has(*ref)
 
-    def why_bad(self, ref: Ref, taken: Collection[Ref] = ()) -> Iterator[str]:
-        """What is wrong with a transaction, as far as somebody is told of it who reads, once those others are ``taken`` for set aside."""
+    def why_bad(self, ref: Ref, taken: Collection[Ref] = (), *, itself: bool = False) -> Iterator[str]:
+        """What is wrong with a transaction, as far as somebody is told of it who reads, once those others are ``taken`` for set aside.
+
+        With the file ``itself``: that its rows do not fit a table may be the fault of who has defined that.
+        """
         name = self.walk.name_of_transaction(ref)
         for file in (name, *self._segments.get(name, ())):
-            yield from self._errors.get(file, ())
+            yield from (each.message for each in self._errors.get(file, ()) if not itself or each.code != "MISFIT_EVENTS")
         t = self.walk.log.get(ref)
         if t is None:
             return

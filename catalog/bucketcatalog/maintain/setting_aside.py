@@ -59,7 +59,7 @@ def set_aside(evidence: Evidence, named: Collection[str], *, force: bool) -> tup
         try:
             if ref in asked:
                 said.append(taken.decided(ref, asked[ref], next(evidence.why_bad(ref), ""), force=force))
-            elif not evidence.walk.files.is_aside(*ref) and (why := next(evidence.why_bad(ref, taken.entries), "")):
+            elif not evidence.walk.files.is_aside(*ref) and (why := next(evidence.why_bad(ref, taken.entries, itself=True), "")):
                 said.append(taken.decided(ref, name, why, force=force))
         except InvalidOption as error:
             if ref in asked:

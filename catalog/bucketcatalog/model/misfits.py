@@ -10,11 +10,15 @@ _Stamp = tuple[int, str, int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """That a writer has a definition which does not fit a table, ``since`` the stamp of the first transaction that carries it, and why."""
+    """That a writer has a definition which does not fit a table, ``since`` the stamp of the first transaction that carries it, and why.
+
+    ``decided_by`` names the transaction that may be what is wrong instead, as ``writer@revision``: it has defined the table first.
+    """
 
     writer: str
     since: _Stamp
     why: str
+    decided_by: str = ""
 
 
 def misfit_at(misfits: Iterable[Misfit], stamp: _Stamp) -> Misfit | None:

@@ -106,17 +106,21 @@ def unknown_misfit(checkpoint: Checkpoint, table: Table, left_out: Mapping[bytes
     for definition in checkpoint.definitions:
         said = definition.table.definition
         if definition.table.name == table.name and said in left_out and said not in known:
-            return Misfit(definition.writer, definition.first, left_out[said])
+            decided_by = next((misfit.decided_by for misfit in table.misfits), "")
+            return Misfit(definition.writer, definition.first, left_out[said], decided_by)
     return None
 
 
 def misfitting(name: str, table: str, misfit: Misfit) -> IncompatibleTable:
     """That a file holds rows which were written by a definition that the table has not."""
-    aside = f": {set_aside_command(name)}" if can_be_set_aside(name) else ""
+    why, aside, other = misfit.why, f": {set_aside_command(name)}" if can_be_set_aside(name) else "", ""
+    if misfit.decided_by:
+        why = f"{why} It counts as {misfit.decided_by} has defined it first."
+        other = f" Or, where that one is wrong: {set_aside_command(misfit.decided_by)} --force."
     return IncompatibleTable(
-        f"{name} holds rows of table {table!r} by a definition of writer {misfit.writer!r} that does not fit it: {misfit.why}",
-        next_step=f"Let a maintainer set the file aside{aside}. Or read without what does not fit: ignore_corruption=True in Python, "
-        'option("ignoreCorruption", "true") in Spark, --ignore-corruption on a command line.',
+        f"{name} holds rows of table {table!r} by a definition of writer {misfit.writer!r} that does not fit it: {why}",
+        next_step=f"Let a maintainer set the file aside{aside}.{other} Or read without what does not fit: ignore_corruption=True in "
+        'Python, option("ignoreCorruption", "true") in Spark, --ignore-corruption on a command line.',
     )
 
 

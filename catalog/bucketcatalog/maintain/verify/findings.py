@@ -65,12 +65,15 @@ SORTS: Mapping[str, Sort] = {
     "DIFFERENT_STATE": _WRONG,
     "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
     "MISFIT_EVENTS": Sort(
-        _ERROR, f"Set the file aside, {set_aside_command(_FILE)}, and let its writer write under another id what is to be read."
+        _ERROR,
+        "Where the definition is wrong that the table counts by, set that aside: "
+        "bucketcatalog repair CATALOG --set-aside WRITER@REVISION --force --yes. "
+        f"Else set the file aside, {set_aside_command(_FILE)}, and let its writer write under another id what is to be read.",
     ),
     "MISFIT_ROWS": Sort(
         _ERROR,
         "Where the definition that counts as the first was dated back, go on without the file that has it: "
-        "bucketcatalog repair CATALOG --set-aside WRITER@REVISION --force. Else its rows are read past it alone, with --ignore-corruption.",
+        "bucketcatalog repair CATALOG --set-aside WRITER@REVISION --force --yes. Else its rows are read past it, with --ignore-corruption.",
     ),
     "UNDEFINED_TABLE": Sort(_ERROR, "Restore the transactions that define it from a copy of the store."),
     "CONTRADICTING_TABLE": Sort(_ERROR, "Give the new definition a name of its own."),

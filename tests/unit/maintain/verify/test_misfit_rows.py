@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import Catalog, IncompatibleTable
+from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
 from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.maintain.repair import Repair
 from bucketcatalog.maintain.verify.findings import Finding, Severity
@@ -115,3 +115,14 @@ def test_where_something_is_damaged_too_repair_says_that_no_checkpoint_can_be_wr
     made = repaired(world, set_aside=["mallory@0"], force=True)
     assert [action.what for action in made.actions if action.done] == ["set aside", "drop", "checkpoint"]
     assert errors(world) == [] and names(Catalog(world.store).snapshot()) == expected
+
+
+def test_whose_rows_do_not_fit_is_told_who_defined_the_table_and_is_not_set_aside_as_a_writer(world: World) -> None:
+    """It may be the definition that is bad; a single file can be set aside all the same."""
+    with pytest.raises(IncompatibleTable) as stopped:
+        rows(world.snapshot(), "lab.r")
+    assert "bucketcatalog repair CATALOG --set-aside mallory@0 --yes --force" in stopped.value.next_step
+    (name,) = {finding.file for finding in errors(world) if finding.code == "MISFIT_EVENTS"}
+    with pytest.raises(InvalidOption, match="Nothing of the writer 'alice' is bad"):
+        repaired(world, set_aside=[paths.writer_of(name)])
+    assert [action.what for action in repaired(world, set_aside=[name]).actions if action.done][:1] == ["set aside"]
