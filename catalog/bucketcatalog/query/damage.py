@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import UNREADABLE, SetAsideError, take_in_command
+from ..errors import UNREADABLE, SetAsideError, UnknownTable, take_in_command
 from ..format.headers import BlockPlace
 from ..format.held import Held, held_in_block, held_in_segment, revision
 from ..format.losses import Loss, Losses
@@ -77,9 +77,14 @@ def _places(contents: Contents, losses: Losses) -> Iterator[BlockPlace]:
 
 
 def _read(contents: Contents, place: BlockPlace, losses: Losses) -> None:
-    if contents.definitions.contradiction(place.header.table) is not None:
+    name = place.header.table
+    if name not in contents.definitions:
+        error = UnknownTable(f"{place.name} holds rows of table {name!r}, which nothing defines.")
+        losses.add(place.name, error, [held_in_block(place.header)])
         return
-    table = contents.table(place.header.table)
+    if contents.definitions.contradiction(name) is not None:
+        return
+    table = contents.table(name)
     try:
         read_block(contents.files.store, place, table)
     except UNREADABLE as error:

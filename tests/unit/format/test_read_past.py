@@ -17,6 +17,7 @@ from bucketcatalog.model.times import LAST_TIME
 from bucketcatalog.v1 import log_pb2
 
 from ...kit.claiming import UUID, transaction
+from ...kit.fuzzing.parts import closed, opened
 from ...kit.mallory import Mallory, link
 from ...kit.spec_reader import new_transaction
 from ...kit.world import DAY, World, bucket
@@ -124,3 +125,14 @@ def test_events_of_no_table_stop_who_asks_for_every_table_by_the_name_of_their_f
     with pytest.raises(UnknownTable, match=f"which nothing defines, in {name}") as stopped:
         world.catalog().collect(older_than="1d", writer="maintainer-1", clock=world.clock)
     assert "set that file aside" in stopped.value.next_step
+
+
+def test_a_block_of_no_table_is_in_the_list_of_damage(world: World) -> None:
+    world.commit(world.writer("w"), ("put", "buckets", [bucket(f"b{number}") for number in range(200)]))
+    (name,) = (info.name for info in world.store.list("w/") if info.name.endswith(".txn"))
+    message = opened(name, world.store.get(name))
+    message.blocks[0].header.table = "../../x"
+    world.store.delete(name)
+    world.store.put(name, closed(message))
+    found = world.snapshot(ignore_corruption=True).scan("damage").to_arrow().to_pylist()
+    assert [(row["file"], row["code"], row["table"], row["rows"]) for row in found] == [(name, "UNKNOWN_TABLE", "../../x", 200)]
