@@ -226,19 +226,21 @@ class Catalog:
         writer: str | None = None,
         dry_run: bool = False,
         skip_collected: bool = False,
+        with_purged: bool = False,
     ) -> Restored:
         """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
 
         It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
-        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended.
+        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended. Who
+        knows that nobody has deleted the data of what was purged restores that ``with_purged``, as far as collection has not come yet.
         """
         from .maintain.restore import plan_restore, restore
 
         opened = self._existing(database).of_trusted()
         if dry_run:
-            return plan_restore(opened, table, timestamp, version)
+            return plan_restore(opened, table, timestamp, version, with_purged=with_purged)
         with self._maintainer(opened, writer) as held:
-            return restore(opened, held, table, timestamp, version, skip_collected=skip_collected)
+            return restore(opened, held, table, timestamp, version, skip_collected=skip_collected, with_purged=with_purged)
 
     def clone(
         self,

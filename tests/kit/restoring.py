@@ -13,16 +13,18 @@ ID = "44444444-4444-4444-8444-44444444444{}"
 MAINTAINER = "maintainer-test"
 
 
-def restore(world: World, to: str | int, table: str = "objects", *, dry_run: bool = False, skip: bool = False) -> Restored:
+def restore(
+    world: World, to: str | int, table: str = "objects", *, dry_run: bool = False, skip: bool = False, with_purged: bool = False
+) -> Restored:
     """What ``Catalog.restore`` does, by the world's clock; ``to`` is a version, or a time in microseconds."""
     world.clock.tick()
     timestamp, version = (f"@{to}", None) if isinstance(to, int) else (None, to)
     catalog = world.catalog()
     database = catalog.database("default")
     if dry_run:
-        return plan_restore(database, table, timestamp, version)
+        return plan_restore(database, table, timestamp, version, with_purged=with_purged)
     with world.writer(MAINTAINER, catalog=catalog) as held:
-        return restore_table(database, held, table, timestamp, version, skip_collected=skip)
+        return restore_table(database, held, table, timestamp, version, skip_collected=skip, with_purged=with_purged)
 
 
 def full(name: str, number: int, **more: Any) -> dict[str, Any]:

@@ -43,6 +43,9 @@ def restore(
     skip_collected: Annotated[
         bool, typer.Option("--skip-collected", help="Leave out rows whose data may be gone, instead of doing nothing.")
     ] = False,
+    with_purged: Annotated[
+        bool, typer.Option("--with-purged", help="Put purged rows again, too: for who knows that nobody has deleted their data.")
+    ] = False,
     writer: Maintainer = None,
     database: Database = None,
     storage_option: StorageOption = None,
@@ -55,7 +58,15 @@ def restore(
     opened = open_catalog(catalog, storage_option)
     at = moment(to)
     with progress_line(f"comparing {visible_name(table)} with what it was"):
-        found = opened.restore(table, database=database, writer=writer, dry_run=not yes, skip_collected=skip_collected, **at)
+        found = opened.restore(
+            table,
+            database=database,
+            writer=writer,
+            dry_run=not yes,
+            skip_collected=skip_collected,
+            with_purged=with_purged,
+            **at,
+        )
     if as_json:
         print_facts({**asdict(found), "sample": [plain(row) for row in found.sample], "dry_run": not yes}, as_json=True)
         return

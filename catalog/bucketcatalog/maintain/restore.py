@@ -51,12 +51,14 @@ def lasting_tag(view: LogView, cut: Cut) -> TagEntry | None:
     return min(named, key=lambda tag: tag.stamp, default=None)
 
 
-def kept_by(tag: TagEntry, known: Facts, at: pa.Array) -> Mask:
+def kept_by(tag: TagEntry, known: Facts, at: pa.Array, *, with_purged: bool = False) -> Mask:
     """Of which of the versions at these positions, all live at the tag's cut, the tag keeps the data for certain.
 
     Of those that ended after the tag was given and are not purged: no boundary reaches such an end from before the tag could be seen.
     """
-    lasting = (known.numbers("_purged") == 0) & (known.end_times() >= tag.stamp.commit_time)
+    lasting = known.end_times() >= tag.stamp.commit_time
+    if not with_purged:
+        lasting &= known.numbers("_purged") == 0
     kept: Mask = np.asarray(pc.fill_null(pa.array(lasting).take(at), False))
     return kept
 
@@ -141,22 +143,32 @@ class Restored:
     committed: str | None = None
 
 
-def plan_restore(database: Database, table: str, timestamp: Time | None, version: Version | None) -> Restored:
+def plan_restore(
+    database: Database, table: str, timestamp: Time | None, version: Version | None, *, with_purged: bool = False
+) -> Restored:
     """What a restore would do; nothing is written."""
-    restoring = _begin(database, table, timestamp, version, holds=True)
+    restoring = _begin(database, table, timestamp, version, holds=True, with_purged=with_purged)
     for _ in restoring.steps():
         pass
     return restoring.result(None)
 
 
 def restore(
-    database: Database, writer: Writer, table: str, timestamp: Time | None, version: Version | None, *, skip_collected: bool
+    database: Database,
+    writer: Writer,
+    table: str,
+    timestamp: Time | None,
+    version: Version | None,
+    *,
+    skip_collected: bool,
+    with_purged: bool = False,
 ) -> Restored:
     """Commit what makes the table what it was; nothing where it is that already.
 
-    ``DataCollected`` and ``ParentEnded`` where rows cannot be put again; then nothing is committed.
+    ``DataCollected`` and ``ParentEnded`` where rows cannot be put again; then nothing is committed. Rows whose versions were purged can
+    ``with_purged`` alone: who asks for it knows that nobody has deleted their data.
     """
-    restoring = _begin(database, table, timestamp, version, holds=is_maintainer(writer.id))
+    restoring = _begin(database, table, timestamp, version, holds=is_maintainer(writer.id), with_purged=with_purged)
     with Hold(database, writer, restoring.tag, table) as hold:
         events = _staged(database, writer, restoring, hold, skip_collected=skip_collected)
         if not events.count:
@@ -184,14 +196,16 @@ def _staged(database: Database, writer: Writer, restoring: _Restoring, hold: Hol
     return events
 
 
-def _begin(database: Database, table: str, timestamp: Time | None, version: Version | None, *, holds: bool) -> _Restoring:
+def _begin(
+    database: Database, table: str, timestamp: Time | None, version: Version | None, *, holds: bool, with_purged: bool
+) -> _Restoring:
     """``holds``: what a tag of the cut keeps can be kept on, as by a maintainer."""
     if timestamp is None and version is None:
         raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
     then = database.snapshot(timestamp, version, strict=False)
     now = database.look()
     tag = lasting_tag(now.view, then.cut) if holds else None
-    return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table), tag)
+    return _Restoring(Snapshot(then.files, then.view, now.definitions), now, changed_table(now, table), tag, with_purged)
 
 
 @dataclass
@@ -204,6 +218,7 @@ class _Restoring:
     now: Snapshot
     table: Table
     tag: TagEntry | None
+    with_purged: bool
     put: int = 0
     updated: int = 0
     deleted: int = 0
@@ -231,10 +246,10 @@ class _Restoring:
     def _collected(self, step: Reverted) -> Mask:
         """Which of the puts are of versions whose data may be gone."""
         keys = one_chunk(encode_keys(self.table, step.then.rows)).take(pa.array(step.put))
-        known, at, gone = known_versions(self.now, self.table, keys, step.put_versions)
+        known, at, gone = known_versions(self.now, self.table, keys, step.put_versions, with_purged=self.with_purged)
         lost: Mask = np.asarray(gone)
         if self.tag is not None:
-            held = lost & kept_by(self.tag, known, at)
+            held = lost & kept_by(self.tag, known, at, with_purged=self.with_purged)
             self.held += int(held.sum())
             lost = lost & ~held
         return lost
@@ -275,7 +290,8 @@ class _Restoring:
             raise DataCollected(
                 f"The data of rows of {self.table.name!r} that are to be put again may be gone: their versions were purged, or ended at or "
                 "before the boundary up to which data is collected and before a tag that names the state was given.",
-                next_step="Restore the other rows, with skip_collected=True (--skip-collected), or a later state.",
+                next_step="Restore the other rows, with skip_collected=True (--skip-collected), or a later state; where nobody has deleted "
+                "the data of what was purged also that, with with_purged=True (--with-purged).",
             )
 
     def result(self, committed: str | None) -> Restored:

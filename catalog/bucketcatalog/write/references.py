@@ -121,16 +121,21 @@ def refuse_collected(snapshot: Snapshot, table: Table, keys: pa.Array, versions:
         )
 
 
-def known_versions(snapshot: Snapshot, table: Table, keys: pa.Array, versions: pa.Array) -> tuple[Facts, pa.Array, pa.Array]:
+def known_versions(
+    snapshot: Snapshot, table: Table, keys: pa.Array, versions: pa.Array, *, with_purged: bool = False
+) -> tuple[Facts, pa.Array, pa.Array]:
     """The versions under these encoded keys, where among them each of the ``versions`` is, and whether the data of each may be gone.
 
-    It may be where the version is not known, is purged, or has ended in the reach of a data boundary.
+    It may be where the version is not known, is purged, or has ended in the reach of a data boundary. Who knows that nobody has deleted
+    the data of what was purged asks ``with_purged``: collection deletes none of it before a boundary has reached it.
     """
     facts = snapshot.find_of(table, keys, Part.EVERYTHING)
     known = facts.filter(pa.array(facts.numbers("_kind") == Kind.VERSION))
     names = version_names(*known.own_names())
     at = pc.index_in(versions, value_set=names)
-    ended = (known.end_times() <= _reach(snapshot)) | (known.numbers("_purged") > 0)
+    ended = known.end_times() <= _reach(snapshot)
+    if not with_purged:
+        ended |= known.numbers("_purged") > 0
     return known, at, pc.or_(at.is_null(), pc.fill_null(pa.array(ended).take(at), True))
 
 

@@ -71,6 +71,34 @@ def test_rows_whose_data_may_be_gone_are_refused_or_left_out(world: World, past:
     assert names(world.snapshot()) == ["again", "kept", "new row", "over"]
 
 
+@pytest.mark.parametrize("covered", [False, True])
+def test_what_somebody_has_purged_is_put_again_where_that_is_asked_for_and_no_boundary_has_reached_its_end(
+    world: World, covered: bool
+) -> None:
+    """Whoever deletes a row can purge it too; its data stays until collection comes to it."""
+    with world.writer() as w:
+        past = world.commit(w, ("put", "objects", [full("one", 1), full("two", 2)]))
+    with world.writer("mallory") as mallory:
+        then = world.snapshot()
+        ends = [world.commit(mallory, ("delete", "objects", obj(name))) for name in ("one", "two")]
+        gone = [obj(name, _version=version(obj(name), then)) for name in ("one", "two")]
+        world.commit(mallory, ("purge", "objects", gone))
+    with world.writer(MAINTAINER) as held:
+        held.bound("collect", Boundary(data=ends[0].commit_time, settled=ends[0].commit_time))
+        if covered:
+            held.checkpoint(scope="all")
+    assert names(world.snapshot(), "deleted_objects") == []
+    assert (restore(world, past.version, dry_run=True).put, restore(world, past.version, dry_run=True).skipped) == (0, 2)
+    planned = restore(world, past.version, dry_run=True, with_purged=True)
+    assert (planned.put, planned.skipped) == (1, 1)
+    with pytest.raises(DataCollected, match="may be gone") as refused:
+        restore(world, past.version, with_purged=True)
+    assert "--with-purged" in refused.value.next_step
+    restore(world, past.version, with_purged=True, skip=True)
+    (row,) = rows(world.snapshot(), "objects")
+    assert (row["name"], row["content_length"], row["tags"]) == ("two", 2, [("a", "b")])
+
+
 @pytest.mark.parametrize(("from_end", "gone"), [(-1, False), (0, True), (1, True)])
 @pytest.mark.parametrize("covered", [False, True])
 def test_data_is_gone_from_the_boundary_at_which_its_version_ended(

@@ -35,12 +35,19 @@ def tagged_and_ended(yard: Yard) -> Writer:
 
 
 def restored(
-    yard: Yard, to: str, *, catalog: Catalog | None = None, writer: str = "maintainer-1", skip: bool = False
+    yard: Yard,
+    to: str,
+    *,
+    catalog: Catalog | None = None,
+    writer: str = "maintainer-1",
+    skip: bool = False,
+    with_purged: bool = False,
 ) -> Restored:
     yard.world.clock.tick()
     catalog = catalog or yard.world.catalog()
     with yard.world.writer(writer, catalog=catalog) as held:
-        return restore(catalog.database("default"), held, "objects", None, to, skip_collected=skip)
+        database = catalog.database("default")
+        return restore(database, held, "objects", None, to, skip_collected=skip, with_purged=with_purged)
 
 
 def tags(yard: Yard) -> dict[str, bool]:
@@ -80,6 +87,8 @@ def test_what_was_purged_is_left_out_whatever_tag_keeps_it(yard: Yard) -> None:
     purged = version(obj("a"), yard.world.snapshot(version="release"))
     yard.world.commit(writer, ("purge", "objects", obj("a", _version=purged)))
     assert (restored(yard, "release", skip=True).skipped, names(yard.world.snapshot())) == (1, ["b"])
+    assert restored(yard, "release", with_purged=True).skipped == 0
+    assert names(yard.world.snapshot()) == ["a", "b"], "no boundary counts for what a tag keeps"
 
 
 def test_only_a_maintainer_keeps_what_a_tag_keeps(yard: Yard) -> None:
