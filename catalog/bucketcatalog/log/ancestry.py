@@ -174,7 +174,7 @@ def _gathered(
         unusable = _walk(gathering, cut, named)
         if horizon is not None and len(unusable) == 1 and horizon.is_own(unusable[0]):
             return gathering, False
-        unusable = unusable or gathering.unaware()
+        unusable = unusable or gathering.unaware() or (gathering.unclosed() if closed_reads else [])
         if not unusable:
             return gathering, True
         for checkpoint in (c for c in unusable if newest.get(c.writer) is c):

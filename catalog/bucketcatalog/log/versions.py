@@ -57,11 +57,16 @@ def _past_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | N
         return view_at(files, time, observed, horizon=horizon, writers=writers)
     cut = _cut(files, look if now is None else lambda: now, str(version), horizon)
     had_tag = now is not None and any(cut == entry.cut for tag in tags_of(now).values() for entry in tag.entries)
+    # What a commit had read is missing, and not a version that somebody has mistyped.
+    named = Cut() if parse_causal(str(version)) is not None else None
     try:
-        # What a commit had read is missing, and not a version that somebody has mistyped.
-        named = Cut() if parse_causal(str(version)) is not None else None
         return version_view(files, cut, horizon, writers, observed=observed, had_tag=had_tag, named=named)
     except (HistoryPruned, CorruptionError) as error:
+        if isinstance(error, MissingObject) and named is not None:
+            # A plain writer's checkpoint may say what its transactions do not.
+            said = _cut(files.of_trusted(), look, str(version), horizon)
+            if said != cut:
+                return version_view(files, said, horizon, writers, observed=observed, had_tag=had_tag, named=named)
         tags = [] if now is None else [tag for tag in _undropped(now) if tag.cut == cut]
         if now is None or not tags:
             if isinstance(error, MissingObject):

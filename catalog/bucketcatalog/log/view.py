@@ -24,6 +24,7 @@ from .coverage import Covered
 from .entries import overtaken, voids_of, without_events
 from .files import LogFiles
 from .horizon import Horizon
+from .trust import is_trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ class Gathering:
         self.found: dict[Ref, Transaction] = {}
         self._wanted = wanted
         self._closed_reads = closed_reads
+        self._unclosed: list[Checkpoint] = []
         self._known = known or {}
 
     def take(self, timelines: Mapping[str, tuple[int, Iterable[LogFile]]]) -> None:
@@ -247,13 +249,17 @@ class Gathering:
     def complete(self) -> None:
         """Fetch what is referred to and missing, until nothing is; ``MissingObject`` names what is gone.
 
-        It is fetched by name: what somebody has read may lie below where readers list from.
+        It is fetched by name: what somebody has read may lie below where readers list from. Where plain writers' checkpoints name what is
+        gone, and nothing else is asked for, these are ``unaware``: their transactions say what their writers had read.
         """
         missing = self.missing()
         while missing:
             try:
                 self.fetch(missing)
             except MissingObject as error:
+                self._unclosed = self.unclosed()
+                if self._unclosed:
+                    return
                 raise missed(error, self.found, self.covered.checkpoints) from None
             missing = self._not_found(self._referred_to(self.found[ref] for ref in missing))  # a long chain comes one by one
 
@@ -263,6 +269,14 @@ class Gathering:
         for checkpoint in self.covered.checkpoints if self._closed_reads and of_covered else ():
             refs |= set(checkpoint.reads.refs())
         return self._not_found(refs)
+
+    def unclosed(self) -> list[Checkpoint]:
+        """The chosen checkpoints of plain writers that name something as read that is not there, nor is covered."""
+        plain = [checkpoint for checkpoint in self.covered.checkpoints if not is_trusted(checkpoint.writer)]
+        return [c for c in plain if any(not self._is_there(ref) for ref in self._not_found(set(c.reads.refs())))]
+
+    def _is_there(self, ref: Ref) -> bool:
+        return self.files.is_aside(*ref) or self.files.is_there(*ref)
 
     def _referred_to(self, transactions: Iterable[Transaction]) -> set[Ref]:
         return {ref for t in transactions for ref in (t.built_on if self._closed_reads else t.parent_refs)}
@@ -282,12 +296,12 @@ class Gathering:
         return voided
 
     def unaware(self) -> list[Checkpoint]:
-        """The checkpoints that cover what is voided and do not know it, or what is set aside likewise or is not any more.
+        """The checkpoints that cover what is voided and do not know it, or what is set aside likewise or is not any more, or are unclosed.
 
         Not so the horizon's own: there is nothing to read instead.
         """
         horizon = self.covered.horizon
-        unaware = [*self.covered.unaware(self.voids()), *self.covered.disagreeing()]
+        unaware = [*self.covered.unaware(self.voids()), *self.covered.disagreeing(), *self._unclosed]
         return [c for c in unaware if horizon is None or not horizon.is_own(c)]
 
     def cut(self) -> Cut:

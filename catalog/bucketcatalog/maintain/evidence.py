@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from ..format.transactions import Transaction
 from ..log.coverage import Covered
+from ..log.files import LogFiles
 from ..model import paths
 from ..model.cuts import Head, Ref
+from .verify.events import events_of_one
 from .verify.findings import Finding, Severity
 from .verify.timelines import TransactionSummary
 from .verify.walk import Walk
@@ -122,6 +125,11 @@ class Evidence:
                 continue
             if parent.digest and link.digest and parent.digest != link.digest:
                 yield f"It was written after another transaction than {self.walk.name_of_transaction(parent.ref)}: the digest differs."
+
+    def of_events(self, files: LogFiles, transactions: Sequence[Transaction]) -> Iterator[list[Finding]]:
+        """What is wrong with the events that each of these holds itself, which need not be among those that were found."""
+        definitions = self.walk.definitions_with(definition for t in transactions for definition in t.definitions)
+        return (events_of_one(files, definitions, t.ref) for t in transactions)
 
     def blamed(self, finding: Finding) -> set[Ref]:
         """The transactions that refer to something that is gone, or is another than they say."""

@@ -338,6 +338,7 @@ class Repairer:
             self._do(plan, tell)
             if plan.asides:
                 actions = [*plan.actions]
+                self.obstacles.tell_again()
                 plan = self._decided(name, named, deep=deep, tell=tell, again=True)
                 self._do(plan, tell)
                 actions += plan.actions

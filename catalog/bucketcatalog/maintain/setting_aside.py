@@ -157,7 +157,7 @@ def taken_in(evidence: Evidence, named: Collection[str]) -> list[Said]:
     files = walk.files.aware({ref: entry for ref, entry in walk.files.asides.items() if ref not in asked})
     read = [files.stored_transaction(*ref)[0] for ref in sorted(asked)]
     digests = {t.ref: t.digest for t in read}
-    for t, events in zip(read, walk.check_events(files, read), strict=True):
+    for t, events in zip(read, evidence.of_events(files, read), strict=True):
         unread = files.unreadable_segment(t)
         problems = [*_wrong_links(evidence, t, digests), *(finding.message for finding in events)]
         problems += [] if unread is None else [unread.message]

@@ -35,6 +35,10 @@ class Obstacles:
         self._told += len(new)
         return new
 
+    def tell_again(self) -> None:
+        """Whoever asks next is told everything, as one who looks at everything again has to be."""
+        self._told = 0
+
 
 class PastObstacles(Wrapped):
     """The store ``inner``; ``tell`` is called with the name of what is in the way of a listing, and the error that says why.

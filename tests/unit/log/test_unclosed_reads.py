@@ -221,10 +221,9 @@ def test_behind_the_horizon_no_checkpoint_is_kept_of_a_cut_that_is_not_closed(mo
 
 def test_what_a_checkpoint_alone_says_was_read_and_is_not_there_is_told_with_the_checkpoint() -> None:
     world = World()
-    with world.writer("a") as one, world.writer("b") as other:
+    with world.writer("a") as one, world.writer("compactor-1") as other:
         world.commit(one, ("put", "objects", obj("x")))
-        world.commit(other, ("put", "objects", obj("y")))
-        made = other.checkpoint()
+        made = other.checkpoint(scope="all")
     assert made is not None
     found = opened(made.name, world.store.get(made.name))
     del found.reads.writers[:]

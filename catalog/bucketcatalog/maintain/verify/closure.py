@@ -6,11 +6,13 @@ Readers complete every cut, so that no answer depends on it. A writer that leave
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 
+from ...format.checkpoints import Checkpoint
 from ...log.files import LogFiles
 from ...log.horizon import Horizon
+from ...log.trust import is_trusted
 from ...model import paths
 from ...model.cuts import Cut, Head, Ref
 from .findings import Finding
@@ -45,6 +47,25 @@ def check_reads(
             waiting[other] -= 1
             if not waiting[other]:
                 known.pop(other)  # nobody else asks for it
+
+
+def read_of_nothing(
+    checkpoints: Iterable[Checkpoint], log: Mapping[Ref, TransactionSummary], is_there: Callable[[Ref], bool]
+) -> dict[Ref, list[Ref]]:
+    """The checkpoints of plain writers that name what is not there as read, and what; not where a transaction of the writer says so too.
+
+    Then something is lost that was there, and the checkpoint is right.
+    """
+    said: dict[str, set[Ref]] = {}
+    for t in log.values():
+        said.setdefault(t.writer, set()).update(t.reads.refs())
+    found: dict[Ref, list[Ref]] = {}
+    for checkpoint in checkpoints:
+        gone = [ref for ref in checkpoint.reads.refs() if not is_trusted(checkpoint.writer) and not is_there(ref)]
+        gone = [ref for ref in gone if ref not in said.get(checkpoint.writer, ())]
+        if gone:
+            found[checkpoint.ref] = gone
+    return found
 
 
 class _Closing:

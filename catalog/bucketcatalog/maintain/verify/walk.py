@@ -6,7 +6,7 @@ what is kept grows with the number of files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -22,7 +22,6 @@ from ...format.headers import BlockPlace
 from ...format.held import revision
 from ...format.records import TagEntry
 from ...format.runs import SegmentReference
-from ...format.transactions import Transaction
 from ...log.ancestry import version_view
 from ...log.aside import set_aside
 from ...log.coverage import Covered
@@ -39,7 +38,7 @@ from ...model.times import shown_time
 from ...parallel import in_order
 from ...store.obstacles import Obstacles
 from .checkpoints import References, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
-from .closure import check_reads
+from .closure import check_reads, read_of_nothing
 from .deep import differences, not_compared
 from .events import events_of_one
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
@@ -90,6 +89,11 @@ class Walk:
         yield from self._read_log()
         self.kept = kept = self._kept()
         yield from self._set_aside()
+        for ref, gone in self._unclosed.items():
+            text = (
+                f"It says that its writer had read {self.name_of_transaction(gone[0])}, which is not there. Readers pass it over."
+            )
+            yield Finding("WRONG_CHECKPOINT", self.name_of(ref), text)
         named = named_transactions(self.log, self.files) | self._named_by_checkpoints()
         yield from check_references(self.files, self.found, named, kept)
         yield from check_said(self.files, self.log)
@@ -97,7 +101,7 @@ class Walk:
         yield from check_reads(self.files, self.log, self.voided, self.horizon)
         yield from check_forks(self.log, self.files)
         yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
-        self.definitions = definitions = self._definitions()
+        self.definitions = definitions = self.definitions_with()
         for name in sorted(definitions):
             if (why := definitions.contradiction(name)) is not None:
                 yield Finding("CONTRADICTING_TABLE", name, why)
@@ -291,6 +295,22 @@ class Walk:
                 text = f"{maintainer} has set it aside: it counts as a transaction without events, and nobody reads it."
                 yield Finding("SET_ASIDE", self.name_of_transaction(ref), text, (revision(ref.writer, ref.head.revision),))
 
+    @cached_property
+    def _unclosed(self) -> Mapping[Ref, Sequence[Ref]]:
+        """What plain writers' checkpoints name as read and is not there."""
+
+        def is_there(ref: Ref) -> bool:
+            listed = ref.writer in self.found and ref.head in self.found[ref.writer].transactions
+            return listed or self.files.is_aside(*ref) or not self.kept.has(*ref)
+
+        return read_of_nothing(self._agreeing, self.log, is_there)
+
+    @cached_property
+    def _agreeing(self) -> list[Checkpoint]:
+        """The checkpoints that readers do not pass over for what is set aside."""
+        passed_over = {checkpoint.ref for checkpoint in self.covered_by(self.checkpoints, self.horizon).disagreeing()}
+        return [checkpoint for checkpoint in self.checkpoints if checkpoint.ref not in passed_over]
+
     def _refer(self, name: str, reference: SegmentReference) -> None:
         known = self.segments.setdefault(reference.place, References())
         known.by.append(name)
@@ -301,21 +321,17 @@ class Walk:
         if self.horizon is not None and (link := self.horizon.boundary.checkpoint) is not None:
             name = self.name_of(link.ref)
             named |= dict.fromkeys(self.horizon.cut.refs(), name)
-        passed_over = {c.ref for c in Covered(self.files, self.checkpoints, self.horizon).disagreeing()}
-        for checkpoint in (c for c in self.checkpoints if c.ref not in passed_over):
+        for checkpoint in self._agreeing:
             name = self.name_of(checkpoint.ref)
-            for cut in (checkpoint.cut, checkpoint.reads):
-                named |= dict.fromkeys(cut.refs(), name)
+            nowhere = self._unclosed.get(checkpoint.ref, ())
+            refs = [*checkpoint.cut.refs(), *(ref for ref in checkpoint.reads.refs() if ref not in nowhere)]
+            named |= dict.fromkeys(refs, name)
             for writer, coverage in checkpoint.coverage.items():
                 named |= dict.fromkeys([Ref(writer, head) for head in coverage.recent | coverage.branches], name)
         return named
 
-    def check_events(self, files: LogFiles, transactions: Sequence[Transaction]) -> Iterator[list[Finding]]:
-        """What is wrong with the events that each of these holds itself, which need not be among those that were found."""
-        definitions = self._definitions(definition for t in transactions for definition in t.definitions)
-        return (events_of_one(files, definitions, t.ref) for t in transactions)
-
-    def _definitions(self, more: Iterable[Definition] = ()) -> Definitions:
+    def definitions_with(self, more: Iterable[Definition] = ()) -> Definitions:
+        """What the tables are, by what was found and more."""
         given = [*more, *(definition for t in self.log.values() for definition in t.definitions)]
         given += [definition for checkpoint in self.checkpoints for definition in checkpoint.definitions]
         carried = [witness for checkpoint in self.checkpoints for witness in checkpoint.witnessed]
