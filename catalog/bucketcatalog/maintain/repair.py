@@ -9,7 +9,7 @@ Each step leaves a catalog whose answers are right, and a repair that is broken 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -19,7 +19,7 @@ from ..checkpoint.plan import prepare_kept
 from ..checkpoint.publish import publish
 from ..errors import UNREADABLE, InvalidOption
 from ..format.checkpoints import Checkpoint
-from ..format.records import Link, SetAside, Void
+from ..format.records import Link, SetAside, TagEntry, Void
 from ..limits import Limits
 from ..log.discovery import whole_view
 from ..log.files import ChosenFiles, FilesWithout, LogFiles
@@ -115,29 +115,11 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
     broken = broken_checkpoints(walk, findings)
     without = FilesWithout(walk.files.store, walk.files.database, set(broken)).aware(walk.files.asides)
     left, again = _left(walk, without, broken, now)
-    obstacle = left.obstacle
     joins = {action.subject: action for action in _join_actions(walk, forked, join, now, [v for v in ahead if v not in chosen])}
     first = [joins.pop(by)] if by in joins else []
     asides = [*map(_action, said), *(Action("set aside", each.name, each.why, each.obstacle) for each in refused)]
     named_actions = [*_void_actions(ahead, chosen), *joins.values()]
-    actions = []
-    too_new = newer(walk, findings, broken)
-    for ref, why in sorted(broken.items()):
-        if not obstacle and not walk.is_marked(ref):
-            continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
-        actions.append(Action("drop", walk.name_of(ref), why, obstacle or too_new.get(ref, "")))
-    dropped = tuple(ref for ref in sorted(broken) if not obstacle and ref not in too_new and walk.is_marked(ref))
-    kept = {} if obstacle else {tag.cut: tag for tag in kept_again(left.files, walk, broken)}
-    for tag in kept.values():
-        actions.append(Action("checkpoint", tag.name, "What was kept of what this tag names is written again from what is left."))
-    if again is not None:
-        count = sum(len(part.segments) for part in again.parts)
-        why = f"It is lost and its transactions are gone; {count} segments have its rows, {rest_of(again)}."
-        actions.append(Action("rebuild", uuid_text(again.uuid), why))
-    elif dropped or left.instead is not None:
-        actions.append(
-            Action("checkpoint", walk.files.database, "What the dropped checkpoints covered is written again from what is left.")
-        )
+    dropped, kept, actions = _of_checkpoints(walk, findings, broken, left, again)
     no_more = mended(evidence, findings, said)
     plan = Plan(
         database=walk.files.database,
@@ -167,6 +149,31 @@ def decide(walk: Walk, findings: Sequence[Finding], now: int, *, by: str, named:
         later = tuple(action for action in plan.actions if action not in before)
         plan = replace(plan, voids=(), joins=joins_own, dropped=(), instead=None, kept=(), actions=before, later=later)
     return plan
+
+
+def _of_checkpoints(
+    walk: Walk, findings: Sequence[Finding], broken: Mapping[Ref, str], left: Remains, again: Rebuilt | None
+) -> tuple[tuple[Ref, ...], dict[Cut, TagEntry], list[Action]]:
+    """Which broken checkpoints are dropped, which tags get theirs again, and all that is done about checkpoints."""
+    obstacle, too_new = left.obstacle, newer(walk, findings, broken)
+    actions = []
+    for ref, why in sorted(broken.items()):
+        if not obstacle and not walk.is_marked(ref):
+            continue  # nobody is led to it: it is a tag's, or the horizon rests on it no more
+        actions.append(Action("drop", walk.name_of(ref), why, obstacle or too_new.get(ref, "")))
+    dropped = tuple(ref for ref in sorted(broken) if not obstacle and ref not in too_new and walk.is_marked(ref))
+    kept = {} if obstacle else {tag.cut: tag for tag in kept_again(left.files, walk, broken)}
+    for tag in kept.values():
+        actions.append(Action("checkpoint", tag.name, "What was kept of what this tag names is written again from what is left."))
+    if again is not None:
+        count = sum(len(part.segments) for part in again.parts)
+        why = f"It is lost and its transactions are gone; {count} segments have its rows, {rest_of(again)}."
+        actions.append(Action("rebuild", uuid_text(again.uuid), why))
+    elif dropped or left.instead is not None:
+        actions.append(
+            Action("checkpoint", walk.files.database, "What the dropped checkpoints covered is written again from what is left.")
+        )
+    return dropped, kept, actions
 
 
 def _forked(findings: Iterable[Finding]) -> list[str]:
