@@ -432,7 +432,7 @@ class Catalog:
         Nothing is written. ``deep`` compares each checkpoint with what its transactions say; ``tell`` is told how far it is, and
         ``left_out`` of each database which checkpoints were not compared.
         """
-        from .maintain.verify.walk import verify
+        from .maintain.verify.report import verify
 
         obstacles, names = Obstacles(), [] if database is None else [database_name(database)]
         past = PastObstacles(self.store, obstacles.add)
@@ -465,7 +465,8 @@ class Catalog:
         they are bad, or with ``force`` whatever they are; a writer's name stands for all that are bad of it. Those in ``take_in``, whose
         files are whole again, count as what they are. It is done by a maintainer, by default this machine's.
         """
-        from .maintain.repair import Named, Repairer
+        from .maintain.remedies import Named
+        from .maintain.repair import Repairer
 
         named = Named(
             join=names_given(join, "writers", "join=['node-a']"),

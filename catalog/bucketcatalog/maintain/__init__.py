@@ -9,7 +9,8 @@ Before it come queries, by which it looks, and writers, by which it commits; aft
     broken       which checkpoints cannot be trusted, and what is lost with them
     evidence     what a walk has found about single transactions, in order, for however many are asked about
     setting_aside  which files can be set aside or taken in again, and what is said of them
-    repair       what is to be done about damage, decided before anything is written, and doing it
+    remedies     what is to be done about damage, decided before anything is written
+    repair       doing it
     revert       the events that make live rows what they were
     restore      a table as it was at another cut, in one transaction; what a tag keeps meanwhile
     clone        the state of a cut in another store

@@ -17,13 +17,15 @@ from bucketcatalog import (
     InvalidTime,
     InvalidVersion,
     UnknownTable,
+    clock,
     prefix,
 )
 from bucketcatalog.store.local import LocalStore
+from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import BEYOND, BUCKET, MINUTE, OWNER, START, World, bucket, names, obj, rows, time_at
+from ...kit.world import BEYOND, BUCKET, MINUTE, OWNER, SECOND, START, World, bucket, names, obj, rows, time_at
 
 
 def put(world: World, writer: Writer, name: str) -> Any:
@@ -174,6 +176,21 @@ def test_as_of_now_right_after_a_commit_on_disk_is_not_the_future(tmp_path: Path
                 tx.put("objects", obj(f"o{number:02}"))
             now = datetime.datetime.now(datetime.UTC)
             assert len(names(catalog.snapshot(timestamp=now))) == number + 1
+
+
+@pytest.mark.parametrize(("behind", "is_future"), [(1, False), (50, False), (70, True)])
+def test_as_of_now_by_a_machine_that_is_ahead_of_the_store_is_not_the_future_within_the_allowed_skew(
+    behind: int, is_future: bool
+) -> None:
+    store = MemoryStore(clock=lambda: clock.now_us() - behind * SECOND)
+    with Catalog(store).writer("w", clock=store.now_us) as writer, writer.transaction() as tx:
+        tx.put("objects", obj("a"))
+    now = datetime.datetime.now(datetime.UTC)
+    if is_future:
+        with pytest.raises(InvalidTime, match="lies after now"):
+            Catalog(store).snapshot(timestamp=now)
+    else:
+        assert names(Catalog(store).snapshot(timestamp=now)) == ["a"]
 
 
 class TestVersions:

@@ -13,4 +13,5 @@ Before ``repair``, which does something about what is found here.
     deep           checkpoints against what their transactions make
     misfits        rows by definitions that are left out now, held against those that whoever has them knew
     walk           all of that, one finding after the other
+    report         that and the comparison of states, the worst first
 """

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain
 from operator import itemgetter
 
 import pyarrow as pa
@@ -39,10 +38,9 @@ from ...parallel import in_order
 from ...store.obstacles import Obstacles
 from .checkpoints import References, check_blocks, check_checkpoint, check_segment, forged, read_checkpoints
 from .closure import check_reads, read_of_nothing
-from .deep import differences, not_compared
 from .events import events_of_one
 from .files import Kept, WriterFiles, gone_of_tag, is_reached, may_be_of_tag, tagged_cuts, writer_files
-from .findings import Finding, Severity, unreadable, with_keys
+from .findings import Finding, unreadable, with_keys
 from .misfits import AsKnown
 from .timelines import (
     TransactionSummary,
@@ -380,40 +378,3 @@ class Walk:
     def _threads(self) -> int:
         """As many as pay for the store and for decoding."""
         return max(self.files.concurrency, int(pa.cpu_count()))
-
-
-def verify(
-    files: LogFiles,
-    *,
-    deep: bool = False,
-    tell: Tell = lambda _: None,
-    left_out: Callable[[Finding], None] = lambda _: None,
-    obstacles: Obstacles | None = None,
-) -> Iterator[Finding]:
-    """Everything that is wrong with a database or worth knowing, errors as they are found, then warnings, then remarks.
-
-    Nothing is written. ``deep`` compares the state that each checkpoint holds with the one that its transactions make. At the end
-    ``left_out`` is told of which that was not looked at. ``obstacles`` are as for ``Walk``.
-    """
-    milder: dict[Severity, list[Finding]] = {Severity.WARNING: [], Severity.INFO: []}
-    try:
-        for finding in _as_found(Walk(files, tell, obstacles), tell, deep=deep, left_out=left_out):
-            if finding.severity is Severity.ERROR:
-                yield finding
-            else:
-                milder[finding.severity].append(finding)
-    except (Exception, KeyboardInterrupt):
-        yield from chain.from_iterable(milder.values())
-        raise
-    yield from chain.from_iterable(milder.values())
-
-
-def _as_found(walk: Walk, tell: Tell, *, deep: bool, left_out: Callable[[Finding], None]) -> Iterator[Finding]:
-    yield from walk.findings()
-    untold = walk.checkpoints
-    if deep:
-        tell("states")
-        untold = []
-        yield from differences(walk.files, walk.checkpoints, walk.definitions, walk.voided, untold.append)
-    for finding in not_compared(walk.files.database, untold):
-        left_out(finding)

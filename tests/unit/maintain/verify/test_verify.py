@@ -21,7 +21,7 @@ from bucketcatalog.format.records import Boundary, CheckpointLink
 from bucketcatalog.format.segments import index_span
 from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
-from bucketcatalog.maintain.verify import walk
+from bucketcatalog.maintain.verify import report, walk
 from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity, unreadable
 from bucketcatalog.model import paths
@@ -397,17 +397,17 @@ def test_every_code_has_a_remedy_of_one_line() -> None:
 
 
 def test_what_was_found_before_reading_fails_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = list(walk._as_found(walk.Walk(LogFiles(world.store, "default")), print, deep=False, left_out=print))
+    whole = list(report._as_found(walk.Walk(LogFiles(world.store, "default")), print, deep=False, left_out=print))
 
     def failing(*_: Any, **__: Any) -> Iterator[Finding]:
         yield Finding("LATE_ARRIVAL", "file", "It arrived late.")
         yield from whole
         raise StoreUnavailable("the store is away")
 
-    monkeypatch.setattr(walk, "_as_found", failing)
+    monkeypatch.setattr(report, "_as_found", failing)
     told: list[Finding] = []
     with pytest.raises(StoreUnavailable):
-        told.extend(walk.verify(LogFiles(world.store, "default")))
+        told.extend(report.verify(LogFiles(world.store, "default")))
     assert "LATE_ARRIVAL" in {finding.code for finding in told}
 
 
