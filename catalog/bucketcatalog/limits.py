@@ -72,6 +72,8 @@ ACTIONS = 64
 """How many events a transaction carries one by one."""
 PARENTS = HEADS = 65_536
 """How many parents a transaction has at most, and how many heads of one timeline a cut."""
+FOLLOWED = 64
+"""How many ends of a timeline what stands in for an unreadable file follows: thousands behind thousands of ends would name millions."""
 DEFINITIONS, DEFINITION_BYTES = 4_096, 4 << 20
 """How many definitions of tables a file has at most, and their bytes together."""
 TABLE_SYMBOLS = 65_536

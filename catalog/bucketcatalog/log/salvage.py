@@ -33,9 +33,6 @@ from .files import LogFiles, made_again
 from .horizon import Horizon
 from .view import LogView
 
-_FOLLOWED = 64
-"""Of more that lie at one revision some stay ends of the timeline: thousands beside thousands that all follow them would be millions."""
-
 
 class SalvagingFiles(LogFiles):
     """The log of a database as far as it can be read; ``on_damage`` has what is missing. Checkpoints in ``avoided`` are passed over.
@@ -131,7 +128,7 @@ class SalvagingFiles(LogFiles):
             uuid=head.uuid,
             commit_time=head.commit_time,
             lateness_bound=limits.LATENESS_BOUND,
-            parents=tuple(Link(other.revision, other.uuid, b"") for other in before[:_FOLLOWED]),
+            parents=tuple(Link(other.revision, other.uuid, b"") for other in before[-limits.FOLLOWED :]),
             lost=True,
         )
 

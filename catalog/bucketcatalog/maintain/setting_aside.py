@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from .. import limits
 from ..errors import InvalidOption
 from ..format.records import Link, SetAside
 from ..format.transactions import Transaction
@@ -119,7 +120,7 @@ class _Taken:
             there = [each for each in t.reads.refs() if each.head.commit_time < time and counts(each, self.entries)]
             reads = Cut.of(each for each in there if each.writer != ref.writer)
         if not heads and ref.head.revision > 0:
-            heads = self._before(ref)
+            heads = self._before(ref)[-limits.FOLLOWED :]  # the others stay ends
         parents = tuple(Link(head.revision, head.uuid, b"") for head in sorted(heads))
         return SetAside(ref.writer, ref.head.revision, ref.head.uuid, parents=parents, reads=reads)
 

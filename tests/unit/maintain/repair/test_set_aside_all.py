@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bucketcatalog import Catalog, CorruptionError, InvalidOption
+from bucketcatalog import Catalog, CorruptionError, InvalidOption, limits
 from bucketcatalog.clock import uuid7
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.evidence import Ends, precedes
@@ -74,6 +74,19 @@ def test_thousands_are_set_aside_and_read_past_in_seconds(world: World, forked: 
         compactor.checkpoint(scope="all")
     assert "m3" in names(world.snapshot()) and repair(world, dry_run=False).lost == ()
     assert time.process_time() - began < 10
+
+
+def test_what_stands_behind_many_ends_follows_the_last_few_of_them(world: World) -> None:
+    count = limits.FOLLOWED + 20
+    first = put_bytes(world, count, forked=True)
+    second = put_bytes(world, 2, forked=True)
+    repair(world, set_aside=["mallory"], dry_run=False)
+    asides = {paths.transaction(ref.writer, "default", ref.head): entry for ref, entry in world.snapshot().view.asides.items()}
+    assert asides.keys() == {*first, *second}
+    for name in second:
+        followed = [paths.transaction("mallory", "default", link.head) for link in asides[name].parents]
+        assert followed == sorted(first)[-limits.FOLLOWED :]
+    assert names(world.snapshot()) == ["a", "m0", "m1", "m2", "m3"]
 
 
 def test_each_that_is_named_by_its_file_is_set_aside_as_quickly(world: World) -> None:
