@@ -208,9 +208,12 @@ def test_commands_read_past_a_link_and_tell_it_once(place: Path, capsys: pytest.
     assert "error NOT_LISTED x/default/transactions: " in out and "1 error." in out
 
 
-def test_a_file_that_may_not_be_read_stops_by_its_name_and_is_read_past(place: Path) -> None:
+@pytest.mark.parametrize(
+    ("closed", "code"), [("x/default/transactions/*/*.txn", "DAMAGED_TRANSACTION"), ("x/default/transactions", "NOT_LISTED")]
+)
+def test_what_may_not_be_read_or_listed_stops_by_its_name_and_is_read_past(place: Path, closed: str, code: str) -> None:
     """Whoever wrote it may close it to everybody else."""
-    (bad,) = (place / "x/default/transactions").rglob("*.txn")
+    (bad,) = place.glob(closed)
     name = bad.relative_to(place).as_posix()
     bad.chmod(0)
     was = os.geteuid()
@@ -221,6 +224,7 @@ def test_a_file_that_may_not_be_read_stops_by_its_name_and_is_read_past(place: P
             Catalog(place).snapshot()
         with pytest.warns(CatalogWarning, match=name):
             assert rows(Catalog(place)) == {"of w"}
-        assert [(f.code, f.file) for f in Catalog(place).verify()] == [("DAMAGED_TRANSACTION", name)]
+        assert [(f.code, f.file) for f in Catalog(place).verify()] == [(code, name)]
     finally:
         os.seteuid(was)
+        bad.chmod(0o755)

@@ -174,6 +174,31 @@ def test_who_has_read_what_was_committed_later_is_refused_and_no_past_changes(wo
         assert name in error.value.message
 
 
+def test_what_it_dates_back_is_shown_at_times_of_the_past_and_by_no_version_that_was_read(world: World) -> None:
+    with world.writer("mallory") as writer:
+        name, data = world.under_way(writer, obj("dated back"))
+    early, read = world.clock.now, world.snapshot().version
+    world.clock.tick(DAY)
+    world.store.put(name, data)
+    assert names(world.snapshot(version=read)) == ["alice", "mallory"]
+    assert names(world.snapshot(timestamp=f"@{early}")) == ["alice", "dated back", "mallory"]
+
+
+def test_a_file_that_its_writer_replaces_changes_its_own_past_and_no_row_that_a_checkpoint_has(world: World) -> None:
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    made = last(world, "mallory")
+    assert names(world.snapshot(version="mallory@0")) == ["mallory"]
+    name = name_of_file(made, "txn")
+    made.ClearField("checksum")
+    del made.actions[:]
+    world.store.delete(name)
+    world.store.put(name, seal(made.SerializeToString()))
+    assert names(world.snapshot()) == ["alice", "mallory"] and names(world.snapshot(version="mallory@0")) == []
+    found = [finding.message for finding in world.catalog().verify(deep=True) if finding.code == "DIFFERENT_STATE"]
+    assert found and all("with events of 'mallory'" in message for message in found)
+
+
 class TestTags:
     def test_a_name_that_a_maintainer_gave_is_neither_moved_nor_dropped_by_others(self, world: World) -> None:
         with world.writer("mallory") as writer:

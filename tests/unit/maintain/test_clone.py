@@ -52,6 +52,21 @@ def test_a_clone_has_its_own_segments_one_checkpoint_and_the_last_transactions(w
     assert dict(said["metadata"]) == {"source": world.store.url, "version": made.version}
 
 
+def test_a_plain_writers_checkpoint_is_not_read_to_make_one(tmp_path: Path) -> None:
+    """Not even where it cannot be read: what it says nobody can compare once the transactions are gone."""
+    catalog = Catalog(tmp_path / "lake")
+    with catalog.writer("v") as v:
+        with v.transaction() as tx:
+            tx.put("objects", obj("a"))
+        made = v.checkpoint()
+    assert made is not None
+    (tmp_path / "lake" / made.name).write_bytes(b"anything")
+    with pytest.raises(CorruptionError, match=made.name):
+        Catalog(tmp_path / "lake").snapshot()
+    Catalog(tmp_path / "lake").clone(tmp_path / "copy")
+    assert names(Catalog(tmp_path / "copy").snapshot()) == ["a"]
+
+
 @pytest.mark.parametrize("past", [False, True])
 def test_the_source_keeps_the_version_by_a_tag(world: World, target: MemoryStore, past: bool) -> None:
     made = clone(world, target, "v@0" if past else None)

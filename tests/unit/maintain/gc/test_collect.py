@@ -12,7 +12,7 @@ from bucketcatalog.log.entries import boundaries_of
 from bucketcatalog.state.contents import TableState
 
 from ....kit.collecting import Yard, an_id, dead, noting, thing
-from ....kit.world import BUCKET, HOUR, MINUTE, OTHER, bucket, messages, names, obj, proto, rows, version
+from ....kit.world import BUCKET, HOUR, MINUTE, OTHER, OWNER, bucket, messages, names, obj, proto, rows, version
 
 
 def test_what_ended_a_day_ago_is_collected_once_its_boundary_was_waited_out(yard: Yard) -> None:
@@ -74,6 +74,17 @@ def test_data_that_a_version_of_another_table_names_stays(yard: Yard) -> None:
     yard.world.commit(writer, ("delete", "objects", obj("a")))
     yard.world.clock.tick(25 * HOUR)
     assert yard.collected().shared == 1 and yard.has("a")
+
+
+def test_whatever_lies_at_a_place_of_data_goes_with_the_row_of_whoever_names_it_unless_another_row_does(yard: Yard) -> None:
+    yard.put(yard.world.writer("alice"), thing("of alice"))
+    yard.data.add((OWNER, BUCKET, an_id("of nobody")))
+    with yard.world.writer("mallory") as mallory:
+        yard.put(mallory, thing("one", data="of alice"), thing("two", data="of nobody"))
+        yard.world.commit(mallory, ("delete", "objects", [obj("one"), obj("two")]))
+    yard.world.clock.tick(25 * HOUR)
+    done = yard.collected()
+    assert (done.shared, done.deleted) == (1, 1) and yard.has("of alice") and not yard.has("of nobody")
 
 
 def test_data_named_by_a_version_that_ended_after_the_boundary_stays_even_if_that_is_purged_by_hand(yard: Yard) -> None:

@@ -17,6 +17,7 @@ from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head
 
 from ....kit.pruning import EVERYTHING, GRACE, checkpoint, old_history, prune, put
+from ....kit.repairing import errors, repair
 from ....kit.spec_reader import message, new_transaction, seal
 from ....kit.spec_reader.writing import name_of_file
 from ....kit.world import DAY, HOUR, World, as_arrow, bucket, names, obj, stored
@@ -224,3 +225,23 @@ def test_an_unmarked_checkpoint_of_a_plain_writer_that_nobody_can_read_keeps_nob
     done = pruned(world)
     assert place in stored(world) and before
     assert {name for name, _ in before} <= {file.name for file in done.files}
+
+
+def test_a_prune_trusts_for_good_what_a_compactors_checkpoint_says(world: World) -> None:
+    """While the transactions are there they contradict it; once they are gone nothing does."""
+    horizon = old_history(world)
+    files = LogFiles(world.store, "default")
+    honest = files.checkpoint("compactor-1", next(files.checkpoints("compactor-1")))
+    (name,) = stored(world, ".ckpt")
+    totals = {table: replace(of, live=0) if table == "objects" else of for table, of in honest.totals.items()}
+    kept = tuple(segment for segment in honest.segments if segment.run.table != "objects")
+    inline = tuple(run for run in honest.inline if run.run.table != "objects")
+    world.store.delete(name)
+    world.store.put(name, encode_checkpoint(replace(honest, segments=kept, inline=inline, totals=totals)))
+    assert names(world.snapshot()) == ["a-new", "b-new"]
+    (finding,) = errors(world)
+    assert "DIFFERENT_STATE" in finding and name in finding
+    assert [action.subject for action in repair(world, deep=True).actions if action.what == "drop"] == [name]
+    made = pruned(world)
+    assert made.horizon == horizon and made.files
+    assert names(world.snapshot()) == ["a-new", "b-new"] and errors(world) == []
