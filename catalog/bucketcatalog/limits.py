@@ -75,7 +75,11 @@ PARENTS = HEADS = 65_536
 FOLLOWED = 64
 """How many ends of a timeline what stands in for an unreadable file follows: thousands behind thousands of ends would name millions."""
 DEFINITIONS, DEFINITION_BYTES = 4_096, 4 << 20
-"""How many definitions of tables a file has at most, and their bytes together."""
+"""How many definitions of tables a transaction or segment has at most, and their bytes together."""
+PLAIN_DEFINITIONS = 1_024
+"""How many definitions of one plain writer count, in all its transactions, of ``DEFINITION_BYTES`` together: a checkpoint has them all."""
+CHECKPOINT_DEFINITIONS, CHECKPOINT_DEFINITION_BYTES = 16_384, 12 << 20
+"""How many a checkpoint has at most, and their bytes together: far more than one writer can have."""
 TABLE_SYMBOLS = 65_536
 """How many names the enumerations of a table have at most, those of each of its columns counted."""
 BLOCK_ROWS = 65_536

@@ -14,19 +14,24 @@ All of this is a function of the definitions, the witnesses and their stamps, wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from .. import limits
 from ..errors import BucketCatalogError, IncompatibleTable
 from ..model.misfits import Misfit
+from ..model.names import is_compactor, is_maintainer
 from ..model.tables import Table
+from ..model.times import LAST_TIME
+from .bounds import UNDECODABLE, why
 from .evolution import merge, merge_all
 from .records import Witness
 
 _Stamp = tuple[int, str, int, bytes]
 _Key = tuple[str, bytes, str, bool]
-_Rank = tuple[bool, _Stamp, _Stamp]
+_Rank = tuple[_Stamp, _Stamp]
+_UNMERGEABLE: tuple[type[Exception], ...] = (BucketCatalogError, *UNDECODABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,25 @@ def combined(stamped: Iterable[Definition]) -> tuple[Definition, ...]:
     for definition in stamped:
         known = found.get(definition.key, definition)
         found[definition.key] = replace(known, stamp=max(known.stamp, definition.stamp), first=min(known.first, definition.first))
-    return tuple(sorted(found.values(), key=lambda definition: (definition.stamp, definition.table.name, definition.first)))
+    counted = _counted(found.values())
+    return tuple(sorted(counted, key=lambda definition: (definition.stamp, definition.table.name, definition.first)))
+
+
+def _counted(definitions: Collection[Definition]) -> Iterable[Definition]:
+    """Those that count: of each plain writer the first ones, for all of them together stand in every checkpoint of everybody."""
+    size = sum(len(definition.table.definition) for definition in definitions)
+    if len(definitions) <= limits.PLAIN_DEFINITIONS and size <= limits.DEFINITION_BYTES:  # as nearly always
+        return definitions
+    had: dict[str, tuple[int, int]] = {}
+    counted = []
+    for definition in sorted(definitions, key=lambda each: (each.first, each.table.name, each.table.definition)):
+        if not (is_compactor(definition.writer) or is_maintainer(definition.writer)):
+            count, size = had.get(definition.writer, (0, 0))
+            had[definition.writer] = count, size = count + 1, size + len(definition.table.definition)
+            if count > limits.PLAIN_DEFINITIONS or size > limits.DEFINITION_BYTES:
+                continue
+        counted.append(definition)
+    return counted
 
 
 @lru_cache(maxsize=256)
@@ -137,13 +160,14 @@ class Definitions(Mapping[str, Table]):
         return [definition for definition in given if definition.writer == first]
 
     def _in_turn(self, name: str, rest: Iterable[Definition]) -> list[Definition]:
-        """The definitions that only add something, in the order in which they do: the first definer's, then by who came first."""
+        """The definitions that only add something, in the order in which they do: what was witnessed, the first definer's, the others'."""
         first, ranks = self.first_definer(name), self._ranks(name)
 
-        def turn(definition: Definition) -> tuple[bool, _Rank, _Stamp, bytes]:
+        def turn(definition: Definition) -> tuple[bool, bool, _Rank, bytes]:
             shape = definition.table.definition
             rank = ranks.get(digest_of_definition(shape)) if ranks else None
-            return definition.writer != first, rank or (True, definition.first, definition.first), definition.first, shape
+            is_others = rank is None and definition.writer != first
+            return rank is None, is_others, rank or (definition.first, definition.first), shape
 
         return sorted(rest, key=turn)
 
@@ -151,7 +175,7 @@ class Definitions(Mapping[str, Table]):
         """Of each definition of a table that was witnessed its place among these, which come before the others."""
         found: dict[bytes, _Rank] = {}
         for witness in self._witnesses.get(name, ()):
-            found.setdefault(witness.digest, (False, witness.stamp, witness.defined_by))
+            found.setdefault(witness.digest, (witness.stamp, witness.defined_by))
         return found
 
     def first_definer(self, name: str) -> str | None:
@@ -169,6 +193,11 @@ class Definitions(Mapping[str, Table]):
 
     def _is_declared(self, name: str) -> bool:
         return any(definition.declared for definition in self._of.get(name, []))
+
+    def has_room(self, table: Table, writer: str) -> bool:
+        """Whether it would count if a writer were to define a table so now."""
+        new = Definition((LAST_TIME, writer, limits.REVISIONS, b""), table)
+        return any(definition.key == new.key for definition in combined([*self.stamped, new]))
 
     def holds(self, table: Table) -> bool:
         """Whether somebody has defined a table in these very words."""
@@ -237,12 +266,12 @@ def _with_others(decided: Table, others: Sequence[Definition], left_out: dict[by
             return table
         try:
             return merge_all(list(new.values()), table)
-        except BucketCatalogError as error:
+        except _UNMERGEABLE as error:  # whatever it is: who says it leaves the table to the others
             if len(new) > 1:
                 middle = len(some) // 2
                 return add(add(table, some[:middle]), some[middle:])
             (said,) = new
-            left_out[said] = error.message
+            left_out[said] = error.message if isinstance(error, BucketCatalogError) else f"It cannot be merged: {why(error)}."
             for each in (each for each in others if each.table.definition == said):
                 since[each.writer] = min(since.get(each.writer, each.first), each.first)
             return table

@@ -180,14 +180,12 @@ def check_inline(run: Any, headers: Iterable[Any]) -> None:
         raise ValueError(f"it holds a run of {rows} rows that claims {run.rows}")
 
 
-def check_definitions(definitions: Any) -> None:
+def check_definitions(definitions: Any, most: int = limits.DEFINITIONS, most_bytes: int = limits.DEFINITION_BYTES) -> None:
     """How many definitions of tables a file has, and their bytes."""
-    _refuse_many(len(definitions), limits.DEFINITIONS, "definitions of tables")
+    _refuse_many(len(definitions), most, "definitions of tables")
     size = sum(definition.ByteSize() for definition in definitions)
-    if size > limits.DEFINITION_BYTES:
-        raise ValueError(
-            f"its definitions of tables have {size} bytes, and those of a file have at most {limits.DEFINITION_BYTES}"
-        )
+    if size > most_bytes:
+        raise ValueError(f"its definitions of tables have {size} bytes, and those of a file have at most {most_bytes}")
 
 
 def refuse_unreadable(message: Any, read: Callable[[], object], size: int) -> None:

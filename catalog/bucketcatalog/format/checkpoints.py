@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
+from .. import limits
 from ..clock import uuid7_time
 from ..errors import CorruptionError
 from ..model.cuts import Cut, Head, OnTimelineOf
@@ -235,7 +236,7 @@ def decode_checkpoint(data: bytes, name: str) -> Checkpoint:
 def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: str) -> Checkpoint:
     """The checkpoint that a message holds; ``ValueError`` where it says what nobody may."""
     check_checkpoint(message)
-    check_definitions(message.tables)
+    check_definitions(message.tables, limits.CHECKPOINT_DEFINITIONS, limits.CHECKPOINT_DEFINITION_BYTES)
     segments = known_segments(message.segments, name)
     return Checkpoint(
         writer=message.writer,

@@ -49,20 +49,32 @@ class _Fields:
 
 
 class _Union:
-    """Adds to ``newer`` what only older definitions have, one after the other."""
+    """Adds to ``newer`` what only older definitions have, one after the other.
+
+    Types that lie in each other, or lead to each other, may be very many: what is left to do waits in lists, and nothing calls itself.
+    """
 
     def __init__(self, newer: Any) -> None:
         self._newer = newer
         self._new = {name: (file, item) for file in newer.files.file for name, item in walk_types(file)}
+        self._files = {file.name: file for file in newer.files.file}
+        self._needs = {file.name: set(file.dependency) for file in newer.files.file}
         self._fields: dict[str, _Fields] = {}
         self._old: dict[str, tuple[Any, Any]] = {}
         self._done: set[tuple[str, str]] = set()
+        self._pairs: list[tuple[str, str]] = []
+        self._wanted: list[tuple[str, Any]] = []
 
     def add(self, older: Any) -> None:
         """Add what only this one has."""
         self._old = {name: (file, item) for file in older.files.file for name, item in walk_types(file)}
         self._done = set()
-        self.messages(older.message, self._newer.message)
+        self._pairs = [(older.message, self._newer.message)]
+        while self._pairs or self._wanted:
+            if self._pairs:
+                self._merge(*self._pairs.pop())
+            else:
+                self._bring(*self._wanted.pop())
         self._keep_external(older.message)
         self._keep_parent(older.message)
 
@@ -72,17 +84,14 @@ class _Union:
             self._fields[name] = _Fields(self._new[name][1])
         return self._fields[name]
 
-    def messages(self, old_name: str, new_name: str) -> None:
-        """Merge one message, and all that lies in it."""
+    def _merge(self, old_name: str, new_name: str) -> None:
+        """Merge one message; what lies in it waits."""
         if (old_name, new_name) in self._done:
             return
         self._done.add((old_name, new_name))
         old, (file, new) = self._old[old_name][1], self._new[new_name]
         if type(old) is not type(new):
-            raise IncompatibleTable(
-                f"The type {new_name!r} is a message in one definition of a table and an enumeration in another.",
-                next_step="Give the new type a name of its own.",
-            )
+            raise _two_kinds(new_name)
         if isinstance(new, descriptor_pb2.EnumDescriptorProto):
             _add_symbols(old, new)
             return
@@ -92,7 +101,7 @@ class _Union:
             if same is not None:
                 same.type = field.type if WIDER.get(same.type) == field.type else same.type
                 if field.type_name:
-                    self.messages(field.type_name.lstrip("."), same.type_name.lstrip("."))
+                    self._pairs.append((field.type_name.lstrip("."), same.type_name.lstrip(".")))
             else:
                 self._add_field(field, file, new, known)
 
@@ -123,24 +132,24 @@ class _Union:
             added.oneof_index = len(message.oneof_decl)
             message.oneof_decl.add(name=f"_{added.name}")
         if field.type_name:
-            self._bring(field.type_name.lstrip("."), file)
+            self._wanted.append((field.type_name.lstrip("."), file))
 
     def _bring(self, name: str, file: Any) -> None:
         """Make a type of the older definition known where ``file`` can name it, within the message of that name that it lies in."""
         if name not in self._new:
-            around = name.rpartition(".")[0]
-            if around in self._old and around not in self._new:
-                self._bring(around, file)  # with all that lies in it
-            else:
-                self._copy(name, around, file)
+            outermost, around = name, name.rpartition(".")[0]
+            while around in self._old and around not in self._new:  # which comes with all that lies in it
+                outermost, around = around, around.rpartition(".")[0]
+            self._copy(outermost, around, file)
         elif name in self._old:
-            self.messages(name, name)
+            self._pairs.append((name, name))
         home = self._new[name][0]
-        if home.name != file.name and home.name not in file.dependency:
+        if home.name != file.name and home.name not in self._needs[file.name]:
             file.dependency.append(home.name)
+            self._needs[file.name].add(home.name)
 
     def _copy(self, name: str, around: str, file: Any) -> None:
-        """Copy a type into the message ``around`` it, or into a file, and bring what its fields need."""
+        """Copy a type into the message ``around`` it, or into a file; what its fields need waits."""
         old_file, item = self._old[name]
         home, message = self._new.get(around, (None, None))
         if home is None:
@@ -149,38 +158,51 @@ class _Union:
         elif isinstance(message, descriptor_pb2.DescriptorProto):
             messages, enums = message.nested_type, message.enum_type
         else:
-            raise IncompatibleTable(
-                f"The type {around!r} is a message in one definition of a table and an enumeration in another.",
-                next_step="Give the new type a name of its own.",
-            )
+            raise _two_kinds(around)
         brought = (messages if isinstance(item, descriptor_pb2.DescriptorProto) else enums).add()
         brought.CopyFrom(item)
         below = list(walk_within([(name.removesuffix(item.name), brought)]))
         self._new |= {found: (home, each) for found, each in below}
-        for _, each in below:
-            for inner in getattr(each, "field", ()):
-                if inner.type_name and inner.type_name.lstrip(".") not in self._new:
-                    self._bring(inner.type_name.lstrip("."), home)
+        fields = (inner for _, each in below for inner in getattr(each, "field", ()) if inner.type_name)
+        self._wanted += [(inner.type_name.lstrip("."), home) for inner in fields]
 
     def _file_for(self, old: Any) -> Any:
         name = f"older/{old.name}"
-        for file in self._newer.files.file:
-            if file.name == name:
-                return file
-        return self._newer.files.file.add(name=name, package=old.package, syntax=old.syntax)
+        if name not in self._files:
+            self._files[name] = self._newer.files.file.add(name=name, package=old.package, syntax=old.syntax)
+            self._needs[name] = set()
+        return self._files[name]
 
     def sort_files(self) -> None:
         """Put every file behind those that it depends on."""
-        waiting = list(self._newer.files.file)
-        ordered: list[Any] = []
-        while waiting:
-            names = {file.name for file in waiting}
-            ready = [file for file in waiting if not names.intersection(file.dependency)] or waiting[:1]
-            ordered += ready
-            waiting = [file for file in waiting if file not in ready]
+        every = list(self._newer.files.file)
+        names = {file.name for file in every}
+        needed_by: dict[str, list[Any]] = {}
+        missing = {file.name: len(self._needs[file.name] & names) for file in every}
+        for file in every:
+            for name in self._needs[file.name] & names:
+                needed_by.setdefault(name, []).append(file)
+        ordered = [file for file in every if not missing[file.name]]
+        for file in ordered:  # which grows meanwhile
+            for other in needed_by.get(file.name, ()):
+                missing[other.name] -= 1
+                if not missing[other.name]:
+                    ordered.append(other)
+        if len(ordered) < len(every):
+            raise IncompatibleTable(
+                f"The files of a definition of table {self._newer.name!r} need each other.",
+                next_step="Put what needs each other into one file.",
+            )
         copies = [type(file).FromString(file.SerializeToString()) for file in ordered]
         del self._newer.files.file[:]
         self._newer.files.file.extend(copies)
+
+
+def _two_kinds(name: str) -> IncompatibleTable:
+    return IncompatibleTable(
+        f"The type {name!r} is a message in one definition of a table and an enumeration in another.",
+        next_step="Give the new type a name of its own.",
+    )
 
 
 def _add_symbols(old: Any, new: Any) -> None:

@@ -146,6 +146,11 @@ class Database:
                 self._refuse_misfits(registered, seen.definitions)
                 _tell_who_decides(registered, seen.definitions, by)
             known = self._found[name, by] = registered or seen.table(name)
+            if not seen.definitions.has_room(known, by):
+                raise IncompatibleTable(
+                    f"{by!r} has defined {limits.PLAIN_DEFINITIONS:,} tables, or by {limits.DEFINITION_BYTES:,} bytes: no more count.",
+                    next_step="Write to this table under another writer id.",
+                )
         return known
 
     def declares(self, name: str) -> bool:

@@ -103,7 +103,25 @@ def definers_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) ->
         same = found.setdefault(bare.name, {}).setdefault(bare.SerializeToString(deterministic=True), {})
         known = same.get((who[0], who[1]), (first, latest, *who))
         same[who[0], who[1]] = (min(first, known[0]), max(latest, known[1]), who[0], who[1])
-    return {name: {one: list(same.values()) for one, same in each.items()} for name, each in found.items()}
+    made = {(name, one, who): definer for name, of in found.items() for one, same in of.items() for who, definer in same.items()}
+    counted = _counted(made)
+    kept = {
+        name: {one: [definer for who, definer in same.items() if (name, one, who) in counted] for one, same in of.items()}
+        for name, of in found.items()
+    }
+    kept = {name: {one: definers for one, definers in of.items() if definers} for name, of in kept.items()}
+    return {name: of for name, of in kept.items() if of}
+
+
+def _counted(made: dict[Any, Definer]) -> set[Any]:
+    """Of each plain writer the first 1,024 definitions, of 4 MiB together (spec/tables.md, "Definitions")."""
+    counted, had = set(), dict[str, tuple[int, int]]()
+    for key, (_, _, writer, _) in sorted(made.items(), key=lambda item: (item[1][0], item[0][0], item[0][1])):
+        count, size = had.get(writer, (0, 0))
+        had[writer] = count + 1, size + len(key[1])
+        if is_trusted(writer) or (had[writer][0] <= 1_024 and had[writer][1] <= 4 << 20):
+            counted.add(key)
+    return counted
 
 
 Witness = tuple[Any, Any, str, bytes]
@@ -157,15 +175,15 @@ def tables_of(transactions: Collection[Any], checkpoints: Collection[Any] = (), 
         for *_, one in sorted(deciding, key=lambda one: one[1]):
             table = parsed[one] if table is None else _together(table, parsed[one])
         assert table is not None
-        for *_, one in sorted(rest, key=lambda one: (one[2] != first, *_turn(ranks.get(digest(one[-1])), one[0]))):
+        for *_, one in sorted(rest, key=lambda one: _turn(ranks.get(digest(one[-1])), one[0], is_first=one[2] == first)):
             table = _together(parsed[one], table)
         tables[name] = table
     return tables
 
 
-def _turn(rank: Any, first: Any) -> tuple[Any, ...]:
-    """What was witnessed comes before the rest."""
-    return (False, *rank) if rank else (True, first)
+def _turn(rank: Any, since: Any, *, is_first: bool) -> tuple[Any, ...]:
+    """What was witnessed comes before the rest, and of that the first definer's."""
+    return (False, *rank) if rank else (True, not is_first, since)
 
 
 def _together(older: Table, newer: Table) -> Table:

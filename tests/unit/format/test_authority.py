@@ -9,9 +9,10 @@ import pytest
 
 from bucketcatalog import IncompatibleTable
 from bucketcatalog.clock import uuid7
-from bucketcatalog.format.authority import Definition, Definitions
+from bucketcatalog.format.authority import Definition, Definitions, digest_of_definition
 from bucketcatalog.format.checkpoints import Checkpoint, decode_checkpoint, encode_checkpoint
 from bucketcatalog.format.definitions import core_tables, table_of
+from bucketcatalog.format.records import Stamp, Witness
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.misfits import misfit_at
 from bucketcatalog.model.tables import DataType, Table
@@ -117,6 +118,21 @@ class TestWhatDoesNotFit:
         assert found.by_name["n"].type is DataType.INT64 and [m.writer for m in found.misfits] == ["three"]
         found = merged(said("one", 1, A), said("two", 2, table(NUMBER)), said("one", 3, table(TEXT)))
         assert found.by_name["n"].type is DataType.STRING and [m.writer for m in found.misfits] == ["two"]
+
+    def test_what_was_witnessed_stays_whatever_the_first_definer_of_a_maintainers_table_adds_later(self) -> None:
+        column, other = table(f"optional string a = 2; {NUMBER}"), table(f"optional string a = 2; {TEXT}")
+        given = [
+            said("mallory", 1, A),
+            said(MAINTAINER, 2, A, declared=True),
+            said("alice", 3, column),
+            said("mallory", 9, other),
+        ]
+        compactor = Stamp(START + 5_000_000, "compactor-1", 0, transaction_uuid("compactor-1", START + 5_000_000))
+        witness = Witness("lab.r", digest_of_definition(column.definition), Stamp(*given[2].stamp), compactor)
+        found = Definitions(core_tables().values(), given, witnessed=[witness])["lab.r"]
+        assert found.by_number["9"].type is DataType.INT64 and [misfit.writer for misfit in found.misfits] == ["mallory"]
+        unwitnessed = Definitions(core_tables().values(), given)["lab.r"]
+        assert [misfit.writer for misfit in unwitnessed.misfits] == ["alice"], "it is the first definer's otherwise"
 
     def test_they_who_decide_contradict_each_other_for_everybody(self) -> None:
         number, text = table(NUMBER), table(TEXT)

@@ -7,16 +7,18 @@ from time import perf_counter
 
 import pytest
 
+from bucketcatalog import IncompatibleTable, limits
 from bucketcatalog.errors import BucketCatalogError
 from bucketcatalog.format.authority import Definition, Definitions
 from bucketcatalog.format.definitions import core_tables, parse_definition, row_class, table_of
 from bucketcatalog.format.evolution import merge, merge_all
 from bucketcatalog.format.rows import decode_row, encode_row
 from bucketcatalog.model.tables import Table
-from bucketcatalog.v1 import log_pb2
+from bucketcatalog.v1 import log_pb2, options_pb2
 
+from ...kit.mallory import Mallory
 from ...kit.spec_reader import transaction_uuid
-from ...kit.world import START, messages, proto
+from ...kit.world import START, World, messages, names, obj, proto
 
 
 def table(fields: str, options: str = "") -> Table:
@@ -114,8 +116,8 @@ def test_thousands_of_definitions_cost_by_what_they_say(writers: int, is_bad: bo
     def seconds(count: int) -> float:
         first, bad = table("optional string a = 2;"), table("optional int64 a = 2;")
         given = [said("one", 1, first)]
-        given += [said(f"w{at % writers}", 2 + at, with_column(first, 100 + at)) for at in range(count)]
-        given += [said("w0", 2 + count // 2, bad)] if is_bad else []
+        given += [said(f"maintainer-{at % writers}", 2 + at, with_column(first, 100 + at)) for at in range(count)]
+        given += [said("maintainer-0", 2 + count // 2, bad)] if is_bad else []
         began = perf_counter()
         found = Definitions(core_tables().values(), given)["lab.r"]
         took = perf_counter() - began
@@ -143,3 +145,119 @@ def test_merging_many_is_refused_where_two_of_them_contradict() -> None:
     first, one, other = table(""), table("optional string a = 2;"), table("optional int64 a = 2;")
     with pytest.raises(BucketCatalogError, match="is defined in two ways"):
         merge_all([one, other], first)
+
+
+def with_types(given: Table, number: int, *, chain: int = 0, files: int = 0) -> Table:
+    """The same with a column of a message in which one lies that nothing uses: it leads to ``chain`` messages, or to ``files``."""
+    definition = log_pb2.TableDefinition.FromString(given.definition)
+    *others, file = definition.files.file
+    (row,) = (each for each in file.message_type if each.name == "R")
+    outer = file.message_type.add(name="M")
+    outer.field.add(name="x", number=1, label=1, type=3)
+    unused = outer.nested_type.add(name="N")
+    for at in range(chain):
+        link = file.message_type.add(name=f"A{at}")
+        link.field.add(name="x", number=1, label=1, type=3)
+        if at + 1 < chain:
+            link.field.add(name="next", number=2, label=1, type=11, type_name=f".{file.package}.A{at + 1}")
+    if chain:
+        unused.field.add(name="first", number=1, label=1, type=11, type_name=f".{file.package}.A0")
+    added = []
+    for at in range(files):
+        other = type(file)(name=f"f{at}.proto", package=f"p{at}", syntax="proto3")
+        other.message_type.add(name="Z").field.add(name="x", number=1, label=1, type=3)
+        if at:
+            other.dependency.append(f"f{at - 1}.proto")
+            other.message_type[0].field.add(name="next", number=2, label=1, type=11, type_name=f".p{at - 1}.Z")
+        added.append(other)
+    if files:
+        unused.field.add(name="last", number=1, label=1, type=11, type_name=f".p{files - 1}.Z")
+        file.dependency.append(f"f{files - 1}.proto")
+    row.field.add(name=f"more{number}", number=number, label=1, type=11, type_name=f".{file.package}.M")
+    row_file = type(file).FromString(file.SerializeToString())
+    del definition.files.file[len(others) :]
+    definition.files.file.extend([*added, row_file])
+    return parse_definition(definition.SerializeToString(deterministic=True))
+
+
+def test_types_that_lead_to_each_other_without_end_are_merged_all_the_same() -> None:
+    first = table("optional string a = 2;")
+    given = [
+        said("one", 1, first),
+        said("two", 2, with_types(first, 9, chain=3_000)),
+        said("three", 3, with_types(first, 9, chain=3_001)),
+    ]
+    found = Definitions(core_tables().values(), given)["lab.r"]
+    assert [column.number for column in found.columns] == [1, 2, 9]
+    row = {"1": "k", "2": "x", "9": {"1": 3}}
+    assert decode_row(found, encode_row(found, row), "it") == row
+
+
+def test_thousands_of_files_of_a_definition_cost_by_their_number() -> None:
+    def seconds(count: int) -> float:
+        first = table("optional string a = 2;")
+        given = [said("one", 1, first), said("two", 2, with_types(first, 9, files=count))]
+        began = perf_counter()
+        assert len(Definitions(core_tables().values(), given)["lab.r"].columns) == 3
+        return perf_counter() - began
+
+    few, many = min(seconds(500) for _ in range(3)), seconds(4_000)
+    assert many < 24 * few + 1, (few, many)  # it was sixty-four times as long
+
+
+class TestHowManyCount:
+    """What one plain writer can define in all, so that everybody's definitions go into a checkpoint."""
+
+    def others(self, count: int, writer: str = "mallory", at: int = 10) -> list[Definition]:
+        first = table("")
+        return [said(writer, at + number, with_column(first, 100 + number)) for number in range(count)]
+
+    def test_the_first_ones_of_a_plain_writer(self) -> None:
+        given = [said("one", 1, table("optional string a = 2;")), *self.others(limits.PLAIN_DEFINITIONS + 5)]
+        found = Definitions(core_tables().values(), given)
+        numbers = [column.number for column in found["lab.r"].columns]
+        assert numbers == [1, 2, *range(100, 100 + limits.PLAIN_DEFINITIONS)] and not found["lab.r"].misfits
+        assert not found.has_room(table("optional string c = 3;"), "mallory")
+        assert found.has_room(table("optional string c = 3;"), "one") and found.has_room(given[1].table, "mallory")
+
+    @pytest.mark.parametrize("writer", ["compactor-1", "maintainer-1"])
+    def test_all_of_those_who_are_trusted(self, writer: str) -> None:
+        found = Definitions(core_tables().values(), self.others(limits.PLAIN_DEFINITIONS + 5, writer))
+        assert len(found["lab.r"].columns) == 1 + limits.PLAIN_DEFINITIONS + 5
+
+    def test_what_a_checkpoint_left_out_stays_out_when_more_arrives(self) -> None:
+        """It counts no more than before, whatever comes late."""
+        given, late = self.others(limits.PLAIN_DEFINITIONS + 5), self.others(3, at=1)
+        carried = Definitions(core_tables().values(), given).stamped
+        assert Definitions((), [*carried, *late]).stamped == Definitions((), [*given, *late]).stamped
+
+    def test_no_writer_keeps_others_from_writing_a_checkpoint_of_everybody(self) -> None:
+        world = World()
+        with world.writer("alice") as alice:
+            world.commit(alice, ("put", "objects", obj("a")))
+        mallory = Mallory(world.store)
+        with world.writer("mallory") as writer:
+            world.commit(writer, ("put", "objects", obj("m")))
+        forged = mallory.next()
+        base = log_pb2.TableDefinition.FromString(table("").definition)
+        for number in range(limits.DEFINITIONS):
+            defined = log_pb2.TableDefinition()
+            defined.CopyFrom(base)
+            defined.name = f"lab.t{number}"
+            (row,) = (each for file in defined.files.file for each in file.message_type if each.name == "R")
+            row.options.Extensions[options_pb2.table].name = defined.name
+            forged.tables.add().MergeFromString(defined.SerializeToString())
+        mallory.put(forged)
+        with world.writer("compactor-1") as compactor:
+            assert compactor.checkpoint(scope="all") is not None
+        assert names(world.snapshot()) == ["a", "m"]
+        catalog = world.catalog()
+        catalog.register(
+            messages(proto('message Mine { option (table) = { name: "lab.mine" key: "k" }; string k = 1; }'))["Mine"]
+        )
+        with (
+            pytest.raises(IncompatibleTable, match="no more count"),
+            world.writer("mallory", catalog=catalog) as writer,
+            writer.transaction() as tx,
+        ):
+            tx.put("lab.mine", {"k": "a"})
