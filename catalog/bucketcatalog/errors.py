@@ -276,7 +276,10 @@ def next_step_for(file: str) -> str:
     """What to do about a file that is gone or is not what it claims to be, by what its name says that it is."""
     restore = "Restore the file from a copy of the store"
     if can_be_set_aside(file):
-        return f"{restore}; else bucketcatalog verify CATALOG says what is lost with it, and {set_aside_command(file)} goes on without it."
+        return (
+            f"{restore}; else bucketcatalog verify CATALOG says what is lost with it, and {set_aside_command(file)} goes on without it, "
+            f"or with --set-aside {file.partition('/')[0]} without all that is bad of its writer."
+        )
     if file.endswith(".ckpt"):
         return (
             f"{restore}; else bucketcatalog repair CATALOG says whether all that it held is there without it, and "

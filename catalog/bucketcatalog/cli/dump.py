@@ -55,6 +55,7 @@ def dump(
         "bytes": length,
         "intact": not found.problems,
         "problems": found.problems,
+        "notes": found.notes,
     }
     if as_json:
         print_facts({**facts, "content": plain(found.content)}, as_json=True)
@@ -69,6 +70,8 @@ def dump(
         write(f"problem: {visible(problem)}")
     if found.problems:
         write(f"next: {visible(next_step_for(_named(file)))}")
+    for note in found.notes:
+        write(f"note: {visible(note)}")
     for name, value in found.content.items():
         _show(name, value)
     finish()

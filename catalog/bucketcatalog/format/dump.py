@@ -49,7 +49,7 @@ _LENGTH_DELIMITED = 2
 
 @dataclass
 class Inspection:
-    """A file's kind, its readable content as plain values, and what is wrong with it, each as one sentence.
+    """A file's kind, its readable content as plain values, what is wrong with it and what it does not show, each as one sentence.
 
     ``is_foreign``: it is a Parquet file that has a footer, and before that no index.
     """
@@ -57,6 +57,7 @@ class Inspection:
     kind: str
     content: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     is_foreign: bool = False
 
 
@@ -245,11 +246,17 @@ class _Looking:
             return symbol.name if symbol is not None else value
         return _time(value) if descriptor.name in _TIMES else value
 
+    def _undefined(self, table: str) -> None:
+        """Note that rows are not shown: mostly an earlier transaction of the writer defines their table."""
+        note = f"Rows of table {table!r} are not shown, for another file defines it."
+        if note not in self.found.notes:
+            self.found.notes.append(note)
+
     def _action(self, action: Any) -> dict[str, Any]:
         shown = {d.name: self._field(d, value) for d, value in action.ListFields() if d.name != "row"}
         table = self._tables.get(action.table)
         if table is None:
-            self.problem(f"Rows of table {action.table!r} cannot be shown: nothing defines it.")
+            self._undefined(action.table)
             return {**shown, "row": action.row.hex()}
         try:
             stored = decode_row(table, action.row, self._name)
@@ -271,7 +278,7 @@ class _Looking:
             return shown  # sums or an order of its rows: of what stands in the name
         table = self._tables.get(of)
         if table is None:
-            self.problem(f"A block is of table {of!r}, which nothing defines.")
+            self._undefined(of)
             return shown
         try:
             facts = read(table)

@@ -99,6 +99,8 @@ class _Taken:
         entry = self._stand_in(ref)
         before = Head(ref.head.revision - 1, b"")
         is_gap = all(link.revision < before.revision for link in entry.parents) and evidence.walk.kept.has(ref.writer, before)
+        if evidence.is_there(ref) and evidence.at(ref.writer, before.revision):  # whose time may be no earlier than its own
+            is_gap = False
         if ref.head.revision > 0 and is_gap and not force:
             raise InvalidOption(
                 f"{text!r} follows something at revision {before.revision}, which is gone, and of which nothing tells what it was called.",

@@ -18,8 +18,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from .. import limits
 from .cuts import Head, OnTimeline
 from .names import is_name
+from .times import is_uuid7
 from .uuids import uuid_bytes, uuid_text
 
 _LAST = 10**20 - 1
@@ -182,7 +184,7 @@ def parse_log_file(prefix: str, name: str) -> LogFile | None:
     match = _LOG_FILE.fullmatch(name, len(prefix)) if name.startswith(prefix) else None
     if match is None:
         return None
-    return LogFile(int(match["revision"]), uuid_bytes(match["uuid"]), FileKind(match["kind"]))
+    return _log_file(int(match["revision"]), match["uuid"], FileKind(match["kind"]))
 
 
 def parse_newest_marker(prefix: str, name: str) -> LogFile | None:
@@ -190,7 +192,13 @@ def parse_newest_marker(prefix: str, name: str) -> LogFile | None:
     match = _NEWEST.fullmatch(name, len(prefix)) if name.startswith(prefix) else None
     if match is None:
         return None
-    return LogFile(_LAST - int(match["countdown"]), uuid_bytes(match["uuid"]), FileKind.CHECKPOINT)
+    return _log_file(_LAST - int(match["countdown"]), match["uuid"], FileKind.CHECKPOINT)
+
+
+def _log_file(revision: int, uuid: str, kind: FileKind) -> LogFile | None:
+    """The file of a revision and uuid, or None where there can be none: nobody could say anything of it, such as that it is set aside."""
+    raw = uuid_bytes(uuid)
+    return LogFile(revision, raw, kind) if revision < limits.REVISIONS and is_uuid7(raw) else None
 
 
 def parse_segment(prefix: str, name: str) -> bytes | None:

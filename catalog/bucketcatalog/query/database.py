@@ -244,6 +244,9 @@ class MetadataTask:
         yield snapshot.scan(self.name, columns=self.columns).to_arrow()
 
 
+_SHOWN = 20
+
+
 def databases_in(store: Store) -> list[str]:
     """The databases that a store has; a request for each writer and one for each database.
 
@@ -268,13 +271,14 @@ def require(url: str, names: Sequence[str], database: str | None) -> None:
             f"There is no catalog at {url}.", next_step="Check the path, or write one: bucketcatalog harvest SOURCE CATALOG."
         )
     if database is None:
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
         raise DatabaseNotFound(
-            f"{url} has several databases: {', '.join(names)}.",
-            next_step=f"Name one of them: --database {names[0]} on a command line, database={names[0]!r} in Python, "
-            f'option("database", "{names[0]}") in Spark.',
+            f"{url} has several databases: {shown}.",
+            next_step="Name the one that you mean: --database NAME on a command line, database='NAME' in Python, "
+            'option("database", "NAME") in Spark.',
         )
     if database not in names:
-        raise DatabaseNotFound(f"{url} has no database {database!r}.", next_step=f"Choose one of {', '.join(names)}.")
+        raise DatabaseNotFound(f"{url} has no database {database!r}.", next_step=f"Choose one of {', '.join(names[:_SHOWN])}.")
 
 
 def declared(tables: Any, known: Mapping[str, Table]) -> list[Table]:

@@ -29,8 +29,10 @@ from .stamps import uuid_time
 from .tables import Table, encoded_key, tables_of
 from .trust import check_rows, check_transaction, counts, is_trusted, own, voided_by
 
-_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_LOG = re.compile(rf"([A-Za-z0-9_-][A-Za-z0-9._-]*)/([A-Za-z0-9_-][A-Za-z0-9._-]*)/transactions/(\d{{20}})/({_UUID})\.(txn|ckpt)")
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-3][0-9a-f]{2}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_LOG = re.compile(
+    rf"([A-Za-z0-9_-][A-Za-z0-9._-]*)/([A-Za-z0-9_-][A-Za-z0-9._-]*)/transactions/(0{{5}}\d{{15}})/({_UUID})\.(txn|ckpt)"
+)
 
 
 class SpecReader:

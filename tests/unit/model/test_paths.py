@@ -12,8 +12,8 @@ from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.paths import FileKind, LogFile, Parsed
 from bucketcatalog.model.uuids import uuid_bytes, uuid_text
 
-REVISIONS = [0, 1, 9, 10, 99, 12_345_678_901, 2**63 - 1, 10**20 - 1]
-ONE, TWO = uuid.UUID(int=1).bytes, uuid.UUID(int=2**127 + 5).bytes
+REVISIONS = [0, 1, 9, 10, 99, 12_345_678_901, 10**15 - 1]
+ONE, TWO = uuid.UUID("00000000-0000-7000-8000-000000000001").bytes, uuid.UUID("e677d21f-dbff-73e7-bfff-ffffffffffff").bytes
 PREFIX = paths.transactions_prefix("w", "db")
 NEWEST = paths.newest_prefix("w", "db")
 SEGMENTS = paths.segments_prefix("w", "db")
@@ -31,6 +31,26 @@ def test_names_parse_to_what_they_were_built_from(revision: int, name: bytes) ->
     marker = paths.newest_marker("w", "db", Head(revision, name))
     assert paths.parse_newest_marker(NEWEST, marker) == LogFile(revision, name, FileKind.CHECKPOINT)
     assert paths.parse_segment(SEGMENTS, paths.segment("w", "db", name)) == name
+
+
+@pytest.mark.parametrize(
+    ("revision", "name"),
+    [
+        (10**15, "00000000-0000-7000-8000-000000000001"),
+        (10**20 - 1, "00000000-0000-7000-8000-000000000001"),
+        (7, "00000000-0000-0000-0000-000000000001"),
+        (7, "01a20d0d-7235-43e7-ad63-f749c0a49776"),
+        (7, "01a20d0d-7235-73e8-ad63-f749c0a49776"),
+        (7, "01a20d0d-7235-7000-2d63-f749c0a49776"),
+        (7, "ffffffff-ffff-70f2-ad63-f749c0a49776"),
+    ],
+)
+def test_what_nobody_could_say_anything_of_is_no_file_of_the_log(revision: int, name: str) -> None:
+    """Of a file with such a name no entry could say that it is set aside, so nobody may be stopped by it."""
+    head = Head(revision, uuid.UUID(name).bytes)
+    assert paths.parse_log_file(PREFIX, paths.transaction("w", "db", head)) is None
+    assert paths.parse_log_file(PREFIX, paths.checkpoint("w", "db", head)) is None
+    assert paths.parse_newest_marker(NEWEST, paths.newest_marker("w", "db", head)) is None
 
 
 def test_a_name_tells_whose_it_is_and_what_it_stands_for() -> None:
@@ -69,7 +89,7 @@ def test_a_database_of_a_writer_has_nothing_but_its_folders() -> None:
 
 
 def test_names_are_those_of_the_layout() -> None:
-    text = "00000000-0000-0000-0000-000000000001"
+    text = "00000000-0000-7000-8000-000000000001"
 
     assert paths.transaction("w", "db", Head(7, ONE)) == f"w/db/transactions/00000000000000000007/{text}.txn"
     assert paths.checkpoint("w", "db", Head(7, ONE)) == f"w/db/transactions/00000000000000000007/{text}.ckpt"

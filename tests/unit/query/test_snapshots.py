@@ -62,9 +62,9 @@ class TestNothingThere:
         with pytest.raises(DatabaseNotFound, match=r"several databases: photos, songs\.") as caught:
             world.snapshot()
         for how in (
-            "--database photos on a command line",
-            "database='photos' in Python",
-            'option("database", "photos") in Spark',
+            "--database NAME on a command line",
+            "database='NAME' in Python",
+            'option("database", "NAME") in Spark',
         ):
             assert how in caught.value.next_step
 

@@ -38,7 +38,8 @@ _ASIDE = f"{_GONE} Or, where no checkpoint has its rows, go on without them: {se
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _DAMAGE = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _GONE)
 _OF_TRANSACTION = Sort(_ERROR, f"{_RESTORE}; else {_REPAIR}.", _ASIDE)
-_WRONG = Sort(_ERROR, f"{_REPAIR[0].upper()}{_REPAIR[1:]}.", _UNTRUE)
+_WRONG = Sort(_ERROR, f"Look for what is left: {_REPAIR}.", _UNTRUE)
+_DIFFERENT = Sort(_ERROR, f"Look for what is left: {_REPAIR.replace('CATALOG', 'CATALOG --deep')}.", _UNTRUE)
 SORTS: Mapping[str, Sort] = {
     "DAMAGED_TRANSACTION": _OF_TRANSACTION,
     "MISSING_TRANSACTION": Sort(
@@ -62,7 +63,7 @@ SORTS: Mapping[str, Sort] = {
     "MISSING_SEGMENT": _DAMAGE,
     "DAMAGED_BLOCK": _DAMAGE,
     "WRONG_BLOCK": _WRONG,
-    "DIFFERENT_STATE": _WRONG,
+    "DIFFERENT_STATE": _DIFFERENT,
     "UNSUPPORTED_FORMAT": Sort(_ERROR, "Verify it with a newer release of bucketcatalog."),
     "MISFIT_EVENTS": Sort(
         _ERROR,
