@@ -17,6 +17,7 @@ from .coverage import Covered, choose, is_partial
 from .files import LogFiles
 from .horizon import Horizon
 from .pruned import KeptCheckpoints
+from .trust import is_trusted
 from .view import Gathering, LogView, missed, view_of
 
 
@@ -174,11 +175,12 @@ def _gathered(
         unusable = _walk(gathering, cut, named)
         if horizon is not None and len(unusable) == 1 and horizon.is_own(unusable[0]):
             return gathering, False
-        unusable = unusable or gathering.unaware() or (gathering.unclosed() if closed_reads else [])
+        unusable = unusable or gathering.unaware()
         if not unusable:
             return gathering, True
+        is_aware = gathering.aware_ones()
         for checkpoint in (c for c in unusable if newest.get(c.writer) is c):
-            older = next(within[checkpoint.writer], None)
+            older = next((c for c in within[checkpoint.writer] if is_trusted(c.writer) or is_aware(c)), None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 from ..format.checkpoints import Checkpoint
 from ..model.cuts import Head, Ref
@@ -34,6 +35,13 @@ class Covered:
         self._covered_at: dict[tuple[Ref, str], dict[int, set[Head]]] = {}
         self._timelines: dict[str, tuple[int, dict[int, set[Head]]]] = {}
         self._branching: dict[tuple[Ref, str], set[int]] = {}
+        self._revisions: dict[tuple[str, int], set[Head]] = {}
+
+    def of_another(self, checkpoint: Checkpoint) -> Covered:
+        """What another checkpoint alone covers, by the timelines as they are known here: nothing is listed twice for it."""
+        other = copy(self)
+        other.checkpoints = (checkpoint,)
+        return other
 
     def know(self, writer: str, listed: Iterable[Head], first: int = 0) -> None:
         """Take the timeline as listed from revision ``first`` on, so that revisions need not be listed one by one."""
@@ -41,7 +49,8 @@ class Covered:
         for head in listed:
             by_revision.setdefault(head.revision, set()).add(head)
         self._timelines[writer] = (first, by_revision)
-        self._covered_at = {key: above for key, above in self._covered_at.items() if key[1] != writer}
+        for key in [key for key in self._covered_at if key[1] == writer]:
+            del self._covered_at[key]
 
     def list_from(self, writer: str) -> int:
         """The first revision from which a reader must list the writer's timeline."""
@@ -205,7 +214,9 @@ class Covered:
         first, by_revision = self._timelines.get(writer, (revision + 1, {}))
         if revision >= first:
             return by_revision.get(revision, set())
-        return set(self.files.at_revision(writer, revision))
+        if (writer, revision) not in self._revisions:
+            self._revisions[writer, revision] = set(self.files.at_revision(writer, revision))
+        return self._revisions[writer, revision]
 
 
 def may_be_deleted(checkpoint: Checkpoint, horizon: Horizon | None) -> bool:

@@ -21,7 +21,7 @@ from .coverage import Covered, choose
 from .entries import newest_of
 from .files import LogFiles
 from .horizon import Horizon
-from .trust import is_ahead
+from .trust import is_ahead, is_trusted
 from .view import Gathering, LogView, view_of
 
 
@@ -160,7 +160,7 @@ def _look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
             view = view_of(files, gathering, observed)
             revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in search.listed}
             return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon, view.asides)
-        others = {w: m for w, m in markers.items() if m.checkpoint is None or m.checkpoint.ref not in unaware}
+        others = search.markers_without(unaware, markers, gathering)
         asides = gathering.files.asides
         known = LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon, asides=asides)
 
@@ -178,17 +178,21 @@ def _view(
     observed = files.store.now_us() if observed is None else observed
     writers = files.writers() if writers is None else writers
     avoided: frozenset[Ref] = frozenset()
+    markers: dict[str, Markers] = {}
     while True:
         using = [checkpoint for checkpoint in using if checkpoint.ref not in avoided]
         search = _Search(files, writers, scope, LastLook(avoided=avoided), observed)
         if using or scope.own:
             gathering = search.gathered(using, horizon, given=True)
         else:
-            gathering = search.gathered(_used(files.map(search.newest_markers, writers)), horizon)
+            asked = [writer for writer in writers if writer not in markers]
+            markers |= zip(asked, files.map(search.newest_markers, asked), strict=True)
+            gathering = search.gathered(_used(markers.values()), horizon)
         unaware = {checkpoint.ref for checkpoint in gathering.unaware()}
         if not unaware:
             return view_of(files, gathering, observed)
         avoided |= unaware
+        markers = search.markers_without(unaware, markers, gathering)
         files = gathering.files
 
 
@@ -208,11 +212,24 @@ class _Search:
 
     def newest_markers(self, files: LogFiles, writer: str) -> Markers:
         """What the writer's ``newest/`` says of checkpoints in the scope, but for those that are avoided."""
+        return _newest_markers(files, writer, self.scope.limit, self._is_usable)
 
-        def is_usable(checkpoint: Checkpoint) -> bool:
-            return checkpoint.ref not in self.known.avoided and not is_ahead(checkpoint, self.observed)
+    def _is_usable(self, checkpoint: Checkpoint) -> bool:
+        return checkpoint.ref not in self.known.avoided and not is_ahead(checkpoint, self.observed)
 
-        return _newest_markers(files, writer, self.scope.limit, is_usable)
+    def markers_without(self, unaware: Set[Ref], markers: Mapping[str, Markers], gathering: Gathering) -> dict[str, Markers]:
+        """The markers to go on with where these checkpoints are done without; of some writers they are to be asked for again.
+
+        A plain writer's further ones are judged at once beside what was gathered, however many would be done without one after the other.
+        """
+        used = {writer: said.checkpoint.ref for writer, said in markers.items() if said.checkpoint is not None}
+        others = {writer: said for writer, said in markers.items() if used.get(writer) not in unaware}
+        is_aware = gathering.aware_ones()
+        for writer in (writer for writer in markers if writer not in others and not is_trusted(writer)):
+            others[writer] = _newest_markers(
+                self.files, writer, self.scope.limit, lambda checkpoint: self._is_usable(checkpoint) and is_aware(checkpoint)
+            )
+        return others
 
     def list_beside(self, covered: Covered) -> None:
         """List each timeline from the revision on that has to be looked at beside these checkpoints, unless that was done."""
@@ -268,7 +285,7 @@ class _Search:
 
     def _completed(self, gathering: Gathering) -> Gathering:
         """With what is referred to, and founded where it has to be; not where a checkpoint, with what it had read, is done without next."""
-        if gathering.unaware() and gathering.covered.disagreeing():
+        if gathering.unaware():
             return gathering
         if self.scope.limit is not None and self.scope.founded:
             _drop_unfounded(gathering, self.scope.limit, gathering.voids().keys())

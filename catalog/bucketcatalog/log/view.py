@@ -227,7 +227,7 @@ class Gathering:
         self.found: dict[Ref, Transaction] = {}
         self._wanted = wanted
         self._closed_reads = closed_reads
-        self._unclosed: list[Checkpoint] = []
+        self._closed: dict[Ref, bool] = {}
         self._known = known or {}
 
     def take(self, timelines: Mapping[str, tuple[int, Iterable[LogFile]]]) -> None:
@@ -249,17 +249,14 @@ class Gathering:
     def complete(self) -> None:
         """Fetch what is referred to and missing, until nothing is; ``MissingObject`` names what is gone.
 
-        It is fetched by name: what somebody has read may lie below where readers list from. Where plain writers' checkpoints name what is
-        gone, and nothing else is asked for, these are ``unaware``: their transactions say what their writers had read.
+        It is fetched by name: what somebody has read may lie below where readers list from. That is for where no checkpoint is ``unaware``,
+        as one is that names what is gone.
         """
         missing = self.missing()
         while missing:
             try:
                 self.fetch(missing)
             except MissingObject as error:
-                self._unclosed = self.unclosed()
-                if self._unclosed:
-                    return
                 raise missed(error, self.found, self.covered.checkpoints) from None
             missing = self._not_found(self._referred_to(self.found[ref] for ref in missing))  # a long chain comes one by one
 
@@ -270,13 +267,21 @@ class Gathering:
             refs |= set(checkpoint.reads.refs())
         return self._not_found(refs)
 
-    def unclosed(self) -> list[Checkpoint]:
-        """The chosen checkpoints of plain writers that name something as read that is not there, nor is covered."""
-        plain = [checkpoint for checkpoint in self.covered.checkpoints if not is_trusted(checkpoint.writer)]
-        return [c for c in plain if any(not self._is_there(ref) for ref in self._not_found(set(c.reads.refs())))]
+    def _unclosed(self, checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:
+        """Those of plain writers that name something as read that is not there, nor is covered: their transactions say what they had read.
 
-    def _is_there(self, ref: Ref) -> bool:
-        return self.files.is_aside(*ref) or self.files.is_there(*ref)
+        Each is asked about up to the first such thing, however many it names.
+        """
+        plain = [checkpoint for checkpoint in checkpoints if self._closed_reads and not is_trusted(checkpoint.writer)]
+        return [checkpoint for checkpoint in plain if not all(map(self._is_closed, checkpoint.reads.refs()))]
+
+    def _is_closed(self, ref: Ref) -> bool:
+        """Whether what a checkpoint names as read is found, covered or there; the store is asked once."""
+        if ref in self.found:
+            return True
+        if ref not in self._closed:
+            self._closed[ref] = self.covered.holds(*ref) or self.files.is_aside(*ref) or self.files.is_there(*ref)
+        return self._closed[ref]
 
     def _referred_to(self, transactions: Iterable[Transaction]) -> set[Ref]:
         return {ref for t in transactions for ref in (t.built_on if self._closed_reads else t.parent_refs)}
@@ -300,8 +305,16 @@ class Gathering:
 
         Not so the horizon's own: there is nothing to read instead.
         """
-        horizon = self.covered.horizon
-        unaware = [*self.covered.unaware(self.voids()), *self.covered.disagreeing(), *self._unclosed]
+        return self._unaware(self.covered, self.voids())
+
+    def aware_ones(self) -> Callable[[Checkpoint], bool]:
+        """Whether another checkpoint would not be ``unaware`` either, were it read in the place of its writer's."""
+        voided = self.voids()
+        return lambda checkpoint: not self._unaware(self.covered.of_another(checkpoint), voided)
+
+    def _unaware(self, covered: Covered, voided: Mapping[Ref, Void]) -> list[Checkpoint]:
+        horizon = covered.horizon
+        unaware = [*covered.unaware(voided), *covered.disagreeing(), *self._unclosed(covered.checkpoints)]
         return [c for c in unaware if horizon is None or not horizon.is_own(c)]
 
     def cut(self) -> Cut:
