@@ -120,10 +120,11 @@ class EventsTask:
 
     def read(self, store: Store) -> Iterator[pa.Table]:
         """The events in the order of their stamps."""
-        files = (SalvagingFiles if self.ignore_corruption else LogFiles)(store, self.database)
-        with telling_of_prunes(store):
+        past = self.ignore_corruption
+        files = SalvagingFiles(store, self.database, past_obstacles=True) if past else LogFiles(store, self.database)
+        with telling_of_prunes(files.store):
             transactions = files.fetched(self.refs)
-        for batch in Changes(store, self.table, transactions, files.on_damage).to_batches():
+        for batch in Changes(files.store, self.table, transactions, files.on_damage).to_batches():
             yield pa.Table.from_batches([batch])
 
 

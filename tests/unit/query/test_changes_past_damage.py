@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bucketcatalog import BucketCatalogError, CatalogWarning, CorruptionError
+from bucketcatalog import BucketCatalogError, Catalog, CatalogWarning, CorruptionError
 from bucketcatalog.query.changes import Diff
+from bucketcatalog.store.local import LocalStore
 
 from ...kit.spoiling import SPOILT, newest, spoil
 from ...kit.world import World, names, obj, stored
@@ -84,6 +86,21 @@ def test_parts_that_other_processes_read_leave_out_the_same(world: World) -> Non
     with pytest.warns(CatalogWarning, match=name):
         read = [table for task in tasks for table in task.read(world.store)]
     assert sorted(name for table in read for name in table["name"].to_pylist()) == ["a0", "a1", "a2", "m0", "m1"]
+
+
+@pytest.mark.parametrize("ending", [".txn", ".parquet"])
+def test_parts_that_other_processes_read_leave_out_what_may_not_be_read_there(tmp_path: Path, ending: str) -> None:
+    place = tmp_path / "lake"
+    for name, count in (("alice", 10), ("mallory", 40_000)):
+        with Catalog(place).writer(name) as writer, writer.transaction() as tx:
+            tx.put("objects", [obj(f"{name} {n:05}") for n in range(count)])
+    tasks = pickle.loads(pickle.dumps(Catalog(place).changes(ignore_corruption=True).tasks(2)))
+    (file,) = place.glob(f"mallory/**/*{ending}")
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.warns(CatalogWarning, match=file.name):
+        read = [table for task in tasks for table in task.read(LocalStore(place))]
+    assert sorted(name for table in read for name in table["name"].to_pylist()) == [f"alice {n:05}" for n in range(10)]
 
 
 def test_keys_of_which_one_side_lacks_rows_are_in_no_difference(world: World) -> None:
