@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import pyarrow.parquet as pq
 import typer
@@ -22,11 +22,12 @@ from ..console.options import (
     snapshot_at,
 )
 from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
-from ..errors import InvalidOption, next_step_for
+from ..errors import InvalidOption, ObjectNotFound, next_step_for
 from ..format.dump import Inspection, inspect
 from ..format.exported import exported_rows, exported_schema
 from ..format.footers import MAGIC
 from ..model.paths import FileKind, is_of_a_log, kind_of, parse
+from ..store.filesystem import open_file
 
 _LONGEST = 200
 _FIRST = limits.LOG_FILE_BYTES + 1
@@ -98,7 +99,7 @@ def _named(file: str) -> str:
 def _read(file: str, storage_option: list[str] | None) -> tuple[bytes, int]:
     """The bytes of a file and how many it has; of one that is larger than any of its kind the beginning alone."""
     if "://" not in file:
-        with Path(file).open("rb") as opened:
+        with _opened(file) as opened:
             data = opened.read(_FIRST)
             length = max(len(data), os.fstat(opened.fileno()).st_size)
             if len(data) == _FIRST and _is_segment(file, data, length):
@@ -111,6 +112,26 @@ def _read(file: str, storage_option: list[str] | None) -> tuple[bytes, int]:
     if len(data) == _FIRST and _is_segment(file, data, length):
         data = store.get(name, most=limits.SEGMENT_BYTES + 1)
     return data, max(len(data), length)
+
+
+def _opened(file: str) -> BinaryIO:
+    """A file of this machine. A pipe of any name is read to its end, but for one that is named as a file of a catalog.
+
+    Such a one is none to readers either, and whoever can write below a writer's prefix would keep one waiting by it.
+    """
+    if kind_of(file) is None and not is_of_a_log(str(Path(file).absolute())):
+        return Path(file).open("rb")
+    try:
+        return os.fdopen(open_file(os.fsencode(file)), "rb")
+    except FileNotFoundError as error:
+        if Path(file).exists():
+            raise ObjectNotFound(
+                f"{file!r} is a pipe, a device or a directory, which is no file of a catalog.",
+                next_step="Remove it, where it lies in a catalog: readers pass it over.",
+            ) from None
+        raise FileNotFoundError(error.errno, error.strerror, file) from None
+    except OSError as error:  # which names the file in bytes
+        raise OSError(error.errno, error.strerror, file) from None
 
 
 def _is_segment(file: str, beginning: bytes, length: int) -> bool:

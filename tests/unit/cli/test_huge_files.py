@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -144,6 +144,23 @@ def test_dump_reads_a_pipe_to_its_end(catalog: Path, tmp_path: Path, capsys: pyt
         assert run(["dump", str(tmp_path / "pipe")]) == 0
         fed.result()
     assert "pipe: txn, " in (said := capsys.readouterr().out) and "intact" in said
+
+
+NONE = {"pipe": os.mkfifo, "directory": os.mkdir, "device": lambda path: Path(path).symlink_to("/dev/zero")}
+
+
+@pytest.mark.parametrize("make", NONE.values(), ids=NONE)
+@pytest.mark.parametrize(
+    "name", ["x.txn", "x.ckpt", "x.parquet", "newest/99999999999999999999-00000000-0000-7000-8000-000000000000"]
+)
+def test_dump_waits_for_nothing_that_is_named_as_a_file_of_a_catalog_and_is_none(
+    tmp_path: Path, make: Callable[[Path], None], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    make(tmp_path / name)
+    assert run(["dump", str(tmp_path / name)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"[OBJECT_NOT_FOUND] {str(tmp_path / name)!r} is a pipe, a device or a directory")
 
 
 def test_a_file_at_the_bound_is_read_and_one_above_it_is_not(catalog: Path) -> None:
