@@ -84,7 +84,7 @@ def _moments(
     catalog: Catalog, database: str | None, start: str | None, end: str | None, *, ignore_corruption: bool
 ) -> tuple[str | None, Snapshot]:
     """The version to start from, if one is asked for, and the end; the start is read first: nothing is in it that came after the end."""
-    name = catalog.resolve_database(database)
+    name = catalog.resolve_database(database, ignore_corruption=ignore_corruption)
     first = None if start is None else snapshot_at(catalog, name, start, ignore_corruption=ignore_corruption).version
     return first, snapshot_at(catalog, name, end, ignore_corruption=ignore_corruption)
 

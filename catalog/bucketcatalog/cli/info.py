@@ -11,7 +11,7 @@ from .. import clock
 from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
 from ..console.output import finish, number, print_facts, progress_line, size, visible, write
-from ..errors import UNREADABLE, BucketCatalogError
+from ..errors import UNREADABLE, BucketCatalogError, StoreError
 from ..model.times import iso, micros, shown_age
 from ..query.info import Advice, Information, LevelInformation, Progress, TableInformation, chosen, describe
 
@@ -28,10 +28,11 @@ def info(
     Example: bucketcatalog info ./catalog
     """
     opened = open_catalog(catalog, storage_option)
-    names = [database] if database is not None else (opened.databases() or [opened.resolve_database(None)])
+    names, in_the_way = ([database], None) if database is not None else _found(opened)
     with progress_line("reading the catalog") as tell:
         looked = [_looked(opened, name, lambda count: tell(number(count, "row"))) for name in names]
-    found, errors = [each for each, _ in looked], [error for _, error in looked if error is not None]
+    found = [each for each, _ in looked]
+    errors = [error for error in (in_the_way, *(error for _, error in looked)) if error is not None]
     if as_json:
         print_facts({"catalog": opened.url, "databases": [_document(each, opened.url) for each in found]}, as_json=True)
     else:
@@ -43,11 +44,23 @@ def info(
         raise errors[0]
 
 
+def _found(opened: Catalog) -> tuple[list[str], BucketCatalogError | None]:
+    """The databases there are; where something is in the way of finding them, those beside it, with the error that says so."""
+    try:
+        return opened.databases() or [opened.resolve_database(None)], None
+    except StoreError as error:
+        if not error.in_the_way or not (names := opened.databases(ignore_corruption=True)):
+            raise
+        return names, error
+
+
 def _looked(opened: Catalog, database: str, progress: Progress) -> tuple[Information, BucketCatalogError | None]:
     """What is known of a database; where it cannot all be read, of the rest, with the error that says so."""
     try:
         return opened.info(database=database, progress=progress), None
-    except UNREADABLE as error:
+    except (*UNREADABLE, StoreError) as error:
+        if isinstance(error, StoreError) and not error.in_the_way:
+            raise
         rest = describe(opened.snapshot(database=database, ignore_corruption=True), opened.url, progress)
         damage = Advice(
             "something is damaged, and what is lost with it is not counted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from bucketcatalog import Catalog
 from bucketcatalog.cli import run
 from bucketcatalog.cli.commands import app
 
-from ...kit.world import bucket, obj
+from ...kit.world import BUCKET, bucket, obj
 from .conftest import Cli, Ran
 
 READING = [
@@ -46,6 +47,32 @@ def damaged(tmp_path: Path) -> tuple[Path, str]:
     return place, str(file.relative_to(place))
 
 
+ANOTHERS = "mallory/x"
+"""Where another database may lie, of which nothing is missing in the one that is named."""
+LINKS = ["mallory", ANOTHERS, "mallory/default/transactions"]
+
+
+def linked(place: Path, name: str) -> None:
+    """What lies at a name of a catalog lies elsewhere from now on, behind a link."""
+    elsewhere = place.parent / "elsewhere"
+    if (place / name).exists():
+        (place / name).rename(elsewhere)
+    else:
+        elsewhere.mkdir()
+    (place / name).symlink_to(elsewhere)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """A catalog of two writers without damage."""
+    place = tmp_path / "lake"
+    for who in ("node", "mallory"):
+        with Catalog(place).writer(who) as writer, writer.transaction() as tx:
+            tx.put("buckets", bucket("pets"))
+            tx.put("objects", obj(f"{who} a"))
+    return place
+
+
 @pytest.fixture
 def past(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """Runs one command that warns."""
@@ -69,6 +96,43 @@ def test_a_command_stops_at_damage_and_reads_past_it_where_that_is_asked_for(
     assert read_on.code == 0
     (warning,) = read_on.err.splitlines()
     assert warning.startswith("warning: ") and name in warning
+
+
+@pytest.mark.parametrize(
+    ("link", "named"),
+    [*((link, []) for link in LINKS), *((link, ["--database", "default"]) for link in LINKS if link != ANOTHERS)],
+)
+@pytest.mark.parametrize("command", [*READING, ["stat", BUCKET, "node a"]], ids=" ".join)
+def test_a_command_stops_at_a_linked_directory_and_reads_past_it_where_that_is_asked_for(
+    cli: Cli, past: Cli, whole: Path, link: str, named: list[str], command: list[str]
+) -> None:
+    linked(whole, link)
+    first, *rest = (part.format(out=whole.parent / "out.parquet") for part in command)
+    stopped = cli(first, whole, *rest, *named)
+    assert stopped.code == 1 and stopped.err.startswith("[ACCESS_DENIED]") and repr(link) in stopped.err
+    read_on = past(first, whole, *rest, *named, "--ignore-corruption")
+    assert read_on.code == 0 and read_on.out
+    (warning,) = read_on.err.splitlines()
+    assert warning.startswith("warning: ") and repr(link) in warning
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_info_tells_of_what_lies_beside_a_linked_directory_by_itself(past: Cli, whole: Path, link: str) -> None:
+    before = past("info", whole, "--json")
+    assert before.code == 0 and before.document["databases"][0]["objects"] == 2
+    linked(whole, link)
+    for named in ([], ["--database", "default"]):
+        found = past("info", whole, *named, "--json")
+        (database,) = found.document["databases"]
+        assert database["objects"] == (2 if link == ANOTHERS else 1)
+        assert found.code == 1 and f"[ACCESS_DENIED] Cannot list {link!r}" in found.err
+
+
+def test_info_says_what_is_wrong_where_a_linked_directory_is_all_there_is(past: Cli, whole: Path) -> None:
+    shutil.rmtree(whole / "node")
+    linked(whole, "mallory")
+    found = past("info", whole)
+    assert found.code == 1 and "[ACCESS_DENIED] Cannot list 'mallory'" in found.err
 
 
 def test_the_log_and_the_changes_show_what_is_whole(past: Cli, damaged: tuple[Path, str]) -> None:
