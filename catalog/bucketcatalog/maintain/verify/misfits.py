@@ -6,6 +6,7 @@ block is held against the definitions that whoever refers to it knew, and what t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...format.authority import Definitions
@@ -29,6 +30,8 @@ class AsKnown:
         self._files = files
         self._definitions = definitions
         self._checkpoints = {paths.checkpoint(c.writer, files.database, c.head): c for c in checkpoints}
+        self._known: dict[str, Definitions] = {}
+        self._merging = threading.Lock()
 
     def check(self, place: BlockPlace, by: Sequence[str]) -> list[Finding]:
         """What is wrong with a block that the files ``by`` refer to, whoever of them is asked."""
@@ -51,10 +54,19 @@ class AsKnown:
         return list(check_block(self._files.store, place, definitions))
 
     def _known_by(self, by: Sequence[str]) -> Iterator[Definitions]:
-        yield from (definitions_within(self._checkpoints[name]) for name in by if name in self._checkpoints)
-        for writer in {paths.writer_of(name) for name in by if paths.kind_of(name) is FileKind.TRANSACTION}:
-            own = (each for each in self._definitions.stamped if each.writer == writer)
-            yield Definitions(core_tables().values(), own)
+        """What the makers of these checkpoints knew, and the writers of these transactions; each is merged once for all blocks."""
+        writers = {paths.writer_of(name) for name in by if paths.kind_of(name) is FileKind.TRANSACTION}
+        for name in (*(name for name in by if name in self._checkpoints), *sorted(writers)):
+            with self._merging:
+                if name not in self._known:
+                    self._known[name] = self._merged(name)
+            yield self._known[name]
+
+    def _merged(self, name: str) -> Definitions:
+        """What the maker of a checkpoint knew that is named, or a writer."""
+        if name in self._checkpoints:
+            return definitions_within(self._checkpoints[name])
+        return Definitions(core_tables().values(), (each for each in self._definitions.stamped if each.writer == name))
 
 
 def _leaves_out(definitions: Definitions, table: str) -> bool:

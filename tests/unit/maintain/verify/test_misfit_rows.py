@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from bucketcatalog import Catalog, IncompatibleTable, InvalidOption
+from bucketcatalog.format.authority import Definitions
+from bucketcatalog.format.headers import BlockPlace
 from bucketcatalog.format.sealing import seal, unseal
 from bucketcatalog.maintain.repair import Repair
+from bucketcatalog.maintain.verify import misfits
+from bucketcatalog.maintain.verify.checkpoints import check_block
 from bucketcatalog.maintain.verify.findings import Finding, Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.uuids import uuid_bytes
+from bucketcatalog.store.base import Store
 from bucketcatalog.v1 import log_pb2
 
 from ....kit.pruning import keep_time
@@ -98,6 +105,28 @@ def test_repair_drops_no_checkpoint_and_setting_the_definition_aside_mends_it(wo
         rows(world.snapshot(), "lab.r")
     repaired(world, set_aside=["mallory@0"], force=True)
     assert errors(world) == [] and len(rows(world.snapshot(), "lab.r")) == SEVERAL
+
+
+def test_what_somebody_knew_is_merged_once_for_all_blocks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [{"k": f"more {number:05}", "n": 1} for number in range(SEVERAL)]
+    world.commit_unasked(world.writer("alice"), declared(FITS), ("put", "lab.r", given))
+    wrong: list[str] = []
+    merged: list[object] = []
+
+    def checked(store: Store, place: BlockPlace, definitions: Definitions) -> Iterator[Finding]:
+        found = list(check_block(store, place, definitions))
+        wrong.extend([place.name] if found else [])
+        return iter(found)
+
+    def noted(make: Callable[..., Definitions]) -> Callable[..., Definitions]:
+        return lambda *given: merged.append(make) or make(*given)
+
+    monkeypatch.setattr(misfits, "check_block", checked)
+    monkeypatch.setattr(misfits, "definitions_within", noted(misfits.definitions_within))
+    monkeypatch.setattr(misfits, "Definitions", noted(Definitions))
+    assert {finding.code for finding in errors(world)} == {"MISFIT_EVENTS", "MISFIT_ROWS"}
+    assert [*Counter(wrong).values()] == [2, 2, 2]  # blocks, of two segments of alice's and one of the compactor's
+    assert len(merged) == len({*merged}) == 2  # what she knew, and what the compactor did
 
 
 def test_what_is_damaged_is_called_so_all_the_same(world: World) -> None:
