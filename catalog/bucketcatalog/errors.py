@@ -49,6 +49,7 @@ An error's text is one line: what is wrong with which file, row or option, then 
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 
@@ -301,13 +302,27 @@ def next_step_between(file: str, follower: str) -> str:
     )
 
 
+_NAMED = re.compile(r"'?(?P<file>[^/' ]+/[^/' ]+/(?:transactions|newest|segments)/[^' ]*)")
+"""What a message begins with that is about a file of a catalog, whether or not its name is quoted."""
+_OF_NO_FILE = (
+    "bucketcatalog verify CATALOG says which file is damaged and what is lost with it, "
+    "and bucketcatalog repair CATALOG what can be done."
+)
+
+
+def _next_step_of(message: str) -> str:
+    """What to do about the file with whose name a message begins; where it begins otherwise, how to find out which it is."""
+    named = _NAMED.match(message)
+    return _OF_NO_FILE if named is None else next_step_for(named["file"])
+
+
 class CorruptionError(BucketCatalogError):
     """A file that is not what it claims to be. The message begins with its name, by which the next step is, and says what it holds."""
 
     code = "CORRUPT"
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
-        super().__init__(message, next_step=next_step_for(message.partition(" ")[0]) if next_step is None else next_step)
+        super().__init__(message, next_step=_next_step_of(message) if next_step is None else next_step)
 
 
 class TruncatedObject(CorruptionError):

@@ -43,19 +43,28 @@ OF_FILES = {
     "maintainer-1/d/transactions/00000000000000000007/u.txn": "bucketcatalog repair CATALOG what can be done",
     "w/d/transactions/00000000000000000007/u.ckpt": "bucketcatalog repair CATALOG --yes goes on so",
     "w/d/segments/u.parquet": "who refers to it",
-    "anything": "bucketcatalog repair CATALOG what can be done",
+    "w/d/newest/99999999999999999999-u": "bucketcatalog repair CATALOG what can be done",
 }
 """What is said of files by their names."""
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if issubclass(k, errors.CorruptionError)], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("name", "step"), OF_FILES.items(), ids=lambda text: text.rpartition("/")[2])
+@pytest.mark.parametrize("quote", ["", "'"], ids=["", "quoted"])
 def test_damage_without_a_next_step_of_its_own_leads_to_what_fits_the_kind_of_file(
-    kind: type[errors.CorruptionError], name: str, step: str
+    kind: type[errors.CorruptionError], name: str, step: str, quote: str
 ) -> None:
-    error = kind(f"{name} is damaged.")
+    error = kind(f"{quote}{name}{quote} is damaged.")
 
     assert step in error.next_step and error.next_step.startswith("Restore the file from a copy of the store")
     assert ("--set-aside" in error.next_step) == errors.can_be_set_aside(name) == name.startswith("w/d/") & name.endswith(".txn")
     assert pickle.loads(pickle.dumps(error)).next_step == error.next_step
     assert kind("Damaged.", next_step="").next_step == ""
+
+
+@pytest.mark.parametrize("word", ["The", "Anything.txn", "lab.ckpt", "/.parquet", "'x.txn'", "a/b/c.txn", "w/d/data/u.parquet"])
+def test_a_word_that_is_no_name_of_a_catalogs_file_is_not_taken_for_one(word: str) -> None:
+    error = errors.CorruptionError(f"{word} definition of table 'lab.r' cannot be used.")
+
+    assert "--set-aside" not in error.next_step and "the file" not in error.next_step
+    assert "bucketcatalog verify CATALOG says which file is damaged" in error.next_step
