@@ -111,6 +111,10 @@ class LogFiles:
         """Whether the transaction lies in the store now."""
         return self._is_stored(paths.transaction(writer, self.database, head))
 
+    def may_be_named(self, writer: str, head: Head) -> bool:
+        """Whether a plain writer's checkpoint counts that names the transaction as read: it is there."""
+        return self.is_there(writer, head)
+
     def is_marked(self, writer: str, head: Head) -> bool:
         """Whether a marker leads to the checkpoint now: ``repair`` takes it from those that are damaged."""
         return self._is_stored(paths.newest_marker(writer, self.database, head))

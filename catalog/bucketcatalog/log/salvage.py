@@ -38,6 +38,7 @@ class SalvagingFiles(LogFiles):
     """The log of a database as far as it can be read; ``on_damage`` has what is missing. Checkpoints in ``avoided`` are passed over.
 
     Not to ``heed_horizon`` is for where nothing can be read that reaches it: then what was pruned is missing like anything else.
+    Checkpoints of plain writers may name so many transactions as read that are gone as are ``forgiven``; ``named`` has these and more.
     With ``past_obstacles`` what cannot be listed is missing too: that is for who only reads, not for who writes after what was found.
     """
 
@@ -50,6 +51,7 @@ class SalvagingFiles(LogFiles):
         heed_horizon: bool = True,
         only_trusted: bool = False,
         past_obstacles: bool = False,
+        forgiven: int = 0,
     ) -> None:
         self.on_damage = Losses()
         super().__init__(PastObstacles(store, self.on_damage.add) if past_obstacles else store, database)
@@ -57,6 +59,8 @@ class SalvagingFiles(LogFiles):
         self._past_obstacles = past_obstacles
         self._heed_horizon = heed_horizon
         self._only_trusted = only_trusted
+        self._forgiven = forgiven
+        self.named: dict[Ref, bool] = {}
         self.avoided = avoided
         self.passed_over: dict[str, BucketCatalogError] = {}
         self._timelines: dict[str, list[tuple[int, tuple[Head, ...]]]] = {}
@@ -72,6 +76,7 @@ class SalvagingFiles(LogFiles):
             heed_horizon=heed_horizon,
             only_trusted=self._only_trusted,
             past_obstacles=self._past_obstacles,
+            forgiven=self._forgiven,
         )
 
     def heeds(self, boundary: Boundary) -> bool:
@@ -96,6 +101,13 @@ class SalvagingFiles(LogFiles):
             return super().transaction(writer, head)
         except UNREADABLE as error:
             return self._stand_in(writer, head, error)
+
+    def may_be_named(self, writer: str, head: Head) -> bool:
+        """Whether the transaction is there, or it is forgiven that it is not: then another stands in for it."""
+        ref = Ref(writer, head)
+        if ref not in self.named and not super().may_be_named(writer, head):
+            self.named[ref] = len(self.named) < self._forgiven
+        return self.named.get(ref, True)
 
     def refuse(self, transaction: Transaction, why: str, *, next_step: str | None = None) -> Transaction:
         """What stands in for a transaction that is not the one that others refer to."""
@@ -143,17 +155,24 @@ class SalvagingFiles(LogFiles):
         return timeline[place - 1][1] if place else ()
 
 
+_FORGIVEN = 64
+"""What plain writers' checkpoints may name at most that is gone, for anybody can name anything: each is asked for."""
+
+
 def salvaged(store: Store, database: str, find: Callable[[LogFiles], LogView]) -> tuple[SalvagingFiles, LogView]:
     """The view that ``find`` gives of what can be read, and its files with their losses; a warning for each of these.
 
     Checkpoints whose segments cannot all be looked into are avoided, unless more transactions are missing without them, or nothing else
-    reaches the horizon. So are those of plain writers, a block of which might be damaged, and claim to be of any keys. Where there is no
-    view, the warnings of what may have had it come before the error.
+    reaches the horizon. So are those of plain writers, a block of which might be damaged, and claim to be of any keys; last those that
+    name what is gone as read, which may be lost, or may never have been. Where there is no view, the warnings of what may have had it
+    come before the error.
     """
     files, view = _found(SalvagingFiles(store, database, only_trusted=True, past_obstacles=True), find)
-    if _lost(view):
-        others, again = _found(SalvagingFiles(store, database, past_obstacles=True), find)
-        files, view = (others, again) if _lost(again) < _lost(view) else (files, view)
+    others = files
+    for forgiven in (0, _FORGIVEN):
+        if _lost(view) and (not forgiven or others.named):
+            others, again = _found(SalvagingFiles(store, database, past_obstacles=True, forgiven=forgiven), find)
+            files, view = (others, again) if _lost(again) < _lost(view) else (files, view)
     while broken := {
         c.ref: error
         for c in view.checkpoints

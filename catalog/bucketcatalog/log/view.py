@@ -280,7 +280,7 @@ class Gathering:
         if ref in self.found:
             return True
         if ref not in self._closed:
-            self._closed[ref] = self.covered.holds(*ref) or self.files.is_aside(*ref) or self.files.is_there(*ref)
+            self._closed[ref] = self.covered.holds(*ref) or self.files.is_aside(*ref) or self.files.may_be_named(*ref)
         return self._closed[ref]
 
     def _referred_to(self, transactions: Iterable[Transaction]) -> set[Ref]:

@@ -12,6 +12,7 @@ from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head
+from bucketcatalog.store.faults import Counting
 
 from ...kit.repairing import done, repair
 from ...kit.spoiling import NOWHERE, newest
@@ -120,3 +121,41 @@ def test_one_that_names_what_was_pruned_is_no_error(world: World) -> None:
     world.catalog().prune("1h", grace="1h", writer="maintainer-1", dry_run=False, force=True, clock=world.clock)
     assert errors(world) == [] and names(world.snapshot()) == ["a0", "a1", "a2", "m0", "m1"]
     assert rows(world.snapshot(), "damage") == []
+
+
+@pytest.fixture
+def losses() -> World:
+    """Alice has committed ``a0``; mallory, who had read it, ``m0`` to ``m2`` and a checkpoint; ``a0`` and ``m1`` are lost."""
+    world = World.counting()
+    with world.writer("alice") as alice:
+        world.commit(alice, ("put", "objects", obj("a0")))
+    catalog = world.catalog()
+    catalog.snapshot()
+    with world.writer("mallory", catalog=catalog) as mallory:
+        for n in range(3):
+            world.commit(mallory, ("put", "objects", obj(f"m{n}")))
+        mallory.checkpoint()
+    world.store.delete(newest(world, "alice"))
+    world.store.delete(newest(world, "mallory", 1))
+    return world
+
+
+@pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+def test_past_damage_one_that_names_what_is_lost_saves_what_is_lost_beside(losses: World) -> None:
+    assert names(losses.snapshot(ignore_corruption=True)) == ["m0", "m1", "m2"]
+    (lost,) = rows(losses.snapshot(ignore_corruption=True), "damage", ["file"])
+    assert lost["file"].startswith("alice/")
+
+
+@pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
+def test_past_damage_one_that_names_thousands_besides_is_passed_over_before_all_are_asked_for(losses: World) -> None:
+    made = own(losses)
+    name = paths.checkpoint("mallory", "default", made.head)
+    losses.store.delete(name)
+    nowhere = Cut.of(("alice", Head(10**6 + n, NOWHERE)) for n in range(20_000))
+    losses.store.put(name, encode_checkpoint(replace(made, reads=made.reads.joined(nowhere))))
+    store = losses.store
+    assert isinstance(store, Counting)
+    store.reset()
+    assert names(losses.snapshot(ignore_corruption=True)) == ["m0", "m2"]
+    assert store.requests["get"] + store.requests["head"] < 150
