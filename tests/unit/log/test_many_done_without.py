@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
 from bucketcatalog.format.checkpoints import Checkpoint, encode_checkpoint
 from bucketcatalog.format.records import Link, Void
 from bucketcatalog.log.files import LogFiles
+from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut, Head
 from bucketcatalog.store.faults import Counting
@@ -174,3 +176,15 @@ def test_past_damage_it_keeps_nobody_from_what_others_checkpoints_hold() -> None
     spoil(world, newest(world, "alice", 1))
     requests = asked(world, lambda: names(world.snapshot(ignore_corruption=True)), there)
     assert requests["get"] + requests["head"] < 60
+
+
+def test_verify_of_one_that_names_thousands_asks_for_none_of_them_and_takes_seconds() -> None:
+    world, _ = build("unclosed", 0)
+    name = naming_thousands(world)
+    began = process_time()
+    requests = asked(
+        world,
+        lambda: [f"{f.code} {f.file}" for f in world.catalog().verify() if f.severity is Severity.ERROR],
+        [f"WRONG_CHECKPOINT {name}"],
+    )
+    assert requests["get"] + requests["head"] < 120 and process_time() - began < 10

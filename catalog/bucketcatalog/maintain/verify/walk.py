@@ -321,7 +321,7 @@ class Walk:
             named |= dict.fromkeys(self.horizon.cut.refs(), name)
         for checkpoint in self._agreeing:
             name = self.name_of(checkpoint.ref)
-            nowhere = self._unclosed.get(checkpoint.ref, ())
+            nowhere = frozenset(self._unclosed.get(checkpoint.ref, ()))
             refs = [*checkpoint.cut.refs(), *(ref for ref in checkpoint.reads.refs() if ref not in nowhere)]
             named |= dict.fromkeys(refs, name)
             for writer, coverage in checkpoint.coverage.items():
