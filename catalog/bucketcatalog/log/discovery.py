@@ -160,9 +160,9 @@ def _look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:
             view = view_of(files, gathering, observed)
             revisions = {writer: max(view.cut.newest_revision(writer), 0) for writer in search.listed}
             return view, LastLook(markers, known.avoided, gathering.found, revisions, view.horizon, view.asides)
-        others = search.markers_without(unaware, markers, gathering)
+        others, avoided = search.without(unaware, markers, gathering)
         asides = gathering.files.asides
-        known = LastLook(others, known.avoided | unaware, gathering.found, horizon=gathering.covered.horizon, asides=asides)
+        known = LastLook(others, avoided, gathering.found, horizon=gathering.covered.horizon, asides=asides)
 
 
 def _view(
@@ -191,8 +191,7 @@ def _view(
         unaware = {checkpoint.ref for checkpoint in gathering.unaware()}
         if not unaware:
             return view_of(files, gathering, observed)
-        avoided |= unaware
-        markers = search.markers_without(unaware, markers, gathering)
+        markers, avoided = search.without(unaware, markers, gathering)
         files = gathering.files
 
 
@@ -212,24 +211,30 @@ class _Search:
 
     def newest_markers(self, files: LogFiles, writer: str) -> Markers:
         """What the writer's ``newest/`` says of checkpoints in the scope, but for those that are avoided."""
-        return _newest_markers(files, writer, self.scope.limit, self._is_usable)
+        return _newest_markers(files, writer, self.scope.limit, self._is_usable, self.known.avoided)
 
     def _is_usable(self, checkpoint: Checkpoint) -> bool:
-        return checkpoint.ref not in self.known.avoided and not is_ahead(checkpoint, self.observed)
+        return not is_ahead(checkpoint, self.observed)
 
-    def markers_without(self, unaware: Set[Ref], markers: Mapping[str, Markers], gathering: Gathering) -> dict[str, Markers]:
-        """The markers to go on with where these checkpoints are done without; of some writers they are to be asked for again.
+    def without(
+        self, unaware: Set[Ref], markers: Mapping[str, Markers], gathering: Gathering
+    ) -> tuple[dict[str, Markers], frozenset[Ref]]:
+        """The markers to go on with where these checkpoints are done without, of some writers none; and all that is avoided from now on.
 
         A plain writer's further ones are judged at once beside what was gathered, however many would be done without one after the other.
         """
         used = {writer: said.checkpoint.ref for writer, said in markers.items() if said.checkpoint is not None}
         others = {writer: said for writer, said in markers.items() if used.get(writer) not in unaware}
-        is_aware = gathering.aware_ones()
+        is_aware, avoided = gathering.aware_ones(), {*self.known.avoided, *unaware}
+
+        def is_usable(checkpoint: Checkpoint) -> bool:
+            if self._is_usable(checkpoint) and not is_aware(checkpoint):
+                avoided.add(checkpoint.ref)
+            return self._is_usable(checkpoint) and checkpoint.ref not in avoided
+
         for writer in (writer for writer in markers if writer not in others and not is_trusted(writer)):
-            others[writer] = _newest_markers(
-                self.files, writer, self.scope.limit, lambda checkpoint: self._is_usable(checkpoint) and is_aware(checkpoint)
-            )
-        return others
+            others[writer] = _newest_markers(self.files, writer, self.scope.limit, is_usable, frozenset(avoided))
+        return others, frozenset(avoided)
 
     def list_beside(self, covered: Covered) -> None:
         """List each timeline from the revision on that has to be looked at beside these checkpoints, unless that was done."""
@@ -345,8 +350,10 @@ def _drop_unfounded(gathering: Gathering, limit: int, voided: Set[Ref]) -> None:
         limit = min(limit, ref.head.commit_time - 1)
 
 
-def _newest_markers(files: LogFiles, writer: str, limit: int | None, usable: Callable[[Checkpoint], bool]) -> Markers:
-    """The writer's newest usable checkpoint whose whole cut lies at or before the limit; its uuid tells.
+def _newest_markers(
+    files: LogFiles, writer: str, limit: int | None, usable: Callable[[Checkpoint], bool], avoided: Set[Ref] = frozenset()
+) -> Markers:
+    """The writer's newest usable checkpoint whose whole cut lies at or before the limit, as its uuid tells; ``avoided`` ones are not read.
 
     Of several checkpoints beside one transaction it is the one that covers most: it was written when more had arrived. Where several
     cover as much it is the one that was made last: it has the fewest levels.
@@ -357,7 +364,8 @@ def _newest_markers(files: LogFiles, writer: str, limit: int | None, usable: Cal
         if found and head.revision < max(found).revision:
             break
         met.add(head)
-        checkpoint = files.usable_checkpoint(writer, head) if limit is None or head.commit_time <= limit else None
+        is_within = limit is None or head.commit_time <= limit
+        checkpoint = files.usable_checkpoint(writer, head) if is_within and (writer, head) not in avoided else None
         if checkpoint is not None and usable(checkpoint):
             found[head] = checkpoint
     most = max(found.values(), key=_covered_and_made, default=None)

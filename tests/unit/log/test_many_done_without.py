@@ -141,6 +141,25 @@ def test_who_looks_again_asks_for_none_of_them(spoilt: str) -> None:
     assert again["get"] == 0 and again["list"] <= 3
 
 
+@pytest.mark.parametrize("spoilt", ["unclosed", "set aside", "voided"])
+def test_one_without_a_marker_makes_nobody_judge_them_again(spoilt: str) -> None:
+    listed: list[int] = []
+    for count in (50, 200):
+        world, there = build(spoilt, count)
+        with world.writer("mallory") as mallory:
+            world.commit(mallory, ("put", "objects", obj("m6")))
+            mallory.checkpoint()
+        world.store.delete(paths.newest_marker("mallory", "default", own(world).head))
+        catalog = world.catalog()
+        requests = asked(world, lambda catalog=catalog: names(catalog.snapshot()), [*there, "m6"])
+        listed.append(requests["list"])
+        assert (
+            requests["get"] < count + 60
+            and asked(world, lambda catalog=catalog: names(catalog.snapshot()), [*there, "m6"])["get"] == 0
+        )
+    assert listed[0] == listed[1]
+
+
 def test_verify_lists_as_much_for_many_as_for_few() -> None:
     few, many = (
         asked(world, lambda world=world: [f.code for f in world.catalog().verify()], expected)
