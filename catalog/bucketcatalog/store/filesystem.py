@@ -58,19 +58,25 @@ _NEXT_STEPS = {
     errno.ENOTDIR: "Move away the file that stands where a directory is needed.",
     errno.EISDIR: "Move away the directory that stands where the object is needed.",
     errno.ELOOP: "Remove the symbolic link that leads back to itself.",
+    errno.ENAMETOOLONG: "Remove the link that leads there, or the directories that lie so deep.",
 }
 _TRY_AGAIN = "Try again; if it stays, check the disk and the system's log."
-
-
-OF_ONE_NAME = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP})
-"""A read or a listing that fails with one of these does so for what lies under one name, and not for the machine's sake."""
+_OF_ONE_NAME = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG})
+_LINK_FAILS = {errno.ELOOP: "leads back to itself", errno.ENAMETOOLONG: "is a symbolic link to a path that is too long"}
 
 
 class LinkInTheWay(OSError):
-    """A directory below a root is a symbolic link; ``filename`` is its path."""
+    """A symbolic link below a root that is not followed: to a directory, or with a ``why`` one that cannot be. ``filename`` is its path."""
 
-    def __init__(self, path: bytes) -> None:
-        super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    def __init__(self, path: bytes, why: OSError | None = None) -> None:
+        code = errno.ELOOP if why is None else why.errno or errno.EIO
+        super().__init__(code, os.strerror(code), path)
+        self.why = why
+
+
+def is_of_one_name(error: OSError) -> bool:
+    """Whether a read or a listing fails for what lies under one name, and not for the machine's sake."""
+    return isinstance(error, LinkInTheWay) or error.errno in _OF_ONE_NAME
 
 
 def next_step(error: OSError) -> str:
@@ -80,26 +86,26 @@ def next_step(error: OSError) -> str:
 
 def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
     """The store's error for an ``OSError`` that came of ``doing`` something to ``what``, nothing having changed."""
-    if isinstance(error, LinkInTheWay):
-        link = os.fsdecode(error.filename.rstrip(b"/"))
+    if isinstance(error, LinkInTheWay) and error.why is None:
+        at = os.fsdecode(error.filename.rstrip(b"/"))
         return AccessDenied(
-            f"Cannot {doing} {what}: {link!r} is a symbolic link, and below a store's root none to a directory is followed.",
+            f"Cannot {doing} {what}: {at!r} is a symbolic link, and below a store's root none to a directory is followed.",
             next_step="Remove the link; where you made it yourself, put there what it leads to.",
         )
     kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
-    loop = _looping_link(error) if error.errno == errno.ELOOP else None
-    where = f" ({loop!r} leads back to itself)" if loop else ""
+    link = failing_link(error)
+    where = f" ({link!r} {_LINK_FAILS[error.errno or 0]})" if link else ""
     return kind(f"Cannot {doing} {what}: {error.strerror or error}{where}.", next_step=next_step(error))
 
 
-def _looping_link(error: OSError) -> str | None:
-    """The symbolic link on the path of the error that cannot be followed, where the error tells the whole path."""
-    path = os.fsdecode(error.filename or "")
-    for part in [*reversed(Path(path).parents), Path(path)] if Path(path).is_absolute() else []:
+def failing_link(error: OSError) -> str | None:
+    """The symbolic link on the path of the error that leads back to itself, or to too long a path; None where it is not for that."""
+    path = Path(os.fsdecode(error.filename or ""))
+    for part in [*reversed(path.parents), path] if error.errno in _LINK_FAILS and path.is_absolute() else []:
         try:
             part.stat()
         except OSError as failed:
-            return str(part) if failed.errno == errno.ELOOP else None
+            return str(part) if failed.errno == error.errno and _is_link(os.fsencode(part)) else None
     return None
 
 
@@ -109,6 +115,8 @@ _PASS_DIRECTORY = _PASS | os.O_DIRECTORY | os.O_CLOEXEC
 """Asks for no right to read its names, which nobody needs who only goes through."""
 _NEVER_SYNCED = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 _REMEMBERED = 32
+_HELD = 64
+"""Of the directories above each other that a delete goes down through, how many it holds open for the way up."""
 
 
 def _open_within(part: bytes, within: int, path: bytes, flags: int = _OPEN_DIRECTORY) -> int:
@@ -121,7 +129,7 @@ def _open_within(part: bytes, within: int, path: bytes, flags: int = _OPEN_DIREC
         raise
 
 
-def _is_link(part: bytes, within: int) -> bool:
+def _is_link(part: bytes, within: int | None = None) -> bool:
     try:
         return stat.S_ISLNK(os.stat(part, dir_fd=within, follow_symlinks=False).st_mode)
     except OSError:
@@ -180,26 +188,46 @@ def unlink_below(root: bytes, name: bytes) -> None:
 
     A file that is a symbolic link goes itself, what it leads to stays. ``LinkInTheWay`` where a directory is one.
     """
-    *parts, last = name.split(b"/")
+    parts = name.split(b"/")
+    left = _take_below(root, parts, lambda last, within: os.unlink(last, dir_fd=within))
+    while left:
+        try:
+            left = _take_below(root, parts[:left], lambda last, within: os.rmdir(last, dir_fd=within))
+        except OSError:
+            return  # it is not empty
+
+
+def _take_below(root: bytes, parts: list[bytes], take: Callable[[bytes, int], None]) -> int:
+    """Take away what is named so, if it is there, and the lowest directories above it that are left empty.
+
+    There may be more directories above each other than a process can hold open: as many of the ``parts`` as are returned name one that
+    may have been left empty too, and 0 says that there is none.
+    """
+    *above, last = parts
     held: list[int] = []
+    closed = 0
     try:
         try:
             path = root
             held.append(os.open(root or b"/", _PASS_DIRECTORY))
-            for part in parts:
+            for part in above:
                 path += b"/" + part
                 held.append(_open_within(part, held[-1], path, _PASS_DIRECTORY))
-            os.unlink(last, dir_fd=held[-1])
+                if len(held) > _HELD:
+                    os.close(held.pop(0))
+                    closed += 1
+            take(last, held[-1])
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             pass
         while len(held) > 1:
             os.close(held.pop())
             try:
-                os.rmdir(parts[len(held) - 1], dir_fd=held[-1])
+                os.rmdir(above[closed + len(held) - 1], dir_fd=held[-1])
             except FileNotFoundError:
                 continue
             except OSError:
-                break
+                return 0
+        return closed
     finally:
         for fd in held:
             os.close(fd)
@@ -326,13 +354,22 @@ def _make_root(path: bytes) -> bool:
 
 
 def leftovers(root: str) -> Iterator[UnfinishedPut]:
-    """Every temporary file below ``root``, of puts that are under way too: how old they are tells the two apart."""
-    for folder, _, names in os.walk(root):  # which follows no links
-        for name in names:
-            if name.startswith(TEMPORARY):
-                path = Path(folder, name)
-                with suppress(FileNotFoundError):
-                    yield UnfinishedPut(path.relative_to(root).as_posix(), path.lstat().st_mtime_ns // 1_000)
+    """Every temporary file below ``root``, of puts that are under way too: how old they are tells the two apart. No link is followed.
+
+    What cannot be looked at is left out: nobody could remove it.
+    """
+    unseen = [""]
+    while unseen:
+        prefix = unseen.pop()
+        found: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(f"{root}/{prefix}") as entries:
+            found += entries
+        for entry in found:
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    unseen.append(f"{prefix}{entry.name}/")
+                elif entry.name.startswith(TEMPORARY):
+                    yield UnfinishedPut(prefix + entry.name, entry.stat(follow_symlinks=False).st_mtime_ns // 1_000)
 
 
 def remove(root: bytes, put: UnfinishedPut) -> None:

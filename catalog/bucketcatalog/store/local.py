@@ -21,7 +21,7 @@ from .. import clock
 from ..errors import BucketCatalogError, InvalidName, ObjectNotFound, OutcomeUnknown, StoreUnavailable, TruncatedObject
 from . import filesystem
 from .base import ObjectInfo, UnfinishedPut
-from .filesystem import NO_SUCH_FILE, OF_ONE_NAME, REFUSED_RENAME, Directories, LinkInTheWay, Place, from_os_error
+from .filesystem import NO_SUCH_FILE, REFUSED_RENAME, Directories, LinkInTheWay, Place, from_os_error
 from .learnt import Moment
 from .object_names import TEMPORARY, check_most, check_name, check_prefix, check_range, holds_objects, is_hidden, walk
 
@@ -269,17 +269,17 @@ class LocalStore:
         return self._root + b"/" + name.encode()
 
     def _failed(self, error: OSError, doing: str, name: str) -> BucketCatalogError:
-        if error.errno == errno.ENAMETOOLONG:
-            return InvalidName(
-                f"{name!r} is too long for the file system of {self.url}.", next_step="Use names of at most 255 bytes."
-            )
         if doing == "get" and error.errno in NO_SUCH_FILE:
             return _not_found(name, self.url)
         at = self._below(error) if doing == "list" else name  # deep below what is listed may be what cannot be
+        if error.errno == errno.ENAMETOOLONG and at in (name, None) and filesystem.failing_link(error) is None:
+            return InvalidName(
+                f"{name!r} is too long for the file system of {self.url}.", next_step="Use names of at most 255 bytes."
+            )
         if at is not None:
-            name = at.rstrip("/") if error.errno == errno.ELOOP else at
+            name = at.rstrip("/") if isinstance(error, LinkInTheWay) else at
         failed = from_os_error(error, doing, f"{name!r} in {self.url}" if name else self.url)
-        if error.errno in OF_ONE_NAME and at is not None and doing in ("list", "get"):
+        if filesystem.is_of_one_name(error) and at is not None and doing in ("list", "get"):
             failed.in_the_way = at
         return failed
 
@@ -295,7 +295,7 @@ class _Entries:
     def __init__(self, root: bytes, *, leaves_links: bool) -> None:
         self._root = root
         self._leaves_links = leaves_links
-        self._in_the_way: dict[str, OSError] | None = None
+        self._in_the_way: dict[str, LinkInTheWay] | None = None
 
     def below(self, prefix: str) -> list[tuple[str, os.DirEntry[bytes]]]:
         """What lies directly below a prefix, without what cannot be an object: temporary files, sockets, names that are not UTF-8.
@@ -320,7 +320,7 @@ class _Entries:
                     if is_hidden(part) or (self._leaves_links and is_link):
                         continue
                     why = _why_in_the_way(entry) if is_link else None
-                    if isinstance(why, (FileNotFoundError, NotADirectoryError)):
+                    if why is not None and isinstance(why.why, (FileNotFoundError, NotADirectoryError)):
                         continue
                     if why is not None or entry.is_dir():
                         part += "/"
@@ -334,13 +334,12 @@ class _Entries:
         return found
 
 
-def _why_in_the_way(entry: os.DirEntry[bytes]) -> OSError | None:
-    """Why nobody gets to what is below a link, if so: it leads to a directory, or cannot be followed, or leads nowhere."""
+def _why_in_the_way(entry: os.DirEntry[bytes]) -> LinkInTheWay | None:
+    """Why nobody gets to what is below a link, if so: it leads to a directory or nowhere, or cannot be followed for whatever reason."""
     try:
         return LinkInTheWay(entry.path + b"/") if entry.is_dir() else None
     except OSError as error:
-        error.filename = entry.path + b"/"
-        return error
+        return LinkInTheWay(entry.path + b"/", error)
 
 
 def _reopened(url: str, leaves_links: bool) -> LocalStore:

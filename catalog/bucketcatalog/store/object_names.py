@@ -86,24 +86,38 @@ def walk(
 
     ``entries(prefix)`` gives what lies directly below a prefix, directories with a ``/`` at the end, nothing where there is none;
     ``info(name, entry)`` is asked as late as can be and gives None for what is gone by then. A directory is opened when the listing
-    gets to it, and only if it can hold a name that is wanted.
+    gets to it, and only if it can hold a name that is wanted; how deep they lie in each other is for whoever made them.
     """
+    levels = [iter(_wanted(prefix, after, entries))]
+    while levels:
+        for name, entry in levels[-1]:
+            if name.endswith("/"):
+                levels.append(iter(_wanted(name, after, entries)))
+                break
+            if (found := info(name, entry)) is not None:
+                yield found
+        else:
+            levels.pop()
+
+
+def _wanted(prefix: str, after: str, entries: Callable[[str], Iterable[tuple[str, Listed]]]) -> list[tuple[str, Listed]]:
+    """What lies directly below a prefix and can be, or hold, a name after ``after``, in byte order of names."""
     wanted = []
     for part, entry in entries(prefix):
         name = prefix + part
         if name > after or (part.endswith("/") and after.startswith(name)):
             wanted.append((name, entry))
     wanted.sort(key=itemgetter(0))
-    for name, entry in wanted:
-        if name.endswith("/"):
-            yield from walk(name, after, entries, info)
-        elif (found := info(name, entry)) is not None:
-            yield found
+    return wanted
 
 
 def holds_objects(prefix: str, entries: Callable[[str], Iterable[tuple[str, Listed]]]) -> bool:
     """Whether any object lies below ``prefix``; empty directories are none."""
-    for part, _ in sorted(entries(prefix), key=lambda item: item[0].endswith("/")):
-        if not part.endswith("/") or holds_objects(prefix + part, entries):
+    unseen = [prefix]
+    while unseen:
+        below = unseen.pop()
+        parts = [part for part, _ in entries(below)]
+        if not all(part.endswith("/") for part in parts):
             return True
+        unseen += [below + part for part in sorted(parts, reverse=True)]
     return False

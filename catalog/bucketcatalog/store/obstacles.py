@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 
-from ..errors import CorruptionError, ObjectNotFound, StoreError
+from ..errors import CorruptionError, InvalidName, ObjectNotFound, StoreError
 from .base import ObjectInfo, Store
 from .object_names import check_prefix
 from .wrappers import Wrapped
@@ -107,12 +108,10 @@ class PastObstacles(Wrapped):
                 yield from self._of_name(after, prefix)
 
     def _of_name(self, name: str, prefix: str) -> Iterator[ObjectInfo]:
-        """The object of that name, if it is below the prefix and there."""
+        """The object of that name, if it is below the prefix and there; what is in the way may have a longer name than objects can."""
         if name.startswith(prefix):
-            try:
+            with suppress(ObjectNotFound, InvalidName):
                 yield self.head(name)
-            except ObjectNotFound:
-                return
 
     def _reading(self, read: Callable[[], bytes]) -> bytes:
         try:

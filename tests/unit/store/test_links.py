@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from bucketcatalog.errors import AccessDenied, StoreUnavailable
+from bucketcatalog.errors import AccessDenied, CorruptionError, ObjectNotFound, StoreUnavailable
 from bucketcatalog.store import LocalStore
 from bucketcatalog.store.base import UnfinishedPut
+from bucketcatalog.store.obstacles import Obstacles, PastObstacles
 
 from ...kit.store_contract import names_of
 
@@ -157,3 +161,66 @@ def test_links_that_lead_nowhere_are_no_objects_and_one_to_itself_is_named(root:
     with pytest.raises(StoreUnavailable, match="leads back to itself"):
         list(LocalStore(root).list(""))
     assert names_of(LocalStore(root).leaving_links().list("")) == ["w/db/own"]
+
+
+@pytest.mark.parametrize("target", ["a" * 256, "a" * 300, "../w/db/" + "a" * 300, "a" * 4_095])
+def test_a_link_to_too_long_a_path_is_named_and_gone_past(root: Path, target: str) -> None:
+    """No more than 4,095 bytes can be a link's."""
+    (root / "w" / "long").symlink_to(target)
+    plain, obstacles = LocalStore(root), Obstacles()
+    store = PastObstacles(plain, obstacles.add)
+    for call in (
+        lambda: [*plain.list("")],
+        lambda: plain.list_prefixes("w/"),
+        lambda: plain.get("w/long"),
+        lambda: plain.head("w/long"),
+    ):
+        with pytest.raises(
+            StoreUnavailable, match=r"Cannot \w+ 'w/long' in .*'.*/w/long' is a symbolic link to a path that is too long"
+        ) as caught:
+            call()
+        assert caught.value.in_the_way.rstrip("/") == "w/long" and caught.value.next_step.startswith("Remove the link")
+    assert names_of(store.list("")) == ["w/db/own"] and store.list_prefixes("w/") == ["db"]
+    assert [name for name, _ in obstacles.untold()] == ["w/long"]
+    with pytest.raises(CorruptionError, match="'w/long'"):
+        store.get("w/long")
+    with pytest.raises(ObjectNotFound):
+        store.head("w/long")
+    assert names_of(plain.leaving_links().list("")) == ["w/db/own"]
+    with pytest.raises(AccessDenied, match=_LINKED):
+        plain.put("w/long/x", b"x")
+    plain.put("w/long", b"mine")
+    assert plain.get("w/long") == b"mine"
+
+
+def test_a_link_that_cannot_be_followed_for_any_other_reason_is_gone_past_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one to where a file system was whose server is gone."""
+    (root / "w" / "away").symlink_to("anywhere")
+
+    class Entry:
+        def __init__(self, entry: os.DirEntry[bytes]) -> None:
+            self._entry, self.name, self.path = entry, entry.name, entry.path
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._entry, name)
+
+        def is_dir(self) -> bool:
+            if self.name == b"away":
+                raise OSError(errno.ENOTCONN, "Transport endpoint is not connected", self.path)
+            return self._entry.is_dir()
+
+    scandir = os.scandir
+
+    @contextmanager
+    def entries(path: bytes) -> Iterator[list[Entry]]:
+        with scandir(path) as found:
+            yield [Entry(entry) for entry in found]
+
+    monkeypatch.setattr(os, "scandir", entries)
+    with pytest.raises(StoreUnavailable, match=r"Cannot list 'w/away' in .*: Transport endpoint is not connected"):
+        list(LocalStore(root).list(""))
+    obstacles = Obstacles()
+    assert names_of(PastObstacles(LocalStore(root), obstacles.add).list("")) == ["w/db/own"]
+    assert [name for name, _ in obstacles.untold()] == ["w/away"]
