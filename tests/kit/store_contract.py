@@ -226,6 +226,13 @@ class StoreContract:
         assert store.list_prefixes("") == ["v", "w"]
         assert store.list_prefixes("w/") == ["a", "a-b", "a0", "b", "é"]
         assert store.list_prefixes("w/a/") == ["x"]
+        assert store.list_prefixes("w/", begin="a") == ["a", "a-b", "a0"] and store.list_prefixes("", begin="w") == ["w"]
+        assert (
+            store.list_prefixes("w/", begin="f")
+            == store.list_prefixes("w/", begin="a/")
+            == store.list_prefixes("x/", begin="a")
+            == []
+        )
 
     def test_listing_and_head_tell_size_and_time(self, store: Store, writer: Store) -> None:
         before = time.time_ns() // 1000 + self.ahead_us

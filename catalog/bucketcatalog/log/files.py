@@ -22,7 +22,7 @@ from ..format.runs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
 from ..model.cuts import Head, Ref
-from ..model.names import is_name
+from ..model.names import COMPACTOR_PREFIX, is_name
 from ..model.paths import LogFile
 from ..parallel import in_order
 from ..store.base import Store
@@ -83,6 +83,10 @@ class LogFiles:
     def writers(self) -> list[str]:
         """Everything that could be a writer's prefix, one request."""
         return [name for name in self.store.list_prefixes("") if is_name(name)]
+
+    def compactors(self) -> list[str]:
+        """Those of them that are compactors, one request; no other's prefix is looked into, whatever is in the way there."""
+        return [name for name in self.store.list_prefixes("", begin=COMPACTOR_PREFIX) if is_name(name)]
 
     def heeds(self, boundary: Boundary) -> bool:
         """Whether what the boundary says of the history counts; where none does nothing is known to have been pruned."""

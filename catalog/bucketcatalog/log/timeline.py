@@ -29,7 +29,6 @@ from ..format.transactions import Transaction
 from ..limits import Limits
 from ..model import paths
 from ..model.cuts import Head, Ref
-from ..model.names import is_compactor
 from ..model.times import shown_age
 from ..model.uuids import uuid_text
 from ..store.retry import for_seconds, put_retrying
@@ -73,7 +72,7 @@ class Timeline:
 
     def _covering(self) -> list[Checkpoint]:
         """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
-        compactors = [name for name in self.files.writers() if is_compactor(name) and name != self.writer]
+        compactors = [name for name in self.files.compactors() if name != self.writer]
         found = [self._newest_of(maker) for maker in (self.writer, *compactors)]
         return [checkpoint for checkpoint in found if checkpoint is not None and self.writer in checkpoint.coverage]
 

@@ -92,8 +92,11 @@ class Store(Protocol):
         """
         ...
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
-        """The distinct next parts of the names below ``prefix`` that have something below them, in byte order, without ``/``."""
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
+        """The distinct next parts of the names below ``prefix`` that have something below them, in byte order, without ``/``.
+
+        With ``begin`` those that begin so: what lies below any other is not looked at, whatever is in the way there.
+        """
         ...
 
     def head(self, name: str) -> ObjectInfo:

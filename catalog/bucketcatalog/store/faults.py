@@ -74,9 +74,9 @@ class Failing(Wrapped):
         """May fail."""
         return iter(self._call("list", prefix, lambda: [*self.inner.list(prefix, after=after, limit=limit)]))
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
         """May fail."""
-        return self._call("list_prefixes", prefix, lambda: self.inner.list_prefixes(prefix))
+        return self._call("list_prefixes", prefix, lambda: self.inner.list_prefixes(prefix, begin=begin))
 
     def head(self, name: str) -> ObjectInfo:
         """May fail."""

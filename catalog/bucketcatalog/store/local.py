@@ -113,12 +113,12 @@ class LocalStore:
         check_prefix(prefix)
         return islice(self._list(prefix, after), limit)
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
-        """The directories below ``prefix`` that hold an object at any depth, in byte order."""
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
+        """The directories below ``prefix`` that hold an object at any depth, in byte order; no other than begin so are opened."""
         check_prefix(prefix)
         entries = _Entries(self._root, leaves_links=self._leaves_links)
         try:
-            parts = sorted(part[:-1] for part, _ in entries.below(prefix) if part.endswith("/"))
+            parts = sorted(part[:-1] for part, _ in entries.below(prefix) if part.endswith("/") and part[:-1].startswith(begin))
             return [part for part in parts if holds_objects(f"{prefix}{part}/", entries.below)]
         except OSError as error:
             raise self._failed(error, "list", prefix) from error

@@ -95,16 +95,16 @@ class MemoryStore:
         check_prefix(prefix)
         return islice(self._list(prefix, after, _PAGE if limit is None else max(1, min(limit, _PAGE))), limit)
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
-        """The distinct next parts of names below ``prefix``, in byte order."""
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
+        """The distinct next parts of names below ``prefix`` that ``begin`` so, in byte order."""
         check_prefix(prefix)
         names, found = self._objects.names, []
         with self._objects.lock:
-            at = bisect_left(names, prefix)
-            while at < len(names) and names[at].startswith(prefix):
+            at = bisect_left(names, prefix + begin)
+            while at < len(names) and names[at].startswith(prefix + begin):
                 part, slash, _ = names[at][len(prefix) :].partition("/")
                 if slash:
-                    found.append(part)
+                    found += [part] if part.startswith(begin) else []
                     at = bisect_left(names, prefix + part + _AFTER_SLASH, at)
                 else:
                     at += 1

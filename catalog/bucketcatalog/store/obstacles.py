@@ -78,17 +78,17 @@ class PastObstacles(Wrapped):
         check_prefix(prefix)
         return islice(self._list(prefix, after, limit), limit)
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
         """The distinct next parts of what can be listed below ``prefix``, in byte order; one by one where something is in the way."""
         try:
-            return self.inner.list_prefixes(prefix)
+            return self.inner.list_prefixes(prefix, begin=begin)
         except StoreError as error:
             if not error.in_the_way:
                 raise
         found, after = [], ""
         while (first := next(self.list(prefix, after=after, limit=1), None)) is not None:
             part, slash, _ = first.name[len(prefix) :].partition("/")
-            found += [part] if slash else []
+            found += [part] if slash and part.startswith(begin) else []
             after = f"{prefix}{part}{_AFTER_SLASH}" if slash else first.name
         return sorted(found)
 

@@ -149,10 +149,10 @@ class FsspecStore:
         found = self._list_flat(prefix) if whole else walk(prefix, after, self._entries, self._info)
         return islice(self._guarded_list(found, prefix), limit)
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
-        """The directories below ``prefix`` that hold an object at any depth, in byte order."""
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
+        """The directories below ``prefix`` that hold an object at any depth, in byte order; no other than begin so are listed."""
         check_prefix(prefix)
-        parts = sorted(part[:-1] for part, _ in self._entries(prefix) if part.endswith("/"))
+        parts = sorted(part[:-1] for part, _ in self._entries(prefix) if part.endswith("/") and part[:-1].startswith(begin))
         return parts if self._writable else [part for part in parts if holds_objects(f"{prefix}{part}/", self._entries)]
 
     def head(self, name: str) -> ObjectInfo:

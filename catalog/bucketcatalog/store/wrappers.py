@@ -53,9 +53,9 @@ class Wrapped:
         """As the inner store."""
         return self.inner.list(prefix, after=after, limit=limit)
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
         """As the inner store."""
-        return self.inner.list_prefixes(prefix)
+        return self.inner.list_prefixes(prefix, begin=begin)
 
     def head(self, name: str) -> ObjectInfo:
         """As the inner store."""
@@ -120,10 +120,10 @@ class Counting(Wrapped):
         self._count("list", prefix)
         return self._listed(self.inner.list(prefix, after=after, limit=limit))
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
         """Counted."""
         self._count("list_prefixes", prefix)
-        return self.inner.list_prefixes(prefix)
+        return self.inner.list_prefixes(prefix, begin=begin)
 
     def head(self, name: str) -> ObjectInfo:
         """Counted."""

@@ -31,9 +31,9 @@ class Away(Wrapped):
         self._wait("list")
         return self.inner.list(prefix, after=after, limit=limit)
 
-    def list_prefixes(self, prefix: str) -> list[str]:
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> list[str]:
         self._wait("list_prefixes")
-        return self.inner.list_prefixes(prefix)
+        return self.inner.list_prefixes(prefix, begin=begin)
 
     def get(self, name: str, *, most: int | None = None) -> bytes:
         self._wait("get")

@@ -158,8 +158,8 @@ class _Arriving(Wrapped):
         super().__init__(world.store)
         self._world, self._objects, self._listings = world, objects, 0
 
-    def list_prefixes(self, prefix: str) -> list[str]:
-        found = super().list_prefixes(prefix)
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> list[str]:
+        found = super().list_prefixes(prefix, begin=begin)
         self._listings += prefix == ""
         if prefix == "" and self._listings == 3:
             for name, data in self._objects.items():

@@ -224,3 +224,18 @@ def test_a_link_that_cannot_be_followed_for_any_other_reason_is_gone_past_too(
     obstacles = Obstacles()
     assert names_of(PastObstacles(LocalStore(root), obstacles.add).list("")) == ["w/db/own"]
     assert [name for name, _ in obstacles.untold()] == ["w/away"]
+
+
+def test_nothing_is_looked_at_below_what_begins_otherwise(root: Path, outside: Path) -> None:
+    store = LocalStore(root)
+    store.put("v/x", b"x")
+    (root / "w" / "db" / "own").unlink()
+    (root / "w" / "linked").symlink_to(outside)
+    assert store.list_prefixes("", begin="v") == ["v"]
+    obstacles = Obstacles()
+    assert PastObstacles(store, obstacles.add).list_prefixes("", begin="v") == ["v"] and obstacles.untold() == []
+    for begin in ("", "w"):
+        with pytest.raises(AccessDenied, match=_LINKED):
+            store.list_prefixes("", begin=begin)
+    assert PastObstacles(store, obstacles.add).list_prefixes("", begin="w") == []
+    assert [name for name, _ in obstacles.untold()] == ["w/linked"]

@@ -126,12 +126,14 @@ class S3Store:
             for entry in entries:
                 yield ObjectInfo(entry["Key"][start:], entry["Size"], _listed_time(entry["LastModified"]))
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
-        """The distinct next parts below ``prefix``, a request for each 1,000."""
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
+        """The distinct next parts below ``prefix``, a request for each 1,000, also of those that do not ``begin`` so."""
         check_prefix(prefix)
         start = len(self._root) + len(prefix)
         found = (found[start:-1] for _, prefixes in level(self._calls, self._root + prefix) for found in prefixes)
-        return sorted(part for part in found if part)  # S3's order is that of the parts with their slash
+        return sorted(
+            part for part in found if part and part.startswith(begin)
+        )  # S3's order is that of the parts with their slash
 
     def head(self, name: str) -> ObjectInfo:
         """Size and time of the object, or ``ObjectNotFound``."""

@@ -31,10 +31,10 @@ class Hidden(Wrapped):
                 raise self._denied()
             yield info
 
-    def list_prefixes(self, prefix: str) -> builtins.list[str]:
+    def list_prefixes(self, prefix: str, *, begin: str = "") -> builtins.list[str]:
         if self.directory.startswith(prefix):
             raise self._denied()
-        return self.inner.list_prefixes(prefix)
+        return self.inner.list_prefixes(prefix, begin=begin)
 
     def _denied(self) -> StoreError:
         error = AccessDenied(f"Cannot list {self.directory!r}.", next_step="Ask for the right to.")
