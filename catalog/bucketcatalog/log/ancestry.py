@@ -20,6 +20,9 @@ from .pruned import KeptCheckpoints
 from .trust import is_trusted
 from .view import Gathering, LogView, missed, view_of
 
+_TRIED = 8
+"""So many checkpoints of a plain writer, each of which takes another walk, are tried for a version: its transactions say the same."""
+
 
 def causal_cut(files: LogFiles, writer: str, head: Head, horizon: Horizon | None = None) -> Cut:
     """A transaction and everything that it and its ancestors had read, as far as they are there.
@@ -164,6 +167,7 @@ def _gathered(
     """
     within = {writer: _checkpoints_within(files, writer, cut) for writer in listed}
     newest = {writer: checkpoint for writer, rest in within.items() if (checkpoint := next(rest, None))}
+    tried: Counter[str] = Counter()
     while True:
         try:
             covered = Covered(files, choose(newest.values(), horizon), horizon)
@@ -180,7 +184,9 @@ def _gathered(
             return gathering, True
         is_aware = gathering.aware_ones()
         for checkpoint in (c for c in unusable if newest.get(c.writer) is c):
-            older = next((c for c in within[checkpoint.writer] if is_trusted(c.writer) or is_aware(c)), None)
+            tried[checkpoint.writer] += 1
+            rest = within[checkpoint.writer] if is_trusted(checkpoint.writer) or tried[checkpoint.writer] < _TRIED else iter(())
+            older = next((c for c in rest if is_trusted(c.writer) or is_aware(c)), None)
             newest.pop(checkpoint.writer) if older is None else newest.update({checkpoint.writer: older})
 
 

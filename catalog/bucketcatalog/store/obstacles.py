@@ -7,6 +7,7 @@ missing silently; here it is told instead, once, and everything beside it is the
 from __future__ import annotations
 
 import builtins
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -17,6 +18,8 @@ from .object_names import check_prefix
 from .wrappers import Wrapped
 
 _AFTER_SLASH = chr(ord("/") + 1)
+_MANY = 64
+"""With so many in the way in one directory that is gone past itself: each makes it be listed from there on again."""
 
 
 class Obstacles:
@@ -93,14 +96,20 @@ class PastObstacles(Wrapped):
         return sorted(found)
 
     def _list(self, prefix: str, after: str, limit: int | None) -> Iterator[ObjectInfo]:
+        met: Counter[str] = Counter()
         while True:
             try:
                 yield from self.inner.list(prefix, after=after, limit=limit)
             except StoreError as error:
                 if not error.in_the_way:
                     raise
-                self._tell(error.in_the_way.rstrip("/"), error)
-                after = error.in_the_way
+                name = error.in_the_way.rstrip("/")
+                self._tell(name, error)
+                after, folder = error.in_the_way, name.rpartition("/")[0]
+                met[folder] += 1
+                if folder and met[folder] == _MANY:
+                    self._tell(folder, error)
+                    after = f"{folder}/"
             else:
                 return
             if after.endswith("/"):  # go on behind all that is below: right there may be one object, which is not after itself

@@ -207,3 +207,29 @@ def test_verify_of_one_that_names_thousands_asks_for_none_of_them_and_takes_seco
         [f"WRONG_CHECKPOINT {name}"],
     )
     assert requests["get"] + requests["head"] < 120 and process_time() - began < 10
+
+
+def test_those_that_lie_not_within_a_version_are_tried_a_few_times_and_its_transactions_are_read_then() -> None:
+    def asked(count: int) -> int:
+        world = World.counting()
+        with world.writer("alice") as alice:
+            world.commit(alice, ("put", "objects", obj("a")))
+        with world.writer("mallory") as mallory:
+            world.commit(mallory, ("put", "objects", obj("m")))
+            mallory.checkpoint()
+        version, made = world.snapshot().version, own(world)
+        (head,) = made.cut.of_writer("mallory")
+        for number in range(count):
+            uuid, other = bytearray(made.uuid), bytearray(head.uuid)
+            uuid[9:11], other[8], other[9] = number.to_bytes(2, "big"), other[8] ^ 1, number
+            elsewhere = Head(head.revision, bytes(other))
+            coverage = replace(made.coverage["mallory"], recent=frozenset([elsewhere]), transactions=9)
+            forged = replace(made, uuid=bytes(uuid), cut=Cut.of([("mallory", elsewhere)]), coverage={"mallory": coverage})
+            world.store.put(paths.checkpoint("mallory", "default", forged.head), encode_checkpoint(forged))
+            world.store.put(paths.newest_marker("mallory", "default", forged.head), b"")
+        assert isinstance(world.store, Counting)
+        world.store.reset()
+        assert names(world.snapshot(version=version)) == ["a", "m"]
+        return world.store.requests["get"]
+
+    assert asked(20) == asked(100) < 20

@@ -102,6 +102,21 @@ def test_several_obstacles_are_told_each(root: Path) -> None:
     assert {name for name, _ in obstacles.untold()} == {"w/db/a", "w/db/b", "q", "x/y/r"}
 
 
+def test_a_directory_full_of_obstacles_is_gone_past_itself_and_named(root: Path) -> None:
+    count = 300
+    (root / "w" / "full").mkdir()
+    (root / "w" / "full" / "zz").write_bytes(b"x")
+    for number in range(count):
+        to_a_directory(root, f"w/full/{number:03}")
+    counting = Counting(LocalStore(root))
+    store, obstacles = past(counting)
+    assert names_of(store.list("")) == byte_order([name for name in NAMES if name != "w/odd"])
+    told = [name for name, _ in obstacles.untold()]
+    assert "w/full" in told and told[0] == "w/full/000" and len(told) < 100
+    assert counting.requests["list"] < 100
+    assert names_of(store.list("w/full/")) == [] and names_of(store.list("w/odd1/")) == names_of(LocalStore(root).list("w/odd1/"))
+
+
 def test_a_writer_of_whom_nothing_else_is_there_is_none(root: Path) -> None:
     (root / "only").mkdir()
     to_a_directory(root, "only/db")
