@@ -122,7 +122,7 @@ class Timeline:
     def _heads(self, listed: list[Head]) -> list[Transaction]:
         if not listed:
             return []
-        if _is_plain(listed):
+        if _is_plain(listed) and not any(self.files.is_aside(self.writer, head) for head in listed):  # which may follow nothing
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         followed = {link.head for t in every.values() for link in t.parents}

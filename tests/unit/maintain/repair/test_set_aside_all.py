@@ -18,7 +18,7 @@ from ....kit.repairing import done, listed, repair
 from ....kit.spec_reader import new_transaction
 from ....kit.spec_reader.writing import name_of_file
 from ....kit.spoiling import SPOILT, newest, resealed, restore, spoil
-from ....kit.world import HOUR, World, names, obj
+from ....kit.world import HOUR, START, World, names, obj
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -87,6 +87,21 @@ def test_what_stands_behind_many_ends_follows_the_last_few_of_them(world: World)
         followed = [paths.transaction("mallory", "default", link.head) for link in asides[name].parents]
         assert followed == sorted(first)[-limits.FOLLOWED :]
     assert names(world.snapshot()) == ["a", "m0", "m1", "m2", "m3"]
+
+
+def test_what_lies_before_one_that_is_set_aside_and_has_an_earlier_time_is_joined(world: World) -> None:
+    """Such a one follows nothing, though each revision has one transaction."""
+    message = new_transaction("mallory", 4, START - HOUR)
+    message.database = "default"
+    world.store.put(name_of_file(message, "txn"), b"x")
+    repair(world, set_aside=["mallory"], dry_run=False)
+    assert any("OPEN_FORK" in found for found in errors(world))
+    world.clock.tick(HOUR)
+    made = repair(world, join=["mallory"], dry_run=False)
+    assert done(made) == [("join", "mallory")] and errors(world) == []
+    with world.writer("mallory") as mallory:
+        world.commit(mallory, ("put", "objects", obj("m4")))
+    assert names(world.snapshot()) == ["a", "m0", "m1", "m2", "m3", "m4"]
 
 
 def test_each_that_is_named_by_its_file_is_set_aside_as_quickly(world: World) -> None:
