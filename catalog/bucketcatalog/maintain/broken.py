@@ -107,7 +107,7 @@ def lost(
     yield from _lost_history(without, walk, dropped)
     yield from _lost_tags(without, walk, findings, dropped)
     mended = {walk.name_of(ref) for ref in dropped} | {walk.name_of(c.ref) for c in walk.checkpoints if c.cut in kept}
-    yield from _lost_else(walk, findings, left.view, mended)
+    yield from _lost_else(walk, findings, left.view, mended, is_rebuilt=again is not None)
 
 
 def rest_of(again: Rebuilt) -> str:
@@ -167,10 +167,14 @@ def kept_again(left: LogFiles, walk: Walk, broken: Collection[Ref]) -> Iterator[
                     yield tag
 
 
-def _lost_else(walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str]) -> Iterator[Finding]:
+def _lost_else(
+    walk: Walk, findings: Iterable[Finding], view: LogView | None, dropped: Collection[str], *, is_rebuilt: bool
+) -> Iterator[Finding]:
     """What cannot be brought back: errors that are not mended by dropping checkpoints."""
     dropped = set(dropped)
-    covered = walk.covered_by(view.checkpoints) if view is not None else None
+    checkpoints = view.checkpoints if view is not None else ()
+    of_everybody = walk.covered_by([c for c in checkpoints if is_rebuilt or is_trusted(c.writer)])
+    covered = walk.covered_by(checkpoints)
     for finding in findings:
         if finding.severity is not Severity.ERROR or finding.file in dropped:
             continue
@@ -178,10 +182,11 @@ def _lost_else(walk: Walk, findings: Iterable[Finding], view: LogView | None, dr
             by = set(_referring(walk, finding.file))
             if by and by <= dropped:
                 continue
-        if finding.code in _OF_TRANSACTIONS and covered is not None and _is_covered(walk, covered, finding.file):
-            finding = replace(
-                finding, message=f"{finding.message} A checkpoint covers it: its rows are there, its history is lost."
-            )
+        if finding.code in _OF_TRANSACTIONS and _is_covered(walk, covered, finding.file):
+            text = f"{finding.message} A checkpoint covers it: its rows are there, its history is lost."
+            if not _is_covered(walk, of_everybody, finding.file):
+                text += " It is its writer's own: who merges for everybody, prunes or restores goes by none such."
+            finding = replace(finding, message=text)
         yield finding
 
 

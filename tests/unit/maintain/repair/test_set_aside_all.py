@@ -246,3 +246,14 @@ def test_the_name_of_a_file_is_no_writers(world: World) -> None:
     assert paths.parse(newest(world, "mallory")) is not None
     with pytest.raises(InvalidOption, match="nor of a writer"):
         repair(world, set_aside=[newest(world, "mallory").rpartition("/")[2]], dry_run=False)
+
+
+def test_what_a_writers_own_checkpoint_covers_is_told_from_what_one_of_everybody_does(world: World) -> None:
+    name = newest(world, "mallory", 1)
+    with world.writer("mallory") as mallory:
+        mallory.checkpoint()
+    world.clock.tick(HOUR)
+    spoil(world, name, "a byte")
+    (lost,) = repair(world).lost
+    assert lost.file == name and "It is its writer's own" in lost.message
+    assert names(world.snapshot()) == ["a", "m0", "m1", "m2", "m3"], "readers have its rows"
