@@ -125,7 +125,10 @@ def test_info_tells_of_what_lies_beside_a_linked_directory_by_itself(past: Cli, 
         found = past("info", whole, *named, "--json")
         (database,) = found.document["databases"]
         assert database["objects"] == (2 if link == ANOTHERS else 1)
-        assert found.code == 1 and f"[ACCESS_DENIED] Cannot list {link!r}" in found.err
+        if named and link == ANOTHERS:  # what lies beside the database that was asked for is not looked at
+            assert found.code == 0 and not found.err
+        else:
+            assert found.code == 1 and f"[ACCESS_DENIED] Cannot list {link!r}" in found.err
 
 
 def test_info_says_what_is_wrong_where_a_linked_directory_is_all_there_is(past: Cli, whole: Path) -> None:
