@@ -89,7 +89,7 @@ class Timeline:
         listed = list(self.files.transactions(self.writer, self._list_from))
         self._looked = clock.monotonic()
         self._refuse_shortened(listed)
-        if listed and not _is_plain(listed):
+        if listed and not self._is_chain(listed):
             listed = self._not_pruned(listed)
         self._known = set(listed)
         heads = self._heads(listed)
@@ -101,6 +101,10 @@ class Timeline:
         )
         self.next_revision = max((t.revision for t in heads), default=-1) + 1
         self.last_commit_time = max((t.commit_time for t in heads), default=0)
+
+    def _is_chain(self, listed: list[Head]) -> bool:
+        """Whether each of these follows the one before; where branches are joined, what is set aside may follow nothing."""
+        return _is_plain(listed) and not (self._joins and any(self.files.is_aside(self.writer, head) for head in listed))
 
     def _not_pruned(self, listed: list[Head]) -> list[Head]:
         """Those of the transactions that lie where nothing was deleted: of one before that nobody can tell what it follows."""
@@ -122,7 +126,7 @@ class Timeline:
     def _heads(self, listed: list[Head]) -> list[Transaction]:
         if not listed:
             return []
-        if _is_plain(listed) and not any(self.files.is_aside(self.writer, head) for head in listed):  # which may follow nothing
+        if self._is_chain(listed):
             return [self.files.transaction(self.writer, listed[-1])]
         every = {head: self.files.transaction(self.writer, head) for head in listed}
         followed = {link.head for t in every.values() for link in t.parents}
