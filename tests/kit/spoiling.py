@@ -10,7 +10,7 @@ from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model import paths
 from bucketcatalog.v1 import log_pb2
 
-from .world import World
+from .world import World, obj
 
 NOWHERE = bytes.fromhex("018bcfe5687b70008fff000000000000")
 """The uuid of nothing, of a time before everything."""
@@ -48,6 +48,16 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
     "another parent's digest": lambda data: resealed(data, _digest),
 }
 """What a writer's last transaction can be made, by what is wrong with it then."""
+
+
+def in_turns() -> World:
+    """Alice has committed ``a0`` to ``a2``, mallory ``m0`` to ``m2``, one after the other."""
+    world = World()
+    for n in range(3):
+        for name in ("alice", "mallory"):
+            with world.writer(name) as writer:
+                world.commit(writer, ("put", "objects", obj(f"{name[0]}{n}")))
+    return world
 
 
 def newest(world: World, writer: str, back: int = 0) -> str:

@@ -10,19 +10,10 @@ from bucketcatalog import BucketCatalogError, CatalogWarning, CorruptionError, I
 from bucketcatalog.model import paths
 
 from ...kit.repairing import done, repair
-from ...kit.spoiling import SPOILT, newest, spoil
+from ...kit.spoiling import SPOILT, in_turns, newest, spoil
 from ...kit.world import World, names, obj
 
 _OFFERED = re.compile(r"bucketcatalog repair CATALOG --set-aside (\S+) --yes")
-
-
-def make() -> World:
-    world = World()
-    for n in range(3):
-        for name in ("alice", "mallory"):
-            with world.writer(name) as writer:
-                world.commit(writer, ("put", "objects", obj(f"{name[0]}{n}")))
-    return world
 
 
 def said(world: World) -> BucketCatalogError:
@@ -35,7 +26,7 @@ def said(world: World) -> BucketCatalogError:
 def test_what_is_offered_to_be_set_aside_helps(kind: str) -> None:
     offered: list[str] = []
     for nth in range(2):
-        world = make()
+        world = in_turns()
         spoil(world, newest(world, "mallory"), kind)
         offered = _OFFERED.findall(said(world).next_step) or offered
         if nth == 0 and kind == "parents that are not there":
@@ -49,7 +40,7 @@ def test_what_is_offered_to_be_set_aside_helps(kind: str) -> None:
 
 
 def test_a_link_that_does_not_fit_names_both_files_and_either_can_be_set_aside() -> None:
-    world = make()
+    world = in_turns()
     follower, parent = newest(world, "mallory"), newest(world, "mallory", 1)
     spoil(world, follower, "another parent's digest")
     error = said(world)
@@ -60,13 +51,13 @@ def test_a_link_that_does_not_fit_names_both_files_and_either_can_be_set_aside()
 
 
 def test_something_that_is_gone_is_set_aside_where_its_timeline_goes_on_else_what_had_read_it() -> None:
-    world = make()
+    world = in_turns()
     gone, follower = newest(world, "mallory", 1), newest(world, "mallory")
     world.store.delete(gone)
     error = said(world)
     assert isinstance(error, MissingObject) and follower in error.message
     assert _OFFERED.findall(error.next_step) == [gone, follower]
-    world = make()
+    world = in_turns()
     reader = newest(world, "mallory")
     spoil(world, reader, "reads of nothing")
     error = said(world)
@@ -74,7 +65,7 @@ def test_something_that_is_gone_is_set_aside_where_its_timeline_goes_on_else_wha
 
 
 def test_nothing_is_offered_to_be_set_aside_of_a_checkpoint_or_a_segment() -> None:
-    world = make()
+    world = in_turns()
     with world.writer("compactor-1") as compactor:
         world.commit(compactor, ("put", "objects", [obj(f"k {n:05}") for n in range(20_000)]))
         compactor.checkpoint(scope="all")

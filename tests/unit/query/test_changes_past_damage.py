@@ -12,19 +12,13 @@ from bucketcatalog import BucketCatalogError, Catalog, CatalogWarning, Corruptio
 from bucketcatalog.query.changes import Diff
 from bucketcatalog.store.local import LocalStore
 
-from ...kit.spoiling import SPOILT, newest, spoil
+from ...kit.spoiling import SPOILT, in_turns, newest, spoil
 from ...kit.world import World, names, obj, stored
 
 
 @pytest.fixture
 def world() -> World:
-    """Alice has committed ``a0`` to ``a2``, mallory ``m0`` to ``m2``, one after the other."""
-    world = World()
-    for n in range(3):
-        for name in ("alice", "mallory"):
-            with world.writer(name) as writer:
-                world.commit(writer, ("put", "objects", obj(f"{name[0]}{n}")))
-    return world
+    return in_turns()
 
 
 def changed(world: World, **options: Any) -> list[str]:
