@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
 
+from ..kit.roles import credentials
 from ..kit.server import bucket, s3, server
 from .proxy import Proxy
 
@@ -24,6 +25,17 @@ PATIENT, AT_ONCE = "600", 60
 def storage_options(server: Server) -> dict[str, str]:
     """What a store of the server takes, with the rights of its root user; the dictionary is the test's own."""
     return server.storage_options
+
+
+@pytest.fixture
+def url(bucket: str) -> str:
+    return f"s3://{bucket}/{ROOT}"
+
+
+@pytest.fixture
+def role(server: Server, bucket: str) -> Callable[..., dict[str, str]]:
+    """``role(name, writer)``: storage options with the rights of that role."""
+    return lambda name, writer=None: credentials(server, name, bucket, ROOT, writer)
 
 
 @pytest.fixture

@@ -24,24 +24,12 @@ from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.process import Server
 
-from ..kit.roles import credentials
 from ..kit.store_contract import AT_ONCE_US
 from ..kit.world import BUCKET, OWNER, names, obj
+from .conftest import ROOT
 from .proxy import Fault, Proxy
 
-ROOT = "lake/inventory"
 DATABASE = "photos"
-
-
-@pytest.fixture
-def url(bucket: str) -> str:
-    return f"s3://{bucket}/{ROOT}"
-
-
-@pytest.fixture
-def role(server: Server, bucket: str) -> Callable[..., dict[str, str]]:
-    """``role(name, writer)``: storage options with the rights of that role."""
-    return lambda name, writer=None: credentials(server, name, bucket, ROOT, writer)
 
 
 @pytest.fixture

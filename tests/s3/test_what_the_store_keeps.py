@@ -13,25 +13,11 @@ from bucketcatalog import Catalog
 from bucketcatalog.store.s3 import uploads
 from bucketcatalog.store.s3.store import S3Store
 from minio.clients import client
-from minio.process import Server
 
-from ..kit.roles import credentials
 from ..kit.spec_reader import seal
 from ..kit.world import names, obj
+from .conftest import ROOT
 from .proxy import Proxy
-
-ROOT = "lake/inventory"
-
-
-@pytest.fixture
-def url(bucket: str) -> str:
-    return f"s3://{bucket}/{ROOT}"
-
-
-@pytest.fixture
-def role(server: Server, bucket: str) -> Callable[..., dict[str, str]]:
-    """``role(name, writer)``: storage options with the rights of that role."""
-    return lambda name, writer=None: credentials(server, name, bucket, ROOT, writer)
 
 
 @pytest.fixture
