@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bucketcatalog import CatalogWarning, InvalidOption
 from bucketcatalog.model.names import names_given
@@ -17,11 +17,11 @@ from bucketcatalog.query.metadata import METADATA_TABLES
 from bucketcatalog.query.views import SqlView
 
 from .options import STORAGE
-from .read.relation import open_relation
+from .reading.frames import Natively, frame_of
+from .reading.relation import open_relation
 from .source import DefaultSource
 
 _OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed"})
-_OF_TIME = frozenset({"timestampasof", "versionasof"})
 
 
 def register(spark: SparkSession) -> None:
@@ -32,6 +32,27 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(DefaultSource)
 
 
+def read(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    table: str = "objects",
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+    native_root: str | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The rows of a table at one cut, fixed now, of which Spark's own Parquet reader reads nearly all where it can.
+
+    ``options`` are those of ``format("bucketcatalog")``, of which ``columns`` may be a list. ``native``: True raises ``InvalidOption``
+    where nothing can be read natively, False reads everything through Python. ``native_root`` is what Spark's file systems call the
+    catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
+    """
+    given = _given(path, database, storage_options, options) | {"table": table}
+    return frame_of(spark, open_relation(given), Natively(native, native_root))
+
+
 def attach(
     spark: SparkSession,
     path: str | os.PathLike[str],
@@ -40,19 +61,20 @@ def attach(
     storage_options: Mapping[str, Any] | None = None,
     view_prefix: str = "",
     systems: Iterable[str] = (),
+    native: bool | None = None,
+    native_root: str | None = None,
     **options: Any,
 ) -> list[str]:
     """Show every table of a database as a temporary view, all at the same cut; returns the views' names.
 
     Attach again to see later commits. A view is called ``view_prefix`` and the table's name, with ``_`` for each dot, and replaces one
     of that name. What installed systems show is among them where the database has a table of the system; ``systems`` names others.
-    ``options`` are those of a read that are not about one table, such as ``timestampAsOf``. ``InvalidOption`` where two tables
+    ``options`` are those of a read that are not about one table, such as ``timestampAsOf``; ``native`` and ``native_root`` are as of
+    ``read``, but what lies in no files is shown with ``native=True`` too. ``InvalidOption`` where two tables
     would be called alike, and then nothing is shown; a warning for what else cannot be shown.
     """
     register(spark)
-    given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
-    given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
-    given |= {name: _text(value) for name, value in options.items()}
+    given = _given(path, database, storage_options, options)
     for name in given:
         if name.lower() in _OF_ONE_TABLE:
             raise InvalidOption(f"The option {name} is about one table.", next_step="Use spark.read for that table.")
@@ -62,10 +84,9 @@ def attach(
     tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
     held = {*snapshot.rows, *METADATA_TABLES}
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
-    fixed = {name: value for name, value in given.items() if name.lower() not in _OF_TIME}
-    fixed |= {"database": snapshot.database, "versionAsOf": snapshot.version}
+    natively = Natively(native, native_root)
     for table, view in views.items():
-        _show(spark, fixed, table, view)
+        frame_of(spark, relation.of_table(table), natively).createOrReplaceTempView(_quoted(view))
     return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 
 
@@ -129,10 +150,15 @@ def _quoted(view: str) -> str:
     return f"`{view.replace('`', '``')}`"
 
 
-def _show(spark: SparkSession, options: Mapping[str, str], table: str, view: str) -> None:
-    path = options["path"]
-    rest = {name: value for name, value in options.items() if name != "path"}
-    spark.read.format("bucketcatalog").options(**rest, table=table).load(path).createOrReplaceTempView(_quoted(view))
+def _given(
+    path: str | os.PathLike[str], database: str | None, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> dict[str, str]:
+    """The options of a read as Spark carries them."""
+    given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
+    given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
+    columns = options.get("columns")
+    named = {} if columns is None or isinstance(columns, str) else {"columns": ",".join(columns)}
+    return given | {name: _text(value) for name, value in {**options, **named}.items()}
 
 
 def _text(value: Any) -> str:

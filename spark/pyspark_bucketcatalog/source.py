@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from .read.relation import Relation
+    from .reading.relation import Relation
 
 # The engine is imported in the methods: finding data sources must neither take its time nor fail where it cannot be imported.
 
@@ -53,7 +53,7 @@ class DefaultSource(DataSource):
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        from .read.relation import open_relation
+        from .reading.relation import open_relation
         from .sqltables import creates_table, table_options
 
         super().__init__({})  # the base would keep them for all to read
@@ -78,7 +78,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; ``InvalidOption`` where the table does not have them so."""
-        from .read.reader import make_reader
+        from .reading.reader import make_reader
         from .sqltables import options_of, refuse_options_of_query
 
         of_columns = options_of(schema)
@@ -87,7 +87,7 @@ class DefaultSource(DataSource):
         return make_reader(self._open(of_columns), schema)
 
     def _open(self, of_columns: Mapping[str, str]) -> Relation:
-        from .read.relation import open_relation
+        from .reading.relation import open_relation
 
         return self._relation if self._relation is not None else open_relation({**of_columns, **self._given})
 

@@ -135,7 +135,7 @@ def test_arrows_point_one_way() -> None:
     assert wrong == []
     assert imported("catalog.py") >= {"query/database.py", "clock.py"}
     assert imported("log/view.py") >= {"log/coverage.py", "model/cuts.py"}
-    assert imported("pyspark_bucketcatalog/read/relation.py") >= {"model/cuts.py", "pyspark_bucketcatalog/options.py"}
+    assert imported("pyspark_bucketcatalog/reading/relation.py") >= {"model/cuts.py", "pyspark_bucketcatalog/options.py"}
 
 
 def test_the_architecture_names_every_module_and_no_other() -> None:

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader
 
 from bucketcatalog import Catalog
-from pyspark_bucketcatalog.read.reader import make_reader
-from pyspark_bucketcatalog.read.relation import open_relation
+from pyspark_bucketcatalog.reading.reader import make_reader
+from pyspark_bucketcatalog.reading.relation import open_relation
 from pyspark_bucketcatalog.types import spark_schema
 
 OWNER = "8f1a1c3e-52f3-4f0e-9d8b-0a4c5b6d7e8f"

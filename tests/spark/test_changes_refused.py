@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bucketcatalog import InvalidOption
-from pyspark_bucketcatalog.read.relation import open_relation
+from pyspark_bucketcatalog.reading.relation import open_relation
 
 from .sample import Sample
 

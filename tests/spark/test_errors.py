@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog import Catalog, CatalogWarning, ForkDetected, InvalidOption, NotFound, UsageError
 from pyspark_bucketcatalog import DefaultSource
 from pyspark_bucketcatalog.options import ReadOptions
-from pyspark_bucketcatalog.read.relation import open_relation
+from pyspark_bucketcatalog.reading.relation import open_relation
 
 from ..kit.corrupting import chunk_of
 from .sample import OTHER, OWNER, Sample, objects, read, reader, rows

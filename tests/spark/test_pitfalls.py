@@ -28,7 +28,7 @@ from pyspark.sql.worker import lookup_data_sources
 import pyspark_bucketcatalog
 from bucketcatalog import Catalog, InvalidOption
 from pyspark_bucketcatalog import DefaultSource
-from pyspark_bucketcatalog.read.reader import CatalogReader
+from pyspark_bucketcatalog.reading.reader import CatalogReader
 from pyspark_bucketcatalog.types import arrow_schema, spark_schema
 
 from .sample import OTHER, OWNER, PER_BUCKET, Sample, objects, read, reader, rows

@@ -16,6 +16,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     encoding        rows as row groups: how each column is encoded
     headers         what is said of stored rows: table, class, ranges, place
     columns         the columns of stored rows, by names and field ids, from facts and back
+    shown           stored columns as engines show them that read files by themselves
     exported        rows as people see them, as Parquet can hold them
     checking        what rows must be before they count as facts
     sizes           how large rows, row groups and indexes may be that are written

@@ -47,14 +47,14 @@ _NEVER_SET = {
 """Columns of facts that say nothing of rows of a class."""
 
 
-class _Meaning(NamedTuple):
+class Meaning(NamedTuple):
     """What a stored column is: a column by its storage name, or the ``part`` of the transactions that its positions are of."""
 
     column: str
     part: str = ""
 
 
-_ENDED_AT = _Meaning("_end_txn", "commit_time")
+_ENDED_AT = Meaning("_end_txn", "commit_time")
 """The part of a stamp that people see: with tombstones it is stored as ``deleted_at``."""
 
 
@@ -62,13 +62,13 @@ class _StoredColumn(NamedTuple):
     """A column as it is stored, and what it is of the facts; ``row`` where it is a row's."""
 
     field: pa.Field
-    means: _Meaning
+    means: Meaning
     row: Column | None = None
 
 
 @lru_cache(maxsize=256)
 def _stored_columns(table: Table, block_class: BlockClass) -> tuple[_StoredColumn, ...]:
-    found = [_StoredColumn(_stored_field(column), _Meaning(column.field_name), column) for column in table.columns]
+    found = [_StoredColumn(_stored_field(column), Meaning(column.field_name), column) for column in table.columns]
     if split_side(table.name)[1] is not None:
         return tuple(found)  # rows beside a table's are no facts
     for name, kind in FACT_COLUMNS.items():
@@ -76,11 +76,11 @@ def _stored_columns(table: Table, block_class: BlockClass) -> tuple[_StoredColum
             continue
         if name in _STAMPS:
             for part, of in _OF_A_TRANSACTION.items():
-                means = _Meaning(name, part)
+                means = Meaning(name, part)
                 is_shown = means == _ENDED_AT and block_class in TOMBSTONES
                 found.append(_StoredColumn(_stored_field(END_TIME) if is_shown else pa.field(_STAMPS[name] + part, of), means))
         else:
-            found.append(_StoredColumn(pa.field(name, pa.string() if kind == UUID_BYTES else kind), _Meaning(name)))
+            found.append(_StoredColumn(pa.field(name, pa.string() if kind == UUID_BYTES else kind), Meaning(name)))
     return tuple(found)
 
 
@@ -171,7 +171,7 @@ def columns_to_read(
         raise CorruptionError(f"{name} holds rows of table {table.name!r} in which several columns have one name.")
     wanted, seen = [], set()
     for field in stored:
-        means = _meaning(field, table)
+        means = meaning_of(field, table)
         if means in seen:
             raise CorruptionError(f"{name} holds rows of table {table.name!r} in which two columns are {field.name!r}.")
         if means is None and field.name.startswith("_"):
@@ -188,18 +188,18 @@ def columns_to_read(
             wanted.append(field.name)
     if block_class is BlockClass.EVENTS and any(means.part for means in seen):
         raise CorruptionError(f"{name} holds events of table {table.name!r} with stamps, which are their transaction's to give.")
-    if missing := [column.name for column in table.key_columns if _Meaning(column.field_name) not in seen]:
+    if missing := [column.name for column in table.key_columns if Meaning(column.field_name) not in seen]:
         raise CorruptionError(
             f"{name} holds rows of table {table.name!r} without the column {missing[0]!r}, which is of the key."
         )
     return wanted
 
 
-_SHOWN_OF_STAMPS = {
+SHOWN_OF_STAMPS = {
     END_TIME.name: _ENDED_AT,
-    "_commit_timestamp": _Meaning("_txn", "commit_time"),
-    "_writer": _Meaning("_txn", "writer"),
-    "_revision": _Meaning("_txn", "revision"),
+    "_commit_timestamp": Meaning("_txn", "commit_time"),
+    "_writer": Meaning("_txn", "writer"),
+    "_revision": Meaning("_txn", "revision"),
 }
 """What people see of the stamps of a row, by what they call it."""
 
@@ -207,11 +207,11 @@ _SHOWN_OF_STAMPS = {
 def stored_names(stored: pa.Schema, table: Table, shown: str) -> list[str] | None:
     """Which of the columns of a file hold what people see as ``shown``; None where that is made of several columns."""
     column = table.by_name.get(shown)
-    means = _SHOWN_OF_STAMPS.get(shown) if column is None else _Meaning(column.field_name)
-    return None if means is None else [field.name for field in stored if _meaning(field, table) == means]
+    means = SHOWN_OF_STAMPS.get(shown) if column is None else Meaning(column.field_name)
+    return None if means is None else [field.name for field in stored if meaning_of(field, table) == means]
 
 
-def _is_of_type(kind: pa.DataType, means: _Meaning, table: Table) -> bool:
+def _is_of_type(kind: pa.DataType, means: Meaning, table: Table) -> bool:
     """Whether a column that means that can be of a type."""
     if means.part:
         return bool(kind == _OF_A_TRANSACTION[means.part])
@@ -233,42 +233,42 @@ def _is_readable_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_list(wanted):
         return pa.types.is_list(kind) and _is_readable_as(kind.value_type, wanted.value_type)
     if pa.types.is_struct(wanted):
-        known = {_number(field): field.type for field in wanted}
+        known = {number_of(field): field.type for field in wanted}
         return pa.types.is_struct(kind) and all(
             _is_readable_as(field.type, known[number])
             for field in kind
-            if (number := _number(field)) in known and number is not None
+            if (number := number_of(field)) in known and number is not None
         )
     are_integers = pa.types.is_integer(wanted) and pa.types.is_integer(kind)
     return are_integers and bool(pa.types.is_signed_integer(kind) == pa.types.is_signed_integer(wanted))
 
 
-def _meaning(field: pa.Field, table: Table) -> _Meaning | None:
+def meaning_of(field: pa.Field, table: Table) -> Meaning | None:
     """What a stored column is; None where that is not known."""
     if field.name.startswith("_"):
         return _of_engine(field.name)
-    number = _number(field)
+    number = number_of(field)
     if number is not None and number in table.by_number:
-        return _Meaning(number)
+        return Meaning(number)
     return _ENDED_AT if number == END_TIME.field_name else None
 
 
-def _number(field: pa.Field) -> str | None:
+def number_of(field: pa.Field) -> str | None:
     number = (field.metadata or {}).get(_FIELD_ID)
     return None if number is None else number.decode()
 
 
 @lru_cache(maxsize=64)
-def _of_engine(name: str) -> _Meaning | None:
+def _of_engine(name: str) -> Meaning | None:
     if name in FACT_COLUMNS and name not in _STAMPS:
-        return _Meaning(name)
-    parts = (_Meaning(own, part) for own in _STAMPS for part in _OF_A_TRANSACTION)
+        return Meaning(name)
+    parts = (Meaning(own, part) for own in _STAMPS for part in _OF_A_TRANSACTION)
     return next((means for means in parts if name == _STAMPS[means.column] + means.part), None)
 
 
 def key_columns(rows: pa.Table, table: Table) -> dict[str, pa.Array]:
     """The columns of the key by their storage names; ``KeyError`` where one is missing."""
-    places = {_number(field): at for at, field in enumerate(rows.schema)}
+    places = {number_of(field): at for at, field in enumerate(rows.schema)}
     return {c.field_name: one_chunk(rows.column(places[c.field_name]).cast(c.storage_type)) for c in table.key_columns}
 
 
@@ -280,7 +280,7 @@ def facts_of(rows: pa.Table, table: Table) -> Facts:
     found: dict[str, pa.Array] = {}
     stamps: dict[str, dict[str, pa.Array]] = {}
     for field, chunks in zip(rows.schema, rows.columns, strict=True):
-        means, values = _meaning(field, table), one_chunk(chunks)
+        means, values = meaning_of(field, table), one_chunk(chunks)
         if means is not None and means.part:
             stamps.setdefault(means.column, {})[means.part] = values
         elif means is not None:
@@ -303,7 +303,7 @@ def _numbered(kind: pa.DataType, values: pa.Array) -> pa.Array:
         return convert_map(values, partial(_numbered, kind.key_type), partial(_numbered, kind.item_type))
     if pa.types.is_list(kind):
         return convert_list(values, partial(_numbered, kind.value_type))
-    numbered = [(number, at) for at in range(kind.num_fields) if (number := _number(kind.field(at))) is not None]
+    numbered = [(number, at) for at in range(kind.num_fields) if (number := number_of(kind.field(at))) is not None]
     children = {number: _numbered(kind.field(at).type, values.field(at)) for number, at in numbered}
     fields = [pa.field(number, child.type) for number, child in children.items()]
     return convert_struct(values, fields, list(children.values()))

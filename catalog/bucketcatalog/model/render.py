@@ -164,13 +164,14 @@ def surface_array(column: Column, values: pa.Array) -> pa.Array:
         key, item = column.children
         return convert_map(values, partial(surface_array, key), partial(surface_array, item))
     if column.type is DataType.ENUM:
-        return _symbols(column, values)
+        return symbols_of(values, column.symbols)
     children = [surface_array(c, values.field(i)) for i, c in enumerate(column.children)]
     fields = [pa.field(c.name, c.surface_type) for c in column.children]
     return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null() if values.null_count else None)
 
 
-def _symbols(column: Column, values: pa.Array) -> pa.Array:
-    numbers = pa.array([number for number, _ in column.symbols], pa.int32())
-    names = pa.array([name for _, name in column.symbols], pa.string())
+def symbols_of(values: pa.Array, symbols: Sequence[tuple[int, str]]) -> pa.Array:
+    """The numbers of an enumeration as its symbols, as text where they have none."""
+    numbers = pa.array([number for number, _ in symbols], pa.int32())
+    names = pa.array([name for _, name in symbols], pa.string())
     return pc.coalesce(names.take(pc.index_in(values, value_set=numbers)), values.cast(pa.string()))

@@ -5,6 +5,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
 ::
 
     damage      what is missing of a snapshot
+    files       a read as native files and what lies over them
     scan        a table as Arrow data, slice by slice or in tasks for other processes
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups

@@ -13,10 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from ..errors import UNREADABLE
 from ..format.headers import BlockPlace
 from ..format.losses import STRICT, Losses
 from ..log.blocks import Blocks, bytes_to_read
+from ..log.pruned import telling_of_prunes
 from ..model.facts import FACT_COLUMNS
+from ..model.keys import KeyRange
 from ..model.render import REQUESTED, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
@@ -27,8 +30,10 @@ from ..state.plan import Part, Slice
 from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..state.skipping import Unmatched
+from ..state.untouched import Untouched, untouched
 from ..store.base import Store
 from ..store.obstacles import PastObstacles
+from .files import Asked, Files, native_files
 
 BATCH_ROWS = 65_536
 
@@ -105,6 +110,10 @@ class InBatches(ABC):
         """All rows as one table."""
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream that other libraries take; batches are read as they are asked for."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
 
 class Read(InBatches):
     """Rows that somebody asked for, planned but not read."""
@@ -125,6 +134,13 @@ class Read(InBatches):
     @abstractmethod
     def explain(self) -> str:
         """What is read and what is skipped, in a few lines."""
+
+    def files(self) -> Files:
+        """The read as Parquet files that any engine reads, and what lies over them.
+
+        Planned for what it takes to read nearly all rows natively; where that cannot be, ``why`` says so and the overlay has all rows.
+        """
+        return Files(self.schema, (), self, why="only tables and their tombstones lie in files")
 
     def to_pandas(self) -> Any:
         """All rows as a pandas DataFrame; needs pandas."""
@@ -165,10 +181,13 @@ class _Planned(NamedTuple):
 
 
 class Scan(Read):
-    """A read of one table at a snapshot's cut."""
+    """A read of one table at a snapshot's cut; where keys are given, encoded and sorted, it is ``among`` their rows alone."""
 
-    def __init__(self, state: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where) -> None:
+    def __init__(
+        self, state: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where, among: pa.Array | None = None
+    ) -> None:
         self._state = state
+        self._among = among
         everything = output_schema(state.table, tombstones=tombstones, columns=None)
         self._available = output_schema(state.table, tombstones=tombstones, columns=[*everything.names, *REQUESTED])
         self._stored = check(state.table, where, self._available)
@@ -178,7 +197,7 @@ class Scan(Read):
             schema=output_schema(state.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
             ignores_corruption=state.blocks.on_damage.reads_on,
-            by_key=names_keys(state.table, self._stored),
+            by_key=among is None and names_keys(state.table, self._stored),
         )
 
     @property
@@ -197,6 +216,9 @@ class Scan(Read):
 
     def _planned(self) -> _Planned:
         where, only_live = dict(self.task.where), self.task.part is Part.LIVE
+        if self._among is not None:
+            slices = self._state.plan_keys(self._among, only_live=only_live, filtered=False) if len(self._among) else []
+            return _Planned(slices, slices, None)
         keys = wanted_keys(self.task.table, self._stored)
         if keys is None:
             whole = self._state.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
@@ -212,6 +234,30 @@ class Scan(Read):
             return slices
         unmatched = Unmatched(self.task.table, self.task.conditions, self._stored)
         return list(unmatched.left_out_of(slices, self.task.part))
+
+    def files(self) -> Files:
+        """See ``Read.files``. Reads the keys of what lies over the lowest level, and looks for them in its files."""
+        table, part, where = self.task.table, self.task.part, dict(self.task.where)
+        if self.task.by_key:
+            return Files(self.schema, (), self, why="its conditions name keys, which are looked up")
+        found = self._untouched(key_ranges(table, where, self._stored))
+        native = (
+            found
+            if isinstance(found, str)
+            else native_files(found, Asked(table, part, self.schema, where), self._state.blocks.store.url)
+        )
+        if isinstance(found, str) or isinstance(native, str):
+            return Files(self.schema, (), self, why=str(native))
+        over = Scan(self._state, tombstones=part is Part.TOMBSTONES, columns=self.schema.names, where=where, among=found.touched)
+        return Files(self.schema, native, over, len(found.touched))
+
+    def _untouched(self, ranges: Sequence[KeyRange]) -> Untouched | str:
+        """What stands in files; what is damaged there is for who reads it to tell."""
+        try:
+            with telling_of_prunes(self._state.blocks.store):
+                return untouched(self._state, self.task.part, ranges)
+        except UNREADABLE as error:
+            return str(error)
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The read in parts of at most about so many rows, for other processes; none where there is nothing to read."""

@@ -15,6 +15,7 @@ Before it comes the log, which says what there is; after it checkpoints, which w
     read          the state of a slice
     skipping      blocks in which no row can match, by statistics
     contents      the tables of a cut, and the blocks and the tail that each is made from
+    untouched     rows of the lowest level that stand in its files as they are, and those to leave out
     sums          exact sums over live rows by group, and the blocks that keep them
     orders        tombstones by when they ended: the blocks that keep the order, and plans narrowed by it
     side_runs     what a checkpoint keeps beside rows, whichever kind it is

@@ -57,8 +57,25 @@ class TableState:
 
     def above(self, level: int) -> TableState:
         """The same without the runs below a level: what is new over them."""
-        parts = [[part for part in each if part.run.level >= level] for each in self._parts]
+        return self.of_parts([[part for part in each if part.run.level >= level] for each in self._parts])
+
+    def of_parts(self, parts: Sequence[Sequence[StoredPart]]) -> TableState:
+        """The same with these runs of each checkpoint in place of its own."""
         return TableState(self.blocks, self.table, parts, self._indexes, self._tail, self.events)
+
+    @property
+    def reads_past_damage(self) -> bool:
+        """Whether what cannot be read is left out, rather than an error."""
+        return self._indexes.on_damage.reads_on
+
+    @property
+    def parts_by_checkpoint(self) -> Sequence[Sequence[StoredPart]]:
+        """The runs of rows that each checkpoint has."""
+        return self._stored
+
+    def places(self, part: StoredPart) -> tuple[BlockPlace, ...]:
+        """The blocks of a run, in the order of their keys; reads the index of its segment."""
+        return self._indexes.run(part).places
 
     @cached_property
     def tail(self) -> SortedFacts | None:
@@ -142,13 +159,16 @@ class TableState:
         left = self._indexes.on_damage.without_withheld(self.table.name, ranges)
         return plan_slices(levels, self.events, self.tail, left, only_live=only_live, target=target)
 
-    def plan_keys(self, keys: pa.Array, *, only_live: bool = False) -> list[Slice]:
-        """The slices that can hold these keys, which are sorted, distinct and at least one."""
+    def plan_keys(self, keys: pa.Array, *, only_live: bool = False, filtered: bool = True) -> list[Slice]:
+        """The slices that can hold these keys, which are sorted, distinct and at least one; ``filtered`` by the filters of segments.
+
+        Who knows that most of the keys are there leaves the filters unread.
+        """
         look_up = len(keys) <= LOOKED_UP_KEYS
         step = 1 if look_up else _KEYS_OF_A_SLICE
         parts = [keys[at : at + step] for at in range(0, len(keys), step)]
         ranges = [KeyRange.closed(part[0].as_py(), part[-1].as_py()) for part in parts]
-        plan = self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys))
+        plan = self.plan(ranges, only_live=only_live, target=sys.maxsize, wanted=WantedKeys(keys) if filtered else None)
         return list(for_keys(plan, keys, look_up=look_up))
 
     def levels(self, ranges: Iterable[KeyRange] = (EVERYTHING,), wanted: WantedKeys | None = None) -> list[Levels]:

@@ -10,35 +10,47 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from ..format.blocks import decode_block, encode_blocks
+from ..format.columns import read_stream, stream_of
 from ..format.headers import BlockClass
+from ..model.arrays import one_chunk
 from ..model.facts import SortedFacts, concat
 from ..model.tables import Table
 from .plan import Part, Slice
 
+_KEY = "key"
 _FEWEST_ROWS = 1 << 17
 """Rows below which a further share costs more than a further core saves."""
 
 
 @dataclass(frozen=True)
 class PackedSlice:
-    """A slice whose part of the tail is encoded: picklable, and small. ``tail_rows`` is how many rows of the tail it holds."""
+    """A slice whose part of the tail is encoded, and the keys that it asks for: picklable, and small.
+
+    ``tail_rows`` is how many rows of the tail it holds.
+    """
 
     slice: Slice
     tail: tuple[bytes, ...]
     tail_rows: int = 0
+    wanted: bytes = b""
 
     @classmethod
     def of(cls, slice_: Slice, table: Table, part: Part) -> PackedSlice:
         """The slice with the blocks that reading ``part`` may need."""
+        wanted = b""
+        if slice_.wanted is not None:  # sorted keys are alike
+            slice_, wanted = replace(slice_, wanted=None), stream_of(pa.table({_KEY: slice_.wanted}))
         if slice_.settled and part is Part.LIVE:
-            return cls(replace(slice_, rest=()), ())
+            return cls(replace(slice_, rest=()), (), wanted=wanted)
         if slice_.settled and part is Part.TOMBSTONES:
-            return cls(replace(slice_, live=()), ())
+            return cls(replace(slice_, live=()), (), wanted=wanted)
         if slice_.tail is None:
-            return cls(slice_, ())
+            return cls(slice_, (), wanted=wanted)
         blocks = encode_blocks(slice_.tail.facts, table, BlockClass.STUBS)
-        return cls(replace(slice_, tail=None), tuple(block.data for block in blocks), len(slice_.tail))
+        return cls(replace(slice_, tail=None), tuple(block.data for block in blocks), len(slice_.tail), wanted)
 
     @property
     def rows(self) -> int:
@@ -47,10 +59,13 @@ class PackedSlice:
 
     def unpacked(self, table: Table) -> Slice:
         """The slice as it was."""
+        slice_ = self.slice
+        if self.wanted:
+            slice_ = replace(slice_, wanted=one_chunk(read_stream(self.wanted, [_KEY]).column(_KEY)))
         if not self.tail:
-            return self.slice
+            return slice_
         facts = concat([decode_block(data, table, "the tail of a slice") for data in self.tail])
-        return replace(self.slice, tail=SortedFacts.of(facts, table))
+        return replace(slice_, tail=SortedFacts.of(facts, table))
 
 
 def grouped(weights: Iterable[int], count: int) -> list[range]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from bucketcatalog import Catalog, InvalidOption, between
+from bucketcatalog.errors import ObjectNotFound
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.cuts import Head
 from bucketcatalog.model.facts import Expects, Kind
@@ -19,6 +21,7 @@ from bucketcatalog.model.render import output_schema, render, version_names
 from bucketcatalog.state.tail import every_event
 from bucketcatalog.store.base import Store
 
+from ..natively import in_some_order, put_together
 from ..reference.differences import Change
 from ..reference.model import ABSENT, ConflictKind, Key, Op, VersionName
 from ..reference.pages import ListRequest, Page
@@ -153,7 +156,12 @@ class EngineSnapshot:
         return Page(names, list(page.groups), page.next_marker)
 
     def _scan(self, table: str, columns: tuple[str, ...], where: Mapping[str, Any] | None = None) -> pa.Table:
-        return self._snapshot.scan(table, columns=[*columns, "_version"], where=where).to_arrow()
+        scan = self._snapshot.scan(table, columns=[*columns, "_version"], where=where)
+        rows = scan.to_arrow()
+        with suppress(ObjectNotFound):  # what this snapshot has read and kept may have been pruned since
+            found = put_together(scan, self._snapshot.files.store)
+            assert in_some_order(found) == in_some_order(rows), f"{table} as its files say differs from what the engine reads"
+        return rows
 
 
 def heads_of(version: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from bucketcatalog.model.render import chosen
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
 from bucketcatalog.query.database import MetadataTask
+from bucketcatalog.query.files import Files
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.scan import Read, ReadTask
 from bucketcatalog.query.snapshot import Snapshot
@@ -92,6 +93,11 @@ class Relation(ABC):
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """What Spark's tasks read of these columns, each by itself."""
 
+    def of_table(self, table: str) -> Relation:
+        """Another table, with the same options, at the same cut."""
+        pinned = replace(self._pinned, options=replace(self.options, table=table))
+        return _opened(pinned, self.catalog, self.snapshot)
+
 
 class TableRelation(Relation):
     """Live rows or tombstones, of a table, a view, or what a system reads by itself."""
@@ -109,6 +115,10 @@ class TableRelation(Relation):
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Key ranges, planned from indexes."""
         return self._read(columns, self.where).tasks(self.options.max_partition_rows)
+
+    def files(self) -> Files:
+        """The columns that are asked for, as files and what lies over them."""
+        return self._read(self.schema.names, self.where).files()
 
     def check(self) -> None:
         """An error where there is no such table, or a condition does not fit it."""
@@ -174,8 +184,12 @@ def open_relation(options: Mapping[str, str]) -> Relation:
     snapshot = _snapshot(catalog, asked, asked.at, database)
     where = {} if asked.table in METADATA_TABLES or asked.changes else conditions(snapshot, asked)
     pinned = Pinned(asked, database, snapshot.version, str(start), where)
-    relation = _kind(asked)(pinned)
-    # This process has just read both; only copies have to open them again.
+    return _opened(pinned, catalog, snapshot)
+
+
+def _opened(pinned: Pinned, catalog: Catalog, snapshot: Snapshot) -> Relation:
+    """The relation of a catalog and a snapshot that this process has just read; only copies have to open them again."""
+    relation = _kind(pinned.options)(pinned)
     relation.catalog, relation.snapshot = catalog, snapshot
     relation.check()
     return relation

@@ -1,0 +1,153 @@
+"""A read as files: those that an engine reads by itself, what of their rows it leaves out, and what lies over them.
+
+Who reads Parquet needs no more than this: the rows of ``native`` files that are not left out, shown as each file says, and the rows of the
+``overlay`` beside them are the rows of the read. What checks a file when it is read natively is the engine alone: of ours there is what
+was checked when this was planned, its size and its footer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..format.shown import Shown, shown_columns, unchecked
+from ..model.render import output_schema, symbols_of
+from ..model.tables import Table
+from ..state.conditions import Where, allowed_values, matching
+from ..state.plan import Part
+from ..state.untouched import Untouched
+
+
+class Rows(Protocol):
+    """Rows that this package reads, as ``query.scan`` has it."""
+
+    def to_arrow(self) -> pa.Table:
+        """All of them."""
+        ...
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """All of them as a stream."""
+        ...
+
+    def tasks(self, most_rows: int) -> Sequence[Any]:
+        """All of them in parts, for other processes: each a ``ReadTask``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a table's rows: the columns of ``schema``, of those that meet ``where``."""
+
+    table: Table
+    part: Part
+    schema: pa.Schema
+    where: Where
+
+    @cached_property
+    def tested(self) -> pa.Schema:
+        """The columns that conditions are about."""
+        return output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(self.where))
+
+    @cached_property
+    def allowed(self) -> dict[str, pa.Array]:
+        """The values that conditions allow."""
+        return allowed_values(self.table, self.where, self.tested)
+
+    @property
+    def every(self) -> pa.Schema:
+        """The columns to show and those to check, each once."""
+        return pa.schema([*self.schema, *(each for each in self.tested if each.name not in self.schema.names)])
+
+
+@dataclass(frozen=True)
+class NativeFile:
+    """A Parquet file with rows of a read: its name in the store, its URL there, its size in bytes and how many rows it has in all.
+
+    Its rows at the positions ``left_out`` (from 0, sorted) are not of the read. ``columns`` says how each column is made of the columns of
+    the file, whose ``schema`` is what its footer says.
+    """
+
+    name: str
+    url: str
+    size: int
+    rows: int
+    left_out: pa.Array = field(repr=False)
+    columns: Mapping[str, Shown] = field(repr=False)
+    schema: pa.Schema = field(repr=False)
+    asked: Asked = field(repr=False)
+
+    @property
+    def stored(self) -> list[str]:
+        """The columns of the file that are needed; at least one, so that rows can be counted."""
+        names = dict.fromkeys(name for made in self.columns.values() for name in made.stored)
+        return list(names) or self.schema.names[:1]
+
+    @property
+    def stored_fields(self) -> list[pa.Field]:
+        """The same with their types."""
+        return [self.schema.field(name) for name in self.stored]
+
+    def rows_of(self, stored: pa.Table) -> pa.Table:
+        """The rows of the read, given the ``stored`` columns of all rows of the file in their order."""
+        if len(self.left_out):
+            kept = np.ones(self.rows, dtype=bool)
+            kept[self.left_out] = False
+            stored = stored.filter(pa.array(kept))
+        if self.asked.where:
+            tested = self._shown(stored, self.asked.tested)
+            stored = stored.filter(matching(tested, self.asked.where, self.asked.allowed))
+        return self._shown(stored, self.asked.schema)
+
+    def _shown(self, stored: pa.Table, schema: pa.Schema) -> pa.Table:
+        return pa.table([shown_array(self.columns[name], stored) for name in schema.names], schema=schema)
+
+
+@dataclass(frozen=True)
+class Files:
+    """A read as native files and an ``overlay``, which is the whole read where there are none; ``why`` says why there are none then.
+
+    Both have the columns of ``schema``, and the overlay's rows are those that meet the conditions. ``touched`` is how many keys have
+    their rows in the overlay, and ``overlay_rows`` an upper bound of these.
+    """
+
+    schema: pa.Schema
+    native: tuple[NativeFile, ...]
+    overlay: Rows
+    touched: int = 0
+    why: str | None = None
+
+
+def native_files(found: Untouched, asked: Asked, url: str) -> tuple[NativeFile, ...] | str:
+    """The files as natively read ones, or why one of them has to be read by this package; files without columns that are asked for too."""
+    native: list[NativeFile] = []
+    for file in found.files:
+        columns = shown_columns(file.layout.schema, file.may_be_null, asked.table, asked.every)
+        if isinstance(columns, str):
+            return f"{columns}, in {file.name}"
+        stored = {name for made in columns.values() for name in made.stored}
+        if why := unchecked(file.layout, stored):
+            return f"{file.name} would be read wrongly by engines: {why}"
+        place = f"{url.rstrip('/')}/{file.name}"
+        native.append(NativeFile(file.name, place, file.size, file.rows, file.left_out, columns, file.layout.schema, asked))
+    return tuple(native)
+
+
+def shown_array(made: Shown, stored: pa.Table) -> pa.ChunkedArray:
+    """A column as people see it, made of stored ones."""
+    columns = [stored.column(name) for name in made.stored]
+    if made.is_joined:
+        return pc.binary_join_element_wise(*(column.cast(pa.string()) for column in columns), ":")
+    if made.otherwise is not None:
+        columns.append(pa.scalar(made.otherwise, columns[0].type if columns else None))
+    values = pc.coalesce(*columns) if columns else pa.nulls(len(stored), made.type)
+    if isinstance(values, pa.Scalar):
+        values = pa.repeat(values, len(stored))
+    if made.symbols:
+        values = symbols_of(values, made.symbols)
+    return values if values.type == made.type else values.cast(made.type)
