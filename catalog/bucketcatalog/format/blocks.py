@@ -6,7 +6,7 @@ belong to. A row group of a segment is a block too: it is decoded here once some
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -20,11 +20,22 @@ from ..errors import CorruptionError, UnsupportedFormat
 from ..model.arrays import one_chunk
 from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts, Kind, commit_times
 from ..model.keys import EVERYTHING, KeyRange, key_at, rows_within
-from ..model.tables import Table
+from ..model.render import row_column
+from ..model.tables import Column, Table
 from ..v1 import log_pb2
 from .bounds import UNDECODABLE, why
 from .checking import problems_of_rows
-from .columns import columns_to_read, facts_of, key_columns, read_stream, rows_of_message, stored_rows, stream_of, stream_schema
+from .columns import (
+    columns_to_read,
+    facts_of,
+    key_columns,
+    read_stream,
+    rows_of_message,
+    stored_rows,
+    stream_of,
+    stream_schema,
+    unknown_times,
+)
 from .headers import BlockClass, BlockHeader, BlockPlace, header_message, header_of
 from .sealing import block_checksum, seal_block
 from .sizes import refuse_large_rows
@@ -144,7 +155,7 @@ def facts_of_block(
         if not whole:
             start, stop = rows_within(table, key_columns(rows, table), len(rows), keys)
             rows = rows.slice(start, stop - start)
-        facts = facts_of(rows, table)
+        facts = _with_times(facts_of(rows, table), unknown_times(schema, table, header.block_class, columns))
         if columns is not None:
             kept = [n for n in facts.rows.column_names if n in columns] or facts.rows.column_names[:1]
             facts = replace(facts, rows=facts.rows.select(kept))
@@ -156,6 +167,14 @@ def facts_of_block(
     except UNDECODABLE as error:
         raise CorruptionError(f"{name} holds a block of table {table.name!r} that cannot be read: {why(error)}.") from None
     return facts
+
+
+def _with_times(facts: Facts, columns: Iterable[Column]) -> Facts:
+    """The facts of a fold with the times of columns that it did not know yet, as one has them that knows them."""
+    rows = facts.rows
+    for column in columns:
+        rows = rows.append_column(column.field_name, row_column(facts, column))
+    return replace(facts, rows=rows)
 
 
 def _check_names(facts: Facts, name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache, partial
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +26,9 @@ from ..model.facts import (
     conform,
     distinct_transactions,
 )
-from ..model.tables import END_TIME, TIMESTAMP, UUID_BYTES, Column, DataType, Shape, Table, split_side
+from ..model.tables import END_TIME, TIMESTAMP, UUID_BYTES, Column, DataType, Default, Shape, Table, split_side
 from ..model.uuids import from_text, to_text
-from .headers import TOMBSTONES, BlockClass
+from .headers import FOLDED, TOMBSTONES, BlockClass
 
 _FIELD_ID = b"PARQUET:field_id"
 NOTHING = pa.field("_", pa.bool_())
@@ -35,6 +36,8 @@ NOTHING = pa.field("_", pa.bool_())
 _STAMPS = {"_txn": "_", "_row_txn": "_row_", "_end_txn": "_end_"}
 """The columns of facts that hold positions of transactions, each with what the columns begin with that are stored for it."""
 _OF_A_TRANSACTION = {"commit_time": TIMESTAMP, "writer": pa.string(), "revision": pa.int64(), "uuid": pa.string()}
+STAMPS_OF = {Default.CREATED: ("_txn",), Default.MODIFIED: ("_row_txn", "_txn")}
+"""The stamps whose times a default stands for, the first that there is."""
 _OF_ENDS = ("_end_txn", "_end_seq", "_end_kind", "_end_expects", "_end_expects_uuid", "_end_expects_seq")
 _NAMES = ("_name_uuid", "_name_seq")
 _NEVER_SET = {
@@ -170,6 +173,9 @@ def columns_to_read(
     if len(set(stored.names)) < len(stored.names):  # they are read by their names
         raise CorruptionError(f"{name} holds rows of table {table.name!r} in which several columns have one name.")
     wanted, seen = [], set()
+    if columns is not None:
+        stamps = (STAMPS_OF[column.default] for column in unknown_times(stored, table, block_class, columns))
+        columns = {*columns, *chain.from_iterable(stamps)}
     for field in stored:
         means = meaning_of(field, table)
         if means in seen:
@@ -193,6 +199,15 @@ def columns_to_read(
             f"{name} holds rows of table {table.name!r} without the column {missing[0]!r}, which is of the key."
         )
     return wanted
+
+
+def unknown_times(stored: pa.Schema, table: Table, block_class: BlockClass, columns: Collection[str] | None) -> list[Column]:
+    """The columns that are asked for, stand for a time where they are unset, and were declared after rows of this class were folded."""
+    if block_class not in FOLDED:
+        return []
+    with_times = [c for c in table.columns if c.default in STAMPS_OF and (columns is None or c.field_name in columns)]
+    known = {meaning_of(field, table) for field in stored} if with_times else set()
+    return [column for column in with_times if Meaning(column.field_name) not in known]
 
 
 SHOWN_OF_STAMPS = {

@@ -74,6 +74,8 @@ class BlockPlace:
 
 TOMBSTONES = frozenset({BlockClass.ENDED, BlockClass.SUPERSEDED})
 """The classes of versions that have ended."""
+FOLDED = TOMBSTONES | {BlockClass.LIVE}
+"""The classes of versions with their rows."""
 
 
 class Purpose(IntEnum):

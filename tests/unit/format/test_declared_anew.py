@@ -13,7 +13,7 @@ from bucketcatalog.format.definitions import table_of
 from bucketcatalog.format.evolution import merge
 from bucketcatalog.model.tables import Parent, Table
 
-from ...kit.world import OWNER, World, messages, proto, rows
+from ...kit.world import OWNER, World, messages, proto, rows, time_at
 
 KEPT = 'name: "lab.r" key: "k"'
 AT = "type: LOGICAL_TYPE_TIMESTAMP_MICROS"
@@ -77,7 +77,7 @@ class TestWhatFoldsHaveReliedOn:
         assert [row["name"] for row in rows(snapshot, "buckets")] == ["b"]
         with pytest.raises(IncompatibleTable, match=r"lab\.r"):
             world.writer("compactor-1").checkpoint(scope="all")
-        assert len(rows(world.snapshot(version="one@2"), "lab.r")) == 1, "what was read before is read as before"
+        assert len(rows(world.snapshot(version="one@2"), "lab.r")) == 2, "what was read before is read as before"
 
     def test_without_the_refusal_a_checkpoint_would_change_the_answer(
         self, both: tuple[Declared, Declared], changed: str, back: bool, monkeypatch: pytest.MonkeyPatch
@@ -101,7 +101,8 @@ class TestWhatFoldsHaveReliedOn:
         two = lab(world, both[1]).writer("maintainer-two", clock=world.clock)
         with two.transaction() as first:  # begun, and its table looked up, before the other commits
             first.put("lab.r", {"k": "z", "v": "z"})
-            world.commit(one, ("put", "lab.r", [{"k": "a", "v": "1", "m": {}}, {"k": "b", "v": "1"}]))
+            said = {"k": "c", "at": time_at(5)}  # with it the column is there, and null means what the fold says
+            world.commit(one, ("put", "lab.r", [{"k": "a", "v": "1", "m": {}}, {"k": "b", "v": "1"}, said]))
             version = rows(world.snapshot(), "lab.r", ["_version"])[0]["_version"]
             world.commit(one, ("update", "lab.r", {"k": "a", "v": "2", "m": {}, "_version": version}))
             world.commit(one, ("delete", "lab.r", {"k": "b"}))
@@ -234,3 +235,40 @@ def test_writers_from_before_a_parent_was_declared_write_on(order: tuple[int, ..
     snapshot = world.snapshot()
     assert snapshot.table("lab.pieces").parent == Parent("lab.boxes", "box")
     assert [row["k"] for row in rows(snapshot, "lab.pieces")] == ["0", "1", "2"]
+
+
+class TestATimeThatWasDeclaredLater:
+    """It reads as the commit time of the row's stamps, whoever has folded the row before, and whatever else is read."""
+
+    @pytest.mark.parametrize("covered", ["", "before", "before and after", "after"])
+    @pytest.mark.parametrize("columns", [None, ["k", "since", "until"], ["since", "until"], ["until", "k"]], ids=str)
+    def test_the_answer_does_not_depend_on_checkpoints(self, covered: str, columns: list[str] | None) -> None:
+        world = World()
+        fields = "string k = 1; optional string v = 2;"
+        with world.writer("maintainer-1", catalog=declaring_catalog(world, fields)) as one:
+            put = world.commit(one, ("put", "lab.r", [{"k": "a"}, {"k": "b"}, {"k": "gone"}]))
+            updated = world.commit(one, ("update", "lab.r", {"k": "b", "v": "2", "_version": f"{put.uuid}:1"}))
+            world.commit(one, ("delete", "lab.r", {"k": "gone"}))
+            if "before" in covered:
+                one.checkpoint(scope="all")
+        later = f"{fields} optional int64 since = 3 [(column) = {{ {AT} default: COLUMN_DEFAULT_CREATED }}];"
+        later += f"optional int64 until = 4 [(column) = {{ {AT} default: COLUMN_DEFAULT_MODIFIED }}];"
+        with world.writer("maintainer-1", catalog=declaring_catalog(world, later)) as two:
+            world.commit(two, ("put", "lab.r", {"k": "z"}))
+            if "after" in covered:
+                two.checkpoint(scope="all", full=True)
+        snapshot = world.snapshot()
+        first, last = time_at(put.commit_time), time_at(updated.commit_time)
+        expected = [{"k": "a", "since": first, "until": first}, {"k": "b", "since": first, "until": last}]
+
+        for row, found in zip(expected, rows(snapshot, "lab.r", columns), strict=False):
+            assert {name: value for name, value in row.items() if columns is None or name in columns}.items() <= found.items()
+        assert rows(snapshot, "deleted_lab.r", ["since", "until"]) == [{"since": first, "until": first}]
+        found = snapshot.scan("lab.r", columns=["k"], where={"until": last}).to_arrow()
+        assert found["k"].to_pylist() == ["b"]
+
+
+def declaring_catalog(world: World, fields: str) -> Catalog:
+    catalog = world.catalog()
+    catalog.register(messages(proto(f'message R {{ option (table) = {{ name: "lab.r" key: "k" }}; {fields} }}'))["R"])
+    return catalog
