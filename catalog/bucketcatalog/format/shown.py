@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..model.tables import Column, DataType, Default, Shape, Table
-from .columns import SHOWN_OF_STAMPS, Meaning, meaning_of, number_of
+from ..model.tables import Column, DataType, Shape, Table
+from .columns import SHOWN_OF_STAMPS, STAMPS_OF, Meaning, meaning_of, number_of
 from .footers import Layout
 
 MOST_SYMBOLS = 256
 """Symbols that an engine chooses from, each a case of an expression."""
-_TIMES = {Default.CREATED: ("_txn",), Default.MODIFIED: ("_row_txn", "_txn")}
 _VERSION = (Meaning("_txn", "uuid"), Meaning("_seq"))
 
 
@@ -96,7 +95,7 @@ def _of_row(column: Column, found: Mapping[Meaning, pa.Field], may_be_null: Call
     symbols = column.symbols if column.type is DataType.ENUM else ()
     if len(symbols) > MOST_SYMBOLS:
         return f"the column {column.name!r} has {len(symbols):,} symbols"
-    stands_for_something = column.default in _TIMES or otherwise is not None
+    stands_for_something = column.default in STAMPS_OF or otherwise is not None
     if not stands_for_something or not may_be_null(field.name):
         return Shown(column.surface_type, (field.name,), None, symbols)
     return Shown(column.surface_type, (field.name, *_times(column, found)), otherwise, symbols)
@@ -104,7 +103,7 @@ def _of_row(column: Column, found: Mapping[Meaning, pa.Field], may_be_null: Call
 
 def _times(column: Column, found: Mapping[Meaning, pa.Field]) -> tuple[str, ...]:
     """The stored columns with the times that an unset column stands for."""
-    means = (Meaning(stamp, "commit_time") for stamp in _TIMES.get(column.default, ()))
+    means = (Meaning(stamp, "commit_time") for stamp in STAMPS_OF.get(column.default, ()))
     return tuple(found[each].name for each in means if each in found)
 
 

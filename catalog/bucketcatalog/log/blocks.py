@@ -223,7 +223,7 @@ def _row_groups(
         read = partial(read_row_groups, groups, fetch=fetch, held=held, whole=whole)
         return _own(facts_of_block(read, footer.layout.schema, header, table, name, columns, keys), places[0])
     except ObjectNotFound:
-        raise _gone(name, held()) from None
+        raise gone(name, held()) from None
 
 
 def _own(facts: Facts, place: BlockPlace) -> Facts:
@@ -250,10 +250,11 @@ def read_range(store: Store, name: str, offset: int, length: int, held: Callable
     try:
         return store.get_range(name, offset, length)
     except ObjectNotFound:
-        raise _gone(name, held()) from None
+        raise gone(name, held()) from None
 
 
-def _gone(name: str, held: str) -> MissingObject:
+def gone(name: str, held: str) -> MissingObject:
+    """The error of one who finds a file gone that held this."""
     lost = MissingObject(f"{name} is gone. It held {held}.")
     lost.name = name
     return lost

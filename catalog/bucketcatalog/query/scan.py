@@ -257,7 +257,7 @@ class Scan(Read):
             with telling_of_prunes(self._state.blocks.store):
                 return untouched(self._state, self.task.part, ranges)
         except UNREADABLE as error:
-            return str(error)
+            return error.message.rstrip(".")
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The read in parts of at most about so many rows, for other processes; none where there is nothing to read."""

@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import CorruptionError
+from ..errors import CorruptionError, ObjectNotFound
 from ..format.footers import Layout
 from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.held import shown_segment
 from ..format.parquet import RowGroup, column_statistics, rows_of
 from ..format.runs import SegmentReference, StoredPart
-from ..log.blocks import read_blocks, side_by_side
+from ..log.blocks import gone, read_blocks, side_by_side
 from ..log.trust import is_trusted
 from ..model.keys import KeyRange, encode_keys, span
 from ..parallel import in_order
@@ -164,10 +164,13 @@ def _file(state: TableState, touched: pa.Array, segment: SegmentReference) -> Ba
     name, group = places[0].name, places[0].row_group
     assert group is not None
     store, footer = state.blocks.store, group.footer
-    size = store.head(name).size
+    try:
+        size = store.head(name).size
+        footer.give(store.get_range(name, footer.offset, footer.length))
+    except ObjectNotFound:
+        raise gone(name, shown_segment(segment)) from None
     if size != segment.size:
         raise CorruptionError(f"{name} has {size:,} bytes, and not {segment.size:,}. It should hold {shown_segment(segment)}.")
-    footer.give(store.get_range(name, footer.offset, footer.length))
     groups = [place.row_group for place in places if place.row_group is not None]
     counts = [rows_of(group) for group in groups]
     if counts != [place.header.rows for place in places] or footer.layout.metadata.num_row_groups != len(places):
