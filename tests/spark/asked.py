@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog
 
 from .questions import Row, Source
@@ -126,7 +127,7 @@ class Lake:
     def source(self, spark: SparkSession) -> Source:
         """Something new to ask: a frame, a view or a table, of rows, tombstones or events."""
         number = uuid.UUID(int=self.rng.getrandbits(128)).hex
-        makers = [self._frame, self._frame, self._typed, self._tombstones, self._feed, self._view, self._table]
+        makers = [self._frame, self._frame, self._typed, self._tombstones, self._attached, self._feed, self._view, self._table]
         return self.rng.choice(makers)(spark, f"asked_{number}")
 
     def _at(self) -> tuple[dict[str, Any], Moment]:
@@ -162,13 +163,25 @@ class Lake:
 
         return options, shows
 
+    def _read(self, spark: SparkSession, **options: Any) -> DataFrame:
+        """By the data source, or natively where that can be."""
+        return self.rng.choice([read, bcs.read, bcs.read])(spark, self.path, **options)
+
+    def _attached(self, spark: SparkSession, name: str) -> Source:
+        """A view among those of a whole database."""
+        at, moment = self._at()
+        bcs.attach(spark, self.path, view_prefix=f"{name}_", **at)
+        shown, rows = self.rng.choice([("objects", list(moment.live.values())), ("deleted_objects", moment.ended)])
+        spark.table(f"{name}_{shown}").createOrReplaceTempView(name)
+        return Source(name, (*COLUMNS, *(["deleted_at"] if rows is moment.ended else [])), lambda: rows)
+
     def _frame(self, spark: SparkSession, name: str) -> Source:
         (at, moment), (options, shows) = self._at(), self._narrowed()
         columns = COLUMNS
         if self.rng.random() < 0.3:
             columns = ("content_type", "name", "content_length", "owner", "bucket_id")
             options |= {"columns": ", ".join(columns)}
-        frame = read(spark, self.path, **options, **at)
+        frame = self._read(spark, **options, **at)
         if self.rng.random() < 0.2:
             frame = frame.select(*columns).cache()
         frame.createOrReplaceTempView(name)
@@ -185,7 +198,7 @@ class Lake:
 
     def _tombstones(self, spark: SparkSession, name: str) -> Source:
         (at, moment), (options, shows) = self._at(), self._narrowed()
-        frame = read(spark, self.path, table="deleted_objects", **options, **at)
+        frame = self._read(spark, table="deleted_objects", **options, **at)
         frame.createOrReplaceTempView(name)
         return Source(name, (*COLUMNS, "deleted_at"), lambda: [row for row in moment.ended if shows(row)], frame)
 

@@ -12,6 +12,9 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from bucketcatalog.log import segments
+from pyspark_bucketcatalog.reading import frames
+
 from ..kit.chance import count, seed_of
 from .asked import Lake
 from .questions import Asker, Source, answer
@@ -22,9 +25,15 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 # A shorter sequence of questions says little more, and Spark would take minutes to find it: so a case is a seed, and no other is tried.
 @pytest.mark.parametrize("share", [0, pytest.param(1, marks=pytest.mark.once)])
-def test_whatever_is_asked_in_whatever_order_the_answer_is_that_of_the_committed_rows(spark: SparkSession, share: int) -> None:
+def test_whatever_is_asked_in_whatever_order_the_answer_is_that_of_the_committed_rows(
+    spark: SparkSession, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seed = seed_of(f"questions {share}")
     rng, own, told = Random(seed), spark.newSession(), [f"seed {seed}"]
+    monkeypatch.setattr(
+        segments, "INLINE_RUN_BYTES", rng.choice([0, 16 << 10])
+    )  # these few rows would mostly lie in the checkpoints
+    monkeypatch.setattr(frames, "LOCAL_ROWS", rng.choice([0, 8_192]))
     own.conf.set("spark.sql.shuffle.partitions", "1")
     own.conf.set("spark.sql.codegen.wholeStage", "false")  # to compile takes longer than these few rows
     with tempfile.TemporaryDirectory() as folder:

@@ -73,11 +73,11 @@ def why_unread(spark: SparkSession, files: Sequence[NativeFile], root: str) -> s
     sizes = {_place(root, file): file.size for file in files}
     try:
         listed = spark.read.format("binaryFile").options(**_OF_PATHS).load(list(sizes)).select("length").collect()
+        if sorted(row.length for row in listed) != sorted(sizes.values()):
+            return f"the files that Spark reads in {root} have other sizes"
         _parquet(spark, files[:1], root).select("*", "_metadata.row_index").limit(1).collect()
     except Exception as error:  # whatever stands in the way: of the session, the file system, or the store
         return f"Spark does not read {root}: {str(error).strip().splitlines()[0]}"
-    if sorted(row.length for row in listed) != sorted(sizes.values()):
-        return f"the files that Spark reads in {root} have other sizes"
     return None
 
 

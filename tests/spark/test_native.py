@@ -1,0 +1,278 @@
+"""Reading natively: ``bcs.read`` and ``attach`` show what ``format("bucketcatalog")`` shows, and Spark's own reader reads the files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import pyspark_bucketcatalog as bcs
+from bucketcatalog import Catalog, InvalidOption, NotFound
+from pyspark_bucketcatalog.reading import frames, native
+
+from .sample import OTHER, OWNER, Sample, objects, read, rows
+
+NAMES = [f"{2020 + number % 5}/{number:05}.jpg" for number in range(20_000)]
+CATS = "0b6a2a0e-9d0f-5a53-8a4e-3f1e0c7d9b22"
+
+
+class Lake:
+    """20,000 objects merged, tombstones among them; later a few or many are overwritten, deleted, added."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        with Catalog(self.path).writer("node-1", database="photos") as writer:
+            with writer.transaction() as tx:
+                tx.put("buckets", {"owner": OWNER, "name": "cats", "id": CATS})
+                tx.put("objects", objects(CATS, NAMES, content_type="image/jpeg"))
+            with writer.transaction() as tx:
+                tx.put("objects", objects(CATS, NAMES[:9_000], content_type="image/png"))
+                tx.delete("objects", objects(CATS, NAMES[-100:]).select(["owner", "bucket_id", "name"]))
+        self.merge()
+        self.before = Catalog(self.path).snapshot().version
+
+    def merge(self, *, full: bool = True) -> None:
+        with Catalog(self.path).writer("compactor-1", database="photos") as compactor:
+            compactor.checkpoint(scope="all", full=full)
+
+    def change(self, every: int) -> None:
+        """Each so-many-th object is overwritten, its neighbour deleted, and there are new ones."""
+        with Catalog(self.path).writer("node-2", database="photos") as writer, writer.transaction() as tx:
+            tx.put("objects", objects(CATS, NAMES[::every], content_type="text"))
+            tx.delete("objects", objects(CATS, NAMES[1::every]).select(["owner", "bucket_id", "name"]))
+            tx.put("objects", objects(CATS, [f"new/{number}" for number in range(10)], owner=OTHER))
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return Lake(tmp_path_factory.mktemp("merged") / "lake")
+
+
+@pytest.fixture(scope="module", params=[2_000, 4])
+def changed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Few changes, and as many as are read through Python."""
+    lake = Lake(tmp_path_factory.mktemp("changed") / "lake")
+    lake.change(request.param)
+    return lake
+
+
+def plan(frame: DataFrame) -> str:
+    """What Spark says that it does."""
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def same(spark: SparkSession, path: str, **options: Any) -> DataFrame:
+    """A native frame, whose rows are those that the data source gives."""
+    frame = bcs.read(spark, path, native=True, **options)
+    assert rows(frame) == rows(read(spark, path, **options))
+    assert {name: str(kind) for name, kind in frame.dtypes} == dict(read(spark, path, **options).dtypes)
+    return frame
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("table", ["objects", "deleted_objects"])
+def test_the_rows_are_those_of_the_data_source(spark: SparkSession, merged: Lake, table: str) -> None:
+    frame = same(spark, merged.path, table=table)
+
+    assert "FileScan parquet" in plan(frame) and "MapInArrow" not in plan(frame)
+
+
+def test_rows_that_something_lies_over_are_left_out_and_shown_beside(spark: SparkSession, changed: Lake) -> None:
+    for table in ("objects", "deleted_objects"):
+        same(spark, changed.path, table=table)
+    frame = bcs.read(spark, changed.path, native=True)
+
+    assert "FileScan parquet" in plan(frame) and "BroadcastHashJoin" in plan(frame)
+    assert same(spark, changed.path, bucket="cats", owner=OWNER, prefix="2021/", columns="name,content_type,_version").count() > 0
+    assert same(spark, changed.path, versionAsOf=Catalog(changed.path).snapshot().version).count() == frame.count()
+
+
+@pytest.mark.once
+def test_columns_are_pruned_and_filters_pushed_down(spark: SparkSession, changed: Lake) -> None:
+    frame = bcs.read(spark, changed.path, native=True)
+    asked = plan(frame.where("name LIKE '2021/%'").groupBy("content_type").sum("content_length"))
+
+    assert "StringStartsWith(name,2021/)" in asked
+    (schema,) = {line.partition("ReadSchema: ")[2] for line in asked.splitlines() if "ReadSchema: " in line}
+    assert schema.startswith("struct<name:string,content_type:string,content_length:bigint") or "content_md5" not in schema
+
+
+def test_the_past_is_read_as_of_a_version_a_time_and_a_tag(spark: SparkSession, changed: Lake) -> None:
+    cut = Catalog(changed.path).snapshot(version=changed.before).cut
+    then = same(spark, changed.path, versionAsOf=changed.before)
+
+    assert then.count() == len(NAMES) - 100 == same(spark, changed.path, timestampAsOf=f"@{cut.newest_commit_time}").count()
+    Catalog(changed.path).tag(f"kept{then.count()}", version=changed.before)
+    assert rows(bcs.read(spark, changed.path, versionAsOf=f"kept{then.count()}", columns=["name"])) == rows(then.select("name"))
+
+
+def test_a_frame_shows_its_cut_whatever_is_committed_and_merged_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    frame = bcs.read(spark, lake.path, native=True, columns="name,content_type")
+    before = rows(frame)
+    lake.change(3)
+    between = bcs.read(spark, lake.path, native=True, columns="name,content_type")
+    now = rows(between)
+    lake.merge()
+
+    assert rows(frame) == before != now == rows(between)
+    assert rows(bcs.read(spark, lake.path, native=True, columns="name,content_type")) == now
+
+
+def test_a_file_that_is_gone_is_an_error_and_never_fewer_rows(own: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    own.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    own.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    frame = bcs.read(own, lake.path, native=True)
+    assert frame.count() == len(NAMES) - 100
+    for file in Path(lake.path).rglob("*.parquet"):
+        file.unlink()
+
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)FAILED_READ_FILE|does not exist|FILE_NOT_EXIST"):
+        frame.select("name").collect()
+
+
+def test_a_page_that_is_damaged_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    frame = bcs.read(spark, lake.path, native=True)
+    (file,) = {name.removeprefix("file://") for name in frame.inputFiles()}
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    (chunk,) = (each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == "name")
+    data = bytearray(Path(file).read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 1
+    Path(file).write_bytes(data)
+
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)(CRC|checksum)"):
+        frame.write.format("noop").mode("overwrite").save()
+
+
+SETTINGS = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.mergeSchema": "true",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.parquet.enableVectorizedReader": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.files.maxPartitionBytes": "65536",
+}
+
+
+def test_no_setting_of_a_session_changes_an_answer(own: SparkSession, changed: Lake) -> None:
+    before = rows(read(own, changed.path, columns="name,created,content_length,_version"))
+    for name, value in SETTINGS.items():
+        own.conf.set(name, value)
+    after = bcs.read(own, changed.path, native=True, columns="name,created,content_length,_version").toArrow()
+
+    assert rows(after.set_column(1, "created", after["created"].cast(pa.timestamp("us", "UTC")))) == before
+
+
+def test_a_root_with_odd_characters_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "date=2024" / "a [b]*{c,d}? %20#'\"é:x")
+
+    assert same(spark, lake.path, columns="name,content_length").count() == len(NAMES) - 100
+
+
+@pytest.mark.once
+def test_what_cannot_be_read_natively_is_read_through_python_and_says_why(
+    spark: SparkSession, merged: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = rows(read(spark, merged.path, columns="name"))
+    caplog.set_level(logging.WARNING, logger="pyspark_bucketcatalog")
+    for options, why in [
+        ({"ignoreCorruption": True}, "what is damaged is read past, row by row"),
+        ({"native_root": "file:///nowhere"}, "Spark does not read file:///nowhere: "),
+        ({"native_root": "nosuch://bucket"}, "Spark does not read nosuch://bucket: "),
+    ]:
+        caplog.clear()
+        assert rows(bcs.read(spark, merged.path, columns=["name"], **options)) == expected
+        (said,) = caplog.messages
+        assert said.startswith(f"Table 'objects' is read through Python: {why}")
+        with pytest.raises(InvalidOption, match="Table 'objects' cannot be read natively: "):
+            bcs.read(spark, merged.path, native=True, **options)
+    caplog.clear()
+    assert rows(bcs.read(spark, merged.path, columns=["name"], native=False)) == expected and not caplog.messages
+
+
+def test_more_rows_to_look_at_than_the_driver_can_tell_of_are_read_through_python(
+    spark: SparkSession, changed: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "MOST_BITS", 10_000)
+
+    with pytest.raises(InvalidOption, match="rows are left out"):
+        bcs.read(spark, changed.path, native=True)
+
+
+def test_files_of_one_size_are_told_apart(spark: SparkSession, changed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Catalog(changed.path).snapshot().scan("objects").files()  # type: ignore[union-attr]
+    twins = [found.native[0], found.native[0]]
+
+    assert [len(some) for some in native._scans(twins)] == [1, 1]
+
+
+def test_files_of_another_size_elsewhere_are_not_read(spark: SparkSession, merged: Lake, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(merged.path, tmp_path / "copy")
+    for file in (tmp_path / "copy").rglob("*.parquet"):
+        file.write_bytes(file.read_bytes() + b"more")
+
+    with pytest.raises(InvalidOption, match="other sizes"):
+        bcs.read(spark, merged.path, native=True, native_root=f"file://{tmp_path}/copy")
+
+
+class TestAttach:
+    @pytest.fixture
+    def views(self, own: SparkSession, changed: Lake) -> Iterator[list[str]]:
+        return iter([bcs.attach(own, changed.path)])
+
+    def test_views_are_read_natively_and_join_small_tables_by_broadcast(
+        self, own: SparkSession, views: Iterator[list[str]]
+    ) -> None:
+        assert {"objects", "buckets", "deleted_objects", "log", "segments"} <= set(next(views))
+        asked = own.sql("SELECT b.name, count(*) FROM objects o JOIN buckets b ON b.id = o.bucket_id GROUP BY b.name")
+
+        assert "FileScan parquet" in plan(asked) and "SortMergeJoin" not in plan(asked)
+        assert [row.name for row in asked.collect()] == ["cats"]
+
+    def test_views_show_one_cut(self, own: SparkSession, changed: Lake, views: Iterator[list[str]]) -> None:
+        next(views)
+        assert own.table("objects").count() == read(own, changed.path).count()
+        assert own.table("deleted_objects").count() == read(own, changed.path, table="deleted_objects").count()
+        assert own.table("log").count() == read(own, changed.path, table="log").count()
+
+
+def test_events_and_tables_about_the_catalog_are_read_too(spark: SparkSession, merged: Lake) -> None:
+    for options in ({"readChangeFeed": True}, {"table": "segments"}, {"table": "log"}):
+        assert rows(bcs.read(spark, merged.path, **options)) == rows(read(spark, merged.path, **options))
+    with pytest.raises(InvalidOption, match="only tables and their tombstones lie in files"):
+        bcs.read(spark, merged.path, table="log", native=True)
+
+
+@pytest.mark.once
+def test_an_empty_state_and_a_bucket_that_is_not_there(spark: SparkSession, merged: Lake) -> None:
+    assert bcs.read(spark, merged.path, timestampAsOf="1970-01-01").count() == 0
+    with pytest.raises(NotFound):
+        bcs.read(spark, merged.path, bucket="dogs")
+    with pytest.raises(InvalidOption, match="no option 'nativ'"):
+        bcs.read(spark, merged.path, nativ=True)
+
+
+def test_rows_through_python_are_many_to_spark_however_few_columns_they_have(spark: SparkSession, sample: Sample) -> None:
+    frame = bcs.read(spark, sample.path, columns="name", native=False)
+    small = spark.range(10).selectExpr("cast(id AS string) AS name")
+    told = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    assert told >= 64 << 20
+    assert rows(frame) == rows(read(spark, sample.path, columns="name"))
+    assert frame.coalesce(1).count() == frame.union(frame).count() // 2 == frame.count()
+    assert "BroadcastHashJoin [name" in plan(frame.join(small, "name"))
