@@ -16,7 +16,17 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT))  # the benchmarks are no installed package
 
-from benchmarks import dataset, page, run, spark_checkpoints, spark_reads  # noqa: E402
+from benchmarks import (  # noqa: E402
+    dataset,
+    first_queries,
+    native_reads,
+    native_states,
+    page,
+    run,
+    spark_checkpoints,
+    spark_reads,
+    uncovered_reads,
+)
 from benchmarks.fresh import FreshProcessFailed, run_fresh  # noqa: E402
 from benchmarks.measuring import in_turns  # noqa: E402
 from benchmarks.results import Goal, Group, Measure, Sample, table  # noqa: E402
@@ -41,6 +51,8 @@ TINY = replace(
     memory_part_rows=1_000,
     large_parts=2,
     large_part_rows=3_000,
+    native_parts=2,
+    native_part_rows=3_000,
     checkpoints=3,
     changes=20,
     overwrites=(3,),
@@ -50,6 +62,7 @@ MEASURES = {
     "upserts": 7,
     "reads": 11,
     "large_reads": 8,
+    "engines": 8,
     "harvest": 2,
     "memory": 1,
     "commands": 4,
@@ -104,6 +117,47 @@ def test_spark_merge_group_compares_the_cores() -> None:
     )
     assert (memory.compared, memory.met) == (1_100.0, False)
     assert (read.compared, read.met) == (0.5, True)
+
+
+def test_states_are_read_natively_but_for_what_was_overwritten(world: World) -> None:
+    for state, touched in ((native_states.MERGED, 0), (native_states.SPREAD, 60), (native_states.TENTH, 600)):
+        found = native_states.read_natively(native_states.catalog(world, state, 2))
+        assert (found["rows"], found["left out"], found["keys in the overlay"]) == (6_000, touched, touched)
+    found = native_states.read_natively(native_states.catalog(world, native_states.WITHIN, 2))
+    assert 30 < found["left out"] == found["keys in the overlay"] < 90
+
+
+def test_native_group_compares_each_query_with_its_own_and_plans_without_a_goal() -> None:
+    names = [*native_reads.QUERIES, native_reads.PLANNING]
+    samples = {name: Sample((2.0,)) for name in names} | {f"native {name}": Sample((1.0,)) for name in names}
+    goals = {}
+    for state in native_states.STATES:
+        measures = list(native_reads.measures_of(state, samples, 10_000_000, {"native files": 10}))
+        assert {measure.compared for measure in measures} == {2.0}
+        assert measures[-1].details == {"native files": 10}
+        goals[state.name] = [measure.goal and measure.goal.limit for measure in measures]
+    assert measures[0].name == "Spark count, 10,000,000 objects, a tenth overwritten, spread evenly"
+    assert goals == {
+        "merged": [1.1] * 5 + [None],
+        "within": [1.3] * 5 + [None],
+        "spread": [None, 2.5, 2.5, 2.5, 1.4, None],
+        "tenth": [None, None, None, None, 1.8, None],
+    }
+
+
+def test_uncovered_group_compares_both_ways_with_parquet(tmp_path: Path) -> None:
+    assert uncovered_reads.build(str(tmp_path / "uncovered"), 400, 4) == {"rows": 400 + 20 * 2}
+    ways = {"format": 6.0, "read": 4.0, "native": 2.0}
+    samples = {f"{query}, {way}": Sample((seconds,)) for query in ("count", "sum") for way, seconds in ways.items()}
+    measures = list(uncovered_reads.measures_of(samples | {"planning": Sample((0.5,))}, 440))
+    assert [measure.compared for measure in measures] == [3.0, 2.0, 3.0, 2.0, 0.5]
+
+
+def test_first_query_is_compared_with_parquet_round_by_round() -> None:
+    samples = {"attach, merged": Sample((3.0,)), "sum, merged": Sample((5.0, 9.0)), "native sum, merged": Sample((4.5, 8.0))}
+    attach, query = first_queries.measures_of(native_states.MERGED, samples, 10_000_000)
+    assert (attach.compared, attach.met) == (3.0, False)
+    assert (query.ours.values, query.compared, query.met) == ((0.5, 1.0), 0.75, True)
 
 
 def test_main_writes_results_and_keeps_other_groups_of_the_scale(

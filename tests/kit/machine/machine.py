@@ -71,6 +71,11 @@ class Machine:
         self._under_way: list[View] = []
         self._step_began = START
 
+    @property
+    def moments(self) -> list[str]:
+        """The versions that the engine has shown at some moments."""
+        return [past.version for past in self._world.remembered if past.version is not None]
+
     def run(self) -> None:
         """Take every step, let everything arrive, and compare."""
         for step in self._history.steps:

@@ -40,8 +40,9 @@ def narrated(trace: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def run(history: History, store: Store, time: Time) -> None:
+def run(history: History, store: Store, time: Time) -> Machine:
     """Run the history and, where it fails, tell what happened in words."""
     machine = Machine(history, store, time)
     with narrated(machine.trace), still_clocks(time), quiet():
         machine.run()
+    return machine
