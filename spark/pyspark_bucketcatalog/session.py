@@ -46,7 +46,7 @@ def read(
     """The rows of a table at one cut, fixed now, of which Spark's own Parquet reader reads nearly all where it can.
 
     ``options`` are those of ``format("bucketcatalog")``, of which ``columns`` may be a list. ``native``: True raises ``InvalidOption``
-    where nothing can be read natively, False reads everything through Python. ``native_root`` is what Spark's file systems call the
+    where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems call the
     catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
     """
     given = _given(path, database, storage_options, options) | {"table": table}
@@ -70,7 +70,7 @@ def attach(
     Attach again to see later commits. A view is called ``view_prefix`` and the table's name, with ``_`` for each dot, and replaces one
     of that name. What installed systems show is among them where the database has a table of the system; ``systems`` names others.
     ``options`` are those of a read that are not about one table, such as ``timestampAsOf``; ``native`` and ``native_root`` are as of
-    ``read``, but what lies in no files is shown with ``native=True`` too. ``InvalidOption`` where two tables
+    ``read``, for tables and their tombstones. ``InvalidOption`` where two tables
     would be called alike, and then nothing is shown; a warning for what else cannot be shown.
     """
     register(spark)
@@ -84,8 +84,8 @@ def attach(
     tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
     held = {*snapshot.rows, *METADATA_TABLES}
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
-    natively = Natively(native, native_root)
     for table, view in views.items():
+        natively = Natively(native if table in snapshot.rows else None, native_root)
         frame_of(spark, relation.of_table(table), natively).createOrReplaceTempView(_quoted(view))
     return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 

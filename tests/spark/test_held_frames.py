@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, HistoryPruned
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.store.wrappers import Wrapped
+from pyspark_bucketcatalog.reading import frames
 
 from .sample import OTHER, objects, read, reader
 
@@ -168,3 +171,30 @@ def test_a_feed_of_what_was_pruned_is_an_error_that_says_so(old: Old, asked_befo
 
     with pytest.raises(HistoryPruned, match=r"\[PRUNED\] .*lies before .*Next: "):
         list(rows_of(planned))
+
+
+@pytest.mark.parametrize("overlay_through_python", [False, True])
+def test_a_native_frame_of_what_was_pruned_is_an_error_and_one_of_what_stays_is_not(
+    spark: SparkSession, old: Old, overlay_through_python: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "LOCAL_ROWS", 0 if overlay_through_python else 8_192)
+    planned = bcs.read(spark, str(old.path), native=True)
+    assert names(planned) == EVERYTHING
+    bcs.attach(spark, str(old.path), view_prefix="held_", native=True)
+    old.checkpoint(3)
+    kept = bcs.read(spark, str(old.path), native=True)
+    old.prune()
+
+    for frame in (planned, spark.table("held_objects"), planned):
+        with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)FILE_NOT_EXIST|does not exist|\[PRUNED\]"):
+            names(frame)
+    assert names(kept) == EVERYTHING
+
+
+@pytest.mark.once
+def test_a_checkpoint_that_merges_everything_changes_no_native_frame(spark: SparkSession, old: Old) -> None:
+    held = [bcs.read(spark, str(old.path), native=True), bcs.read(spark, str(old.path), versionAsOf=old.versions[0])]
+    old.commit(3, ["00001", "newer"])
+    old.checkpoint(3)
+
+    assert [names(frame) for frame in held] == [EVERYTHING, EVERYTHING[:ROWS]]

@@ -27,7 +27,8 @@ from ..model.tables import Table
 from ..model.uuids import MARK_BYTES, writer_mark
 from ..store.base import Store
 
-_KEPT_BYTES = 64 << 20
+_KEPT_BYTES = 256 << 20
+"""Blocks over many slices: a row group of each of twenty upserts, and as many that were begun before, with all of their columns."""
 _KEPT_SEALED_BYTES = 8 << 20
 _LOOKED_UP_BYTES = 64 << 20
 _TOGETHER, _TOGETHER_ROWS, _TOGETHER_BYTES = 4, 65_536, 32 << 20

@@ -86,10 +86,13 @@ def grouped(weights: Iterable[int], count: int) -> list[range]:
 def share_count(rows: int, most_rows: int) -> int:
     """How many shares to make of so many rows.
 
-    As many as ``most_rows`` demands, and where rows are few as many as this machine has cores, unless they would get too small. How many
-    cores there are where they are read is not known where they are planned.
+    As many as ``most_rows`` demands, and where rows are few as many as this machine has cores, unless they would get too small. More than
+    that are so many for each core, so that none is left alone at the end. How many cores there are where they are read is not known where
+    they are planned.
     """
-    return max(-(-rows // most_rows), min(os.cpu_count() or 1, rows // _FEWEST_ROWS), 1)
+    cores = os.cpu_count() or 1
+    demanded = -(-rows // most_rows)
+    return max(-(-demanded // cores) * cores if demanded > cores else demanded, min(cores, rows // _FEWEST_ROWS), 1)
 
 
 @dataclass(frozen=True)
@@ -114,5 +117,8 @@ def shares(table: Table, part: Part, slices: Sequence[Slice], most_rows: int) ->
     """Shares of about equal weight, known from the indexes alone; slices that hold nothing are in none."""
     packed = [one for slice_ in slices if (one := PackedSlice.of(slice_, table, part)).rows]
     weights = [one.rows for one in packed]
-    groups = grouped(weights, share_count(sum(weights), most_rows))
+    # A block that spans several slices is read once by who reads them all, and kept: it makes no share larger than its rows.
+    places = {place: place.header.rows for one in packed for place in one.slice.places}
+    rows = sum(places.values()) + sum(one.tail_rows for one in packed)
+    groups = grouped(weights, share_count(rows, most_rows))
     return [Share(table, part, tuple(packed[at] for at in group)) for group in groups]

@@ -39,8 +39,6 @@ MOST_TOUCHED = 1 << 20
 """Keys that may be touched: whoever leaves their rows out holds all of their positions at once."""
 _MOST_OVER = 4 * MOST_TOUCHED
 """Rows over the lowest level that are looked through for the keys that they name."""
-_UNTRUSTED = "the lowest level is in no segment of a compactor or maintainer"
-_NONE = "no segment of a checkpoint holds such rows at the lowest level"
 _CLASSES = {Part.LIVE: frozenset({BlockClass.LIVE}), Part.TOMBSTONES: TOMBSTONES}
 
 
@@ -97,15 +95,31 @@ def untouched(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> Unto
     touched = _touched(base.over, ranges)
     if len(touched) > MOST_TOUCHED:
         return f"something lies over {len(touched):,} keys of the lowest level: it may be {MOST_TOUCHED:,}"
-    found = [segment for segment in base.segments if any(k.overlaps(segment.run.first_key, segment.run.last_key) for k in ranges)]
+    found = _within(base, ranges)
     threads = max(state.blocks.store.concurrency, pa.cpu_count())
     return Untouched(tuple(in_order(partial(_file, state, touched), found, threads=threads)), touched)
 
 
-def _base(state: TableState, part: Part) -> _Base | str:
+def outlook(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> str:
+    """What ``untouched`` would find, in a line, as far as indexes tell."""
+    base = _base(state, part)
+    if isinstance(base, str):
+        return f"no, {base}"
+    found = _within(base, ranges)
+    rows, new = sum(segment.run.rows for segment in found), _rows_within(base.over, ranges)
+    over = f"{new:,} rows over them" + (", which are too many" if new > _MOST_OVER else "") if new else "nothing over them"
+    return f"{len(found):,} files, {rows:,} rows; {over}"
+
+
+def _within(base: _Base, ranges: Sequence[KeyRange]) -> list[SegmentReference]:
+    """The segments that can hold keys of the ranges."""
+    return [segment for segment in base.segments if any(k.overlaps(segment.run.first_key, segment.run.last_key) for k in ranges)]
+
+
+def _base(state: TableState, wanted: Part) -> _Base | str:
     if state.reads_past_damage:
         return "what is damaged is read past, row by row"
-    classes = _CLASSES[part]
+    classes = _CLASSES[wanted]
     segments = [
         tuple(
             p
@@ -114,15 +128,25 @@ def _base(state: TableState, part: Part) -> _Base | str:
         )
         for parts in state.parts_by_checkpoint
     ]
-    most = max(range(len(segments)), key=lambda at: sum(p.run.rows for p in segments[at]), default=0)
-    if not segments or not segments[most]:
-        every = [part for parts in state.parts_by_checkpoint for part in parts if not part.run.level]
-        others = any(isinstance(part, SegmentReference) and part.run.block_class in classes for part in every)
-        return _UNTRUSTED if others else _NONE
-    return _Base(segments[most], state.of_parts([
-        [p for p in parts if _may_touch(p, part, classes, of_base=at == most) and p not in segments[most]]
+    lowest = [[part for part in parts if not part.run.level] for parts in state.parts_by_checkpoint]
+    if not any(lowest):
+        return "no checkpoint holds its lowest level"
+    # Without such rows in segments of its own, a fold says of other keys than the touched that there are none.
+    most = max(range(len(lowest)), key=lambda at: (_rows(segments[at]), _rows(lowest[at])))
+    of_others = (
+        part for parts in lowest for part in parts if isinstance(part, SegmentReference) and part.run.block_class in classes
+    )
+    if not segments[most] and any(of_others):
+        return "its lowest level is in no segment of a compactor or maintainer"
+    over = [
+        [part for part in parts if _may_touch(part, wanted, classes, of_base=at == most) and part not in segments[most]]
         for at, parts in enumerate(state.parts_by_checkpoint)
-    ]))  # fmt: skip
+    ]
+    return _Base(segments[most], state.of_parts(over))
+
+
+def _rows(parts: Iterable[StoredPart]) -> int:
+    return sum(part.run.rows for part in parts)
 
 
 def _is_trusted(reference: SegmentReference) -> bool:

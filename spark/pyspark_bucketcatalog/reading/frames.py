@@ -42,8 +42,6 @@ class Natively:
 
     def why_not(self, spark: SparkSession, files: Files, url: str) -> str | None:
         """Why the files are not read by Spark itself, or None."""
-        if self.wanted is False:
-            return "native=False"
         if files.why is not None or not files.native:
             return files.why
         if rows_with_bits(files.native) > MOST_BITS:
@@ -59,23 +57,28 @@ class Natively:
 
 
 def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
-    """The rows of a relation; ``InvalidOption`` where they have to be read natively and cannot be."""
-    files = relation.files() if isinstance(relation, TableRelation) and natively.wanted is not False else None
-    why = (
-        "only tables and their tombstones lie in files"
-        if files is None
-        else natively.why_not(spark, files, relation.catalog.store.url)
-    )
-    if files is None or why is not None:
-        if natively.wanted:
-            raise InvalidOption(
-                f"Table {relation.options.table!r} cannot be read natively: {why}.",
-                next_step="Leave out native=True, or mend that.",
-            )
-        tasks = relation.tasks(relation.schema.names)
-        if natively.wanted is None and sum(task.rows for task in tasks) > LOCAL_ROWS:
-            _log.warning("Table %r is read through Python: %s.", relation.options.table, why)
-        return _of_tasks(spark, relation, tasks)
+    """The rows of a relation; ``InvalidOption`` where they are many, have to be read natively, and cannot be."""
+    why: str | None = "only tables and their tombstones lie in files"
+    if isinstance(relation, TableRelation):
+        files = relation.files() if natively.wanted is not False else None
+        why = "native=False" if files is None else natively.why_not(spark, files, relation.catalog.store.url)
+        if files is not None and why is None:
+            return _natively(spark, relation, files, natively)
+    tasks = relation.tasks(relation.schema.names)
+    is_small = isinstance(relation, TableRelation) and sum(task.rows for task in tasks) <= LOCAL_ROWS
+    if (found := _few(relation, tasks) if is_small else None) is not None:
+        return _local(spark, found)
+    if natively.wanted:
+        raise InvalidOption(
+            f"Table {relation.options.table!r} cannot be read natively: {why}.", next_step="Leave out native=True, or mend that."
+        )
+    if natively.wanted is None and isinstance(relation, TableRelation):
+        _log.warning("Table %r is read through Python: %s.", relation.options.table, why)
+    return _through_python(spark, relation, tasks)
+
+
+def _natively(spark: SparkSession, relation: Relation, files: Files, natively: Natively) -> DataFrame:
+    """Native files, and what lies over them."""
     over = _over(spark, relation, files)
     if not files.native:
         return over if over is not None else _local(spark, relation.schema.empty_table())
@@ -92,13 +95,6 @@ def _over(spark: SparkSession, relation: Relation, files: Files) -> DataFrame | 
     if found is not None:
         return _local(spark, found) if len(found) else None
     return _through_python(spark, relation, tasks)
-
-
-def _of_tasks(spark: SparkSession, relation: Relation, tasks: Sequence[ReadTask]) -> DataFrame:
-    """The rows of tasks, each a partition; few rows of a table are read here."""
-    is_small = isinstance(relation, TableRelation) and sum(task.rows for task in tasks) <= LOCAL_ROWS
-    found = _few(relation, tasks) if is_small else None
-    return _local(spark, found) if found is not None else _through_python(spark, relation, tasks)
 
 
 def _few(relation: Relation, tasks: Sequence[ReadTask]) -> pa.Table | None:

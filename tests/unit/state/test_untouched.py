@@ -177,7 +177,7 @@ def test_no_segment_of_a_plain_writer_is_read_natively() -> None:
         writer.checkpoint()
     found = files(world.snapshot())
 
-    assert not found.native and found.why == "the lowest level is in no segment of a compactor or maintainer"
+    assert not found.native and found.why == "its lowest level is in no segment of a compactor or maintainer"
     assert names(world.snapshot()) == NAMES == found.overlay.to_arrow()["name"].to_pylist()
 
 
@@ -187,7 +187,7 @@ def test_without_a_checkpoint_nothing_is_read_natively() -> None:
         world.commit(writer, ("put", "objects", obj("a")))
     found = files(world.snapshot())
 
-    assert not found.native and found.why == "no segment of a checkpoint holds such rows at the lowest level"
+    assert not found.native and found.why == "no checkpoint holds its lowest level"
     assert found.overlay.to_arrow()["name"].to_pylist() == ["a"]
 
 
@@ -277,3 +277,15 @@ def test_files_have_a_name_in_the_store_and_a_url(world: World) -> None:
     ).version == 7
     assert file.url == f"{world.store.url.rstrip('/')}/{file.name}"
     assert file.size == world.store.head(file.name).size
+
+
+def test_where_a_fold_has_no_such_rows_those_of_touched_keys_are_all() -> None:
+    made = World()
+    with made.writer() as writer:
+        made.commit(writer, ("put", "objects", [obj(name) for name in NAMES]))
+        merge(made)
+        made.commit(writer, ("delete", "objects", [obj("0001"), obj("0002")]))
+    found = files(made.snapshot(), "deleted_objects")
+
+    assert (found.why, found.native, found.touched) == (None, (), 2)
+    assert found.overlay.to_arrow()["name"].to_pylist() == ["0001", "0002"]
