@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("boto3", "bucketcatalog", "deltalake", "numpy", "pyarrow", "pyiceberg", "pyspark", "protobuf")
+PACKAGES = ("boto3", "bucketcatalog", "deltalake", "duckdb", "numpy", "polars", "pyarrow", "pyiceberg", "pyspark", "protobuf")
 
 
 def facts(directory: Path) -> dict[str, Any]:

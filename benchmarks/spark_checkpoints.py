@@ -17,6 +17,7 @@ from . import dataset, ours, spark_reads
 from .fresh import run_fresh
 from .measuring import in_turns
 from .results import Goal, Group, Measure, Sample
+from .sessions import spark_session
 from .world import World
 
 RUNS = 3
@@ -78,7 +79,7 @@ def merge(path: str, warm: str, threads: int) -> dict[str, Any]:
     """Merge a catalog on so many threads; ``seconds`` begin once Spark has merged a small one."""
     from pyspark_bucketcatalog import jobs
 
-    with spark_reads.spark_session(Path(warm).parent, threads, HEAP) as spark:
+    with spark_session(Path(warm).parent, threads, HEAP) as spark:
         _touch(warm)
         jobs.checkpoint(spark, warm, scope="own", writer=ours.WRITER, full=True)
         start = time.perf_counter()
@@ -100,7 +101,7 @@ def _java() -> str:
 
 def read(path: str, parquet: str, rounds: int) -> dict[str, Any]:
     """Read all of a catalog in Spark, and the same rows from Parquet files written at ``parquet``, in turns; seconds of each."""
-    with spark_reads.spark_session(Path(parquet).parent) as spark:
+    with spark_session(Path(parquet).parent) as spark:
         schema = spark.read.format("bucketcatalog").load(path).select(*dataset.COLUMNS).schema
         mine = spark.read.format("bucketcatalog").schema(schema).load(path)
         native = spark_reads.as_parquet(mine, Path(parquet), mine.count())

@@ -6,17 +6,15 @@ column of every row.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from . import dataset, ours
 from .measuring import in_turns
 from .results import Goal, Group, Measure, Sample
+from .sessions import spark_session
 from .world import World
 
 WARM_UP, RUNS = 2, 5
@@ -38,10 +36,10 @@ def run(world: World) -> Group:
             "ours": lambda: read_all(mine),
             "native": lambda: read_all(native),
             "every column": lambda: read_all(every),
-            "count": lambda: _count(mine),
-            "native count": lambda: _count(native),
-            "sum": lambda: _sum(spark.read.format("bucketcatalog").option("columns", f"{GROUP},{SUMMED}").load(str(catalog))),
-            "native sum": lambda: _sum(native),
+            "count": lambda: count(mine),
+            "native count": lambda: count(native),
+            "sum": lambda: sum_up(spark.read.format("bucketcatalog").option("columns", f"{GROUP},{SUMMED}").load(str(catalog))),
+            "native sum": lambda: sum_up(native),
         }
         in_turns(subjects, WARM_UP)
         samples = in_turns(subjects, RUNS)
@@ -80,40 +78,15 @@ def read_all(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _count(frame: DataFrame) -> None:
+def count(frame: DataFrame) -> None:
+    """Count all rows."""
     frame.count()
 
 
-def _sum(frame: DataFrame) -> None:
+def sum_up(frame: DataFrame) -> None:
+    """Sum by group."""
     frame.groupBy(GROUP).sum(SUMMED).collect()
 
 
 def _files(parquet: Path) -> int:
     return len(list(parquet.glob("*.parquet")))
-
-
-@contextmanager
-def spark_session(directory: Path, threads: int | None = None, heap: str = "1g") -> Iterator[SparkSession]:
-    """A local session on so many threads, by default as many as there are cores; its ``heap`` is Spark's default."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    java = Path(sys.prefix) / "java"
-    if java.is_dir():
-        os.environ["JAVA_HOME"] = str(java)
-    spark = (
-        SparkSession.builder.master(f"local[{threads or '*'}]")
-        .appName("bucketcatalog benchmarks")
-        .config("spark.driver.memory", heap)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
-        yield spark
-    finally:
-        spark.stop()

@@ -39,6 +39,10 @@ class Scale:
     memory_part_rows: int
     large_parts: int
     large_part_rows: int
+    native_parts: int
+    native_part_rows: int
+    uncovered_objects: int
+    uncovered_upserts: int
     checkpoints: int
     changes: int
     overwrites: tuple[int, int]
@@ -69,6 +73,10 @@ FULL = Scale(
     memory_part_rows=500_000,
     large_parts=10,
     large_part_rows=1_000_000,
+    native_parts=10,
+    native_part_rows=1_000_000,
+    uncovered_objects=2_000_000,
+    uncovered_upserts=20_000,
     checkpoints=1_000,
     changes=1_000,
     overwrites=(1, 20),
@@ -98,6 +106,10 @@ SMALL = Scale(
     memory_part_rows=50_000,
     large_parts=10,
     large_part_rows=50_000,
+    native_parts=10,
+    native_part_rows=10_000,
+    uncovered_objects=40_000,
+    uncovered_upserts=400,
     checkpoints=50,
     changes=500,
     overwrites=(1, 20),
