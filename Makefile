@@ -9,7 +9,7 @@ INSTALLED := .venv/.installed
 SERVER := $(if $(filter 1,$(BUCKETCATALOG_SKIP_S3)),,minio-server)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test explore test-unit test-property test-s3 test-spark lint format typecheck bench minio minio-stop minio-server pyspark-4.1 proto \
+.PHONY: help setup demo test explore test-unit test-property test-s3 test-spark test-s3a lint format typecheck bench minio minio-stop minio-server pyspark-4.1 proto \
 	proto-release clean
 
 help: ## list the targets, one line each
@@ -42,6 +42,9 @@ test-s3: setup $(SERVER) ## the tests against a real S3 server
 
 test-spark: setup $(SERVER) pyspark-4.1 ## the tests that start Spark, on the newest PySpark and on 4.1
 	@$(RUN) scripts/check spark spark-4.1
+
+test-s3a: setup minio-server ## native reads by Spark's own file system for S3, which Spark fetches (660 MB)
+	@$(RUN) scripts/check s3a
 
 pyspark-4.1: setup
 	@scripts/setup-pyspark-4.1

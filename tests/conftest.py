@@ -21,8 +21,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(LANES).parts[0]
         lane = {"docs": "unit"}.get(folder, folder)
-        if lane not in ("unit", "property", "s3", "spark"):
-            raise pytest.UsageError(f"{item.path} is in none of tests/unit, tests/docs, tests/property, tests/s3, tests/spark")
+        if lane not in ("unit", "property", "s3", "spark", "s3a"):
+            raise pytest.UsageError(
+                f"{item.path} is in no lane: tests/unit, tests/docs, tests/property, tests/s3, tests/spark, tests/s3a"
+            )
         item.add_marker(lane)
         if is_hypothesis_test(test := getattr(item, "function", None)):
             seed(seed_of(item.nodeid))(test)

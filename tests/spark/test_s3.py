@@ -17,9 +17,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader
 
+import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog
 from minio.process import Server
 from pyspark_bucketcatalog import attach
+from pyspark_bucketcatalog.reading import frames
 from pyspark_bucketcatalog.source import DefaultSource
 
 from ..kit.roles import credentials
@@ -109,8 +111,30 @@ def test_credentials_are_in_no_plan_partition_event_log_or_error(spark: SparkSes
         assert secret not in str(error.value)
 
 
+def test_what_spark_does_not_reach_is_read_through_python_and_no_credentials_are_shown(
+    spark: SparkSession, place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compactor = place.options("compactor", "compactor-1")
+    with Catalog(place.url, storage_options=compactor).writer("compactor-1", database="photos") as writer:
+        writer.checkpoint(scope="all", full=True)
+    monkeypatch.setattr(frames, "LOCAL_ROWS", 0)
+    storage = place.options("reader")
+    found = bcs.read(spark, place.url, storage_options=storage)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        for mode in ("simple", "extended", "codegen", "cost", "formatted"):
+            found.explain(mode=mode)
+
+    assert f"is read through Python: Spark does not read s3a://{place.bucket}/lake/inventory: " in caplog.text
+    assert rows(found) == rows(place.read(spark, storage)) and found.count() == OBJECTS - 1
+    assert "MapInArrow" in shown.getvalue()
+    for secret in (storage["key"], storage["secret"], storage["token"]):
+        assert secret not in shown.getvalue() + caplog.text + repr(vars(found))
+
+
 EVENT_LOG = """
 import sys
+import pyspark_bucketcatalog as bcs
 from pyspark.sql import SparkSession
 url, folder, *storage = sys.argv[1:]
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.driver.bindAddress", "127.0.0.1")
@@ -118,6 +142,8 @@ builder = builder.config("spark.eventLog.enabled", "true").config("spark.eventLo
 spark = builder.config("spark.eventLog.dir", "file://" + folder).getOrCreate()
 found = spark.read.format("bucketcatalog").options(**dict(pair.split("=", 1) for pair in storage)).load(url)
 assert found.count() > 0
+given = {name.removeprefix("storage."): value for name, value in (pair.split("=", 1) for pair in storage)}
+assert bcs.read(spark, url, storage_options=given).count() > 0
 spark.stop()
 """
 

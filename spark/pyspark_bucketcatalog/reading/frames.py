@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.types import StructField, StructType
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.query.files import Files
@@ -111,16 +112,19 @@ def _few(relation: Relation, tasks: Sequence[ReadTask]) -> pa.Table | None:
 
 def _local(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows that travel with the plan."""
-    columns = spark_schema(rows.schema)
-    nullable = pa.schema([field.with_nullable(True) for field in arrow_schema(columns)])
-    return spark.createDataFrame(conformed(rows, nullable))
+    columns = _nullable(rows.schema)
+    return spark.createDataFrame(conformed(rows, arrow_schema(columns)), columns)
+
+
+def _nullable(schema: pa.Schema) -> StructType:
+    """The columns as Spark knows those of files: any may hold nulls."""
+    columns = spark_schema(schema)
+    return StructType([StructField(field.name, field.dataType) for field in columns.fields])
 
 
 def _through_python(spark: SparkSession, relation: Relation, tasks: Sequence[ReadTask]) -> DataFrame:
     """The rows of tasks, each read by an executor. Spark is told that they are many: nobody knows how large they are."""
-    columns = spark_schema(relation.schema)
-    for field in columns.fields:
-        field.nullable = True
+    columns = _nullable(relation.schema)
     width = _BYTES_OF_A_COLUMN * len(columns.fields)
     size = min(max(sum(task.rows for task in tasks) * width, _LEAST_BYTES), _MOST_BYTES)
     numbers = max(1, size // 8 // max(1, len(tasks)))

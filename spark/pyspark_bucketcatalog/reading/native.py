@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import DataType
 
 from bucketcatalog.format.shown import Shown
-from bucketcatalog.query.files import NativeFile
+from bucketcatalog.query.files import NativeFile, alike
 from bucketcatalog.state.conditions import Prefix, listed
 
 from ..types import spark_schema
@@ -45,10 +45,7 @@ MOST_BITS = 1 << 28
 
 def native_frame(spark: SparkSession, files: Sequence[NativeFile], root: str) -> DataFrame:
     """The rows of native files, of which there is one, that meet the conditions and are not left out."""
-    alike: dict[tuple[Any, ...], list[NativeFile]] = {}
-    for file in files:
-        alike.setdefault((*file.columns.items(), *file.stored_fields), []).append(file)
-    frames = [_scan(spark, some, root) for each in alike.values() for some in _scans(each)]
+    frames = [_scan(spark, some, root) for each in alike(files) for some in _scans(each)]
     return reduce(DataFrame.union, frames)
 
 
