@@ -46,8 +46,8 @@ def read(
     """The rows of a table at one cut, fixed now, of which Spark's own Parquet reader reads nearly all where it can.
 
     ``options`` are those of ``format("bucketcatalog")``, of which ``columns`` may be a list. ``native``: True raises ``InvalidOption``
-    where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems call the
-    catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
+    where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems
+    call the catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
     """
     given = _given(path, database, storage_options, options) | {"table": table}
     return frame_of(spark, open_relation(given), Natively(native, native_root))

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, InvalidOption, NotFound
-from pyspark_bucketcatalog.reading import frames, native
+from pyspark_bucketcatalog.reading import native
 
 from .sample import OTHER, OWNER, Sample, objects, read, rows
 
@@ -201,15 +201,6 @@ def test_what_cannot_be_read_natively_is_read_through_python_and_says_why(
             bcs.read(spark, merged.path, native=True, **options)
     caplog.clear()
     assert rows(bcs.read(spark, merged.path, columns=["name"], native=False)) == expected and not caplog.messages
-
-
-def test_more_rows_to_look_at_than_the_driver_can_tell_of_are_read_through_python(
-    spark: SparkSession, changed: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(frames, "MOST_BITS", 10_000)
-
-    with pytest.raises(InvalidOption, match="rows are left out"):
-        bcs.read(spark, changed.path, native=True)
 
 
 def test_files_of_one_size_are_told_apart(spark: SparkSession, changed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,8 @@ from .read import touched_keys
 
 MOST_TOUCHED = 1 << 20
 """Keys that may be touched: whoever leaves their rows out holds all of their positions at once."""
+MOST_CONCERNED = 1 << 28
+"""Rows of all files that hold some of them: as many keys may have to be looked at, and engines are told of each row by a bit."""
 _MOST_OVER = 4 * MOST_TOUCHED
 """Rows over the lowest level that are looked through for the keys that they name."""
 _CLASSES = {Part.LIVE: frozenset({BlockClass.LIVE}), Part.TOMBSTONES: TOMBSTONES}
@@ -96,6 +98,9 @@ def untouched(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> Unto
     if len(touched) > MOST_TOUCHED:
         return f"something lies over {len(touched):,} keys of the lowest level: it may be {MOST_TOUCHED:,}"
     found = _within(base, ranges)
+    concerned = sum(segment.run.rows for segment in found if _holds_one(segment, touched))
+    if concerned > MOST_CONCERNED:
+        return f"something lies over files with {concerned:,} rows: they may have {MOST_CONCERNED:,}"
     threads = max(state.blocks.store.concurrency, pa.cpu_count())
     return Untouched(tuple(in_order(partial(_file, state, touched), found, threads=threads)), touched)
 
@@ -109,6 +114,12 @@ def outlook(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> str:
     rows, new = sum(segment.run.rows for segment in found), _rows_within(base.over, ranges)
     over = f"{new:,} rows over them" + (", which are too many" if new > _MOST_OVER else "") if new else "nothing over them"
     return f"{len(found):,} files, {rows:,} rows; {over}"
+
+
+def _holds_one(segment: SegmentReference, keys: pa.Array) -> bool:
+    """Whether a segment can hold one of the sorted keys."""
+    first, last = span(keys, KeyRange.closed(segment.run.first_key, segment.run.last_key))
+    return first < last
 
 
 def _within(base: _Base, ranges: Sequence[KeyRange]) -> list[SegmentReference]:

@@ -22,7 +22,7 @@ from bucketcatalog.query.files import Files
 from bucketcatalog.query.scan import ReadTask
 
 from ..types import arrow_schema, conformed, spark_schema
-from .native import MOST_BITS, native_frame, rows_with_bits, spark_root, why_unread
+from .native import native_frame, spark_root, why_unread
 from .reader import batches
 from .relation import Relation, TableRelation
 
@@ -45,8 +45,6 @@ class Natively:
         """Why the files are not read by Spark itself, or None."""
         if files.why is not None or not files.native:
             return files.why
-        if rows_with_bits(files.native) > MOST_BITS:
-            return f"the files of which rows are left out have more than {MOST_BITS:,}"
         root = self.root_of(url)
         if root is None:
             return f"nobody says what Spark calls {url}: give native_root"

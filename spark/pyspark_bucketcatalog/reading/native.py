@@ -8,7 +8,7 @@ what is read: whatever could change an answer is said here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -39,19 +39,12 @@ _OPTIONS = _OF_PATHS | {
 }
 _SIZE, _ROW, _BITS, _OF = "__size", "__row", "__bits", "__of"  # no column of a file is called so
 _WORD = 64
-MOST_BITS = 1 << 28
-"""Rows of all files of which something is left out: a bit each, 32 MiB, that the driver broadcasts."""
 
 
 def native_frame(spark: SparkSession, files: Sequence[NativeFile], root: str) -> DataFrame:
     """The rows of native files, of which there is one, that meet the conditions and are not left out."""
     frames = [_scan(spark, some, root) for each in alike(files) for some in _scans(each)]
     return reduce(DataFrame.union, frames)
-
-
-def rows_with_bits(files: Iterable[NativeFile]) -> int:
-    """The rows of the files of which something is left out."""
-    return sum(file.rows for file in files if len(file.left_out))
 
 
 def spark_root(url: str) -> str | None:

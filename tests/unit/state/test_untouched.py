@@ -228,6 +228,15 @@ def test_more_touched_keys_than_anybody_holds_at_once_are_not_left_out(world: Wo
         assert is_the_same(world.snapshot())
 
 
+def test_more_rows_than_anybody_is_told_of_one_by_one_are_not_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untouched, "MOST_CONCERNED", 989)
+    assert files(world.snapshot()).native, "where nothing is left out nobody is told of any"
+    with world.writer() as writer:
+        world.commit(writer, ("put", "objects", obj("0005")))
+
+    assert files(world.snapshot()).why == "something lies over files with 990 rows: they may have 989"
+
+
 def segment_of(world: World) -> str:
     (file,) = files(world.snapshot()).native
     return file.name
