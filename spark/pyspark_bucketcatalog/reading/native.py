@@ -58,17 +58,41 @@ def spark_root(url: str) -> str | None:
 def why_unread(spark: SparkSession, files: Sequence[NativeFile], root: str) -> str | None:
     """Why Spark cannot read the files below ``root``; None where it can.
 
-    It is asked for the size of each, which it would otherwise leave rows out by, and to read one: whether it may read, and as this needs.
+    It is asked for the size of each, by which it would otherwise leave rows out, and to read one.
     """
-    sizes = {_place(root, file): file.size for file in files}
     try:
-        listed = spark.read.format("binaryFile").options(**_OF_PATHS).load(list(sizes)).select("length").collect()
-        if sorted(row.length for row in listed) != sorted(sizes.values()):
-            return f"the files that Spark reads in {root} have other sizes"
-        _parquet(spark, files[:1], root).select("*", "_metadata.row_index").limit(1).collect()
+        rows = _parquet(spark, files, root)
+        sizes = _sizes_there(spark, files, root) if _is_remote(spark) else _sizes(spark, rows, _place(root, files[0]))
+        _ = rows.select("_metadata.row_index").schema
     except Exception as error:  # whatever stands in the way: of the session, the file system, or the store
         return f"Spark does not read {root}: {str(error).strip().splitlines()[0]}"
+    if sorted(sizes) != sorted(file.size for file in files):
+        return f"the files that Spark reads in {root} have other sizes"
     return None
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, which has no JVM here."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _sizes(spark: SparkSession, rows: DataFrame, first: str) -> list[int]:
+    """The sizes of the files of a frame as its own listing has them. A job would ask for them too, and a session's first takes seconds."""
+    context = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(first)  # type: ignore[union-attr]
+    stream = path.getFileSystem(context._jsc.hadoopConfiguration()).open(path)
+    stream.read()
+    stream.close()
+    listed = rows._jdf.queryExecution().analyzed().relation().location().allFiles()
+    return [listed.apply(at).getLen() for at in range(listed.length())]
+
+
+def _sizes_there(spark: SparkSession, files: Sequence[NativeFile], root: str) -> list[int]:
+    """The sizes of the files as the server finds them; the first is read there."""
+    places = [_place(root, file) for file in files]
+    listed = spark.read.format("binaryFile").options(**_OF_PATHS).load(places).select("length").collect()
+    _parquet(spark, files[:1], root).limit(1).collect()
+    return [row.length for row in listed]
 
 
 def _scans(files: Sequence[NativeFile]) -> Iterator[list[NativeFile]]:
