@@ -73,7 +73,6 @@ def attach(
     ``read``, for tables and their tombstones. ``InvalidOption`` where two tables
     would be called alike, and then nothing is shown; a warning for what else cannot be shown.
     """
-    register(spark)
     given = _given(path, database, storage_options, options)
     for name in given:
         if name.lower() in _OF_ONE_TABLE:
