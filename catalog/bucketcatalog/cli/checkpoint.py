@@ -15,7 +15,8 @@ from .. import clock
 from ..catalog import Catalog
 from ..checkpoint.publish import CheckpointResult
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
-from ..console.output import finish, number, print_facts, progress_line, size, to_json, visible, write
+from ..console.output import finish, number, print_facts, size, to_json, visible, write
+from ..console.progress import progress_line
 from ..errors import InvalidOption
 from ..maintain.compactor import Compactor, Policy, Round
 from ..model.names import COMPACTOR_PREFIX, host_writer, is_data_writer, writer_id

@@ -21,7 +21,8 @@ from ..console.options import (
     open_catalog,
     snapshot_at,
 )
-from ..console.output import Tell, finish, number, plain, print_facts, progress_line, size, to_json, visible, write
+from ..console.output import finish, number, plain, print_facts, size, to_json, visible, write
+from ..console.progress import Tell, progress_line
 from ..errors import InvalidOption, ObjectNotFound, next_step_for
 from ..format.dump import Inspection, inspect
 from ..format.exported import exported_rows, exported_schema

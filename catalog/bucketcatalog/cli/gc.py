@@ -11,7 +11,8 @@ import typer
 from .. import limits
 from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog, parse_options
-from ..console.output import Row, finish, number, print_facts, print_rows, progress_line, write
+from ..console.output import Row, finish, number, print_facts, print_rows, write
+from ..console.progress import progress_line
 from ..errors import StoreError
 from ..maintain.gc.boundaries import check_grace
 from ..maintain.gc.collect import Collected

@@ -18,7 +18,8 @@ from ..console.options import (
     parse_options,
     refuse_unwritable,
 )
-from ..console.output import finish, number, plain, print_facts, progress_line, size, visible, visible_name, write
+from ..console.output import finish, number, plain, print_facts, size, visible, visible_name, write
+from ..console.progress import progress_line
 from ..harvest import Harvested
 from ..harvest import harvest as run_harvest
 
@@ -85,7 +86,7 @@ def harvest(
             metadata=metadata,
             tags=tags,
             source_options=parse_options(source_option, "source") or None,
-            progress=lambda state: tell(f"{number(state.entries, 'entry', 'entries')}, {number(state.changes, 'change')}"),
+            progress=tell,
         )
     if as_json:
         print_facts(plain(asdict(result)), as_json=True)

@@ -10,7 +10,8 @@ from typing import Any
 from .. import clock
 from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, Json, StorageOption, open_catalog
-from ..console.output import finish, number, print_facts, progress_line, size, visible, write
+from ..console.output import finish, number, print_facts, size, visible, write
+from ..console.progress import progress_line
 from ..errors import UNREADABLE, BucketCatalogError, StoreError
 from ..model.times import iso, micros, shown_age
 from ..query.info import Advice, Information, LevelInformation, Progress, TableInformation, chosen, describe

@@ -9,7 +9,8 @@ import typer
 
 from .. import limits
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
-from ..console.output import finish, number, print_facts, print_rows, progress_line, size, visible, write
+from ..console.output import finish, number, print_facts, print_rows, size, visible, write
+from ..console.progress import progress_line
 from ..maintain.prune import PruneResult
 from ..maintain.verdict import Prunable
 from ..model.times import shown_age, shown_time

@@ -20,18 +20,8 @@ from ..console.options import (
     parse_options,
     refuse_unwritable,
 )
-from ..console.output import (
-    finish,
-    number,
-    plain,
-    print_facts,
-    print_rows,
-    progress_line,
-    size,
-    visible,
-    visible_name,
-    write,
-)
+from ..console.output import finish, number, plain, print_facts, print_rows, size, visible, visible_name, write
+from ..console.progress import progress_line
 from ..maintain.restore import Restored
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..console.options import CatalogArgument, Database, IgnoreCorruption, Json, Maintainer, StorageOption, moment, open_catalog
-from ..console.output import finish, print_facts, print_rows, progress_line, rows_of, visible, write
+from ..console.output import finish, print_facts, print_rows, rows_of, visible, write
+from ..console.progress import progress_line
 from ..errors import InvalidOption
 from ..model.times import shown_time
 from ..write.tags import Tag

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
-from ..console.output import finish, number, print_facts, progress_line, to_json, visible, write
+from ..console.output import finish, number, print_facts, to_json, visible, write
+from ..console.progress import progress_line
 from ..errors import CorruptionError, ForkDetected
 from ..format.held import Held
 from ..maintain.repair import Repair

@@ -1,10 +1,12 @@
 """How a command line runs and prints, whoever's commands they are.
 
-After the catalog, for which it has options; before ``cli``, the commands of this package, and those of Spark's jobs.
+After the catalog, for which it has options; before ``cli``, the commands of this package, and those of Spark's jobs. Of it users import
+``progress``, for notebooks and programs of their own.
 
 ::
 
-    output     the one place that prints: tables and facts for people, JSON for programs
-    options    options that several commands have
-    app        runs a command, and turns what ends it into an exit code
+    output      the one place that prints: tables and facts for people, JSON for programs
+    progress    how far long work is, for whoever watches: a terminal, a notebook, nobody
+    options     options that several commands have
+    app         runs a command, and turns what ends it into an exit code
 """

@@ -3,8 +3,6 @@
 For people, characters that a terminal could act on, and backslashes, are shown as escapes. In JSON every string is exact; bytes are
 hexadecimal digits, times ISO 8601 in UTC to the microsecond, maps objects, sums integers of any size; infinities and what is no number are
 strings, as protobuf has them.
-
-A progress line on standard error, where that is a terminal and the work is long.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
@@ -24,28 +21,6 @@ import pyarrow as pa
 from rich.cells import cell_len
 
 from ..model.times import iso
-
-Tell = Callable[[str], None]
-
-
-@contextmanager
-def progress_line(label: str) -> Iterator[Tell]:
-    """A spinner with ``label`` and what it is told; nothing at all where nobody watches.
-
-    Rich is imported here, and only for somebody: it takes longer than most commands do.
-    """
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda text: progress.update(task, description=f"{label}  {text}")
-
 
 _FIRST_PAGE = 1_000
 _WIDEST = 60

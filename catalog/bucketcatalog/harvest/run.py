@@ -65,6 +65,12 @@ class Harvested:
     transactions: tuple[str, ...] = ()
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        """How far it is, or what has become of it, for people."""
+        done = ("created", "overwritten", "updated", "deleted")
+        counts = [f"{count:,} {name}" for name in done if (count := getattr(self, name))]
+        return f"{self.entries:,} seen: {', '.join(counts) or 'nothing changed'}"
+
     @property
     def changes(self) -> int:
         """How many objects were created, overwritten, updated and deleted."""
@@ -102,11 +108,12 @@ def harvest(
 
     ``include`` and ``exclude`` are globs (see ``scope``). ``source_options`` say how to reach the source, as storage options do for the
     catalog; without them the environment does. ``metadata`` and ``tags`` ask a bucket for each object's own, a request each.
-    ``progress`` is called with what is done so far, about every 16,384 entries. ``SourceNotFound`` where there is nothing to list, or,
-    without ``allow_empty``, where nothing is found of all that the catalog has: so looks a file system that is not mounted.
-    ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its versioning now. ``InvalidOption`` where the
-    bucket is not this source's. Without a ``writer`` harvests of one source by this machine wait for each other, and raise ``WriterBusy``
-    where that takes too long; ``ForeignBranch`` where another harvest has written as the same writer meanwhile.
+    ``progress`` is called with what is done so far, about every 16,384 entries; a ``console.progress.progress_line`` shows it.
+    ``SourceNotFound`` where there is nothing to list, or, without ``allow_empty``, where nothing is found of all that the catalog has: so
+    looks a file system that is not mounted. ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its
+    versioning now. ``InvalidOption`` where the bucket is not this source's. Without a ``writer`` harvests of one source by this machine
+    wait for each other, and raise ``WriterBusy`` where that takes too long; ``ForeignBranch`` where another harvest has written as the
+    same writer meanwhile.
     """
     start = clock.monotonic()
     _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags)

@@ -7,6 +7,7 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     names       what writers, databases and tags may be called, and are by default
     cuts        cuts and their text; heads, refs and stamps, which name what stands in a log
     times       times, ages and versions as users write them
+    html        what a notebook shows: small tables, of which every value is escaped
     arrays      Arrow arrays taken apart and put together
     uuids       uuids between their 16 bytes and their text, one by one and as arrays
     paths       builds and parses every object name

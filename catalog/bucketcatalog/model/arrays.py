@@ -120,6 +120,11 @@ def comparable(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.less(bits, 0), pc.bit_wise_xor(bits, np.iinfo(np.int64).max), bits)
 
 
+def compared_fractions(values: pa.Array) -> pa.Array:
+    """The numbers with a fraction that these were before they were made ``comparable``, in double precision."""
+    return pc.if_else(pc.less(values, 0), pc.bit_wise_xor(values, np.iinfo(np.int64).max), values).view(pa.float64())
+
+
 def same_values(left: pa.Array, right: pa.Array) -> Mask:
     """Where two arrays of one type and length hold the same value, bit for bit: null equals null, lists and maps entry by entry.
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from .html import html_table
 from .misfits import Misfit
 
 UUID_BYTES = pa.binary(16)
@@ -268,12 +269,14 @@ class Table:
         """The row columns as people see them. Keys are never null."""
         return pa.schema([pa.field(column.name, column.surface_type, column.name not in self.key) for column in self.columns])
 
+    def _repr_html_(self) -> str:
+        """Its columns, for notebooks."""
+        of = {"key": self.key, "id": [self.id], "data reference": self.data_reference}
+        rows = [(c.number, c.name, c.type_name, [at for at in of if c.name in of[at]], c.default.value) for c in self.columns]
+        return html_table(f"table {self.name}", ("number", "column", "type", "part of", "default"), rows)
 
-_DEFAULT_TYPES = {
-    Default.CREATED: DataType.TIMESTAMP,
-    Default.MODIFIED: DataType.TIMESTAMP,
-    Default.INCARNATION: DataType.UUID,
-}
+
+_DEFAULT_TYPES = {Default.CREATED: DataType.TIMESTAMP, Default.MODIFIED: DataType.TIMESTAMP, Default.INCARNATION: DataType.UUID}
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
 _LARGEST = {DataType.INT32: (1 << 31) - 1, DataType.UINT32: (1 << 32) - 1}
 _NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
@@ -299,9 +302,7 @@ def problems(table: Table) -> Iterator[str]:
         yield "it has no key"
     if len(set(table.key)) < len(table.key):
         yield "its key has a field twice"
-    for name in _named(table):
-        if name not in table.by_name:
-            yield f"it names a field {name!r} that it has not"
+    yield from (f"it names a field {name!r} that it has not" for name in _named(table) if name not in table.by_name)
     if table.parent is not None and not table.parent.column:
         yield f"no field of it has the id of its parent in {table.parent.table!r}"
     for name in table.key:
@@ -361,10 +362,8 @@ def _of_orders(table: Table) -> Iterator[str]:
 def _named(table: Table) -> Iterator[str]:
     yield from (*table.key, *table.data_reference)
     yield from (name for name in (table.id, table.parent.column if table.parent else None) if name)
-    for total in table.sums:
-        yield from (*total.group, *([total.column] if total.column else []))
-    for order in table.orders:
-        yield from (name for name in order.columns if name != END_TIME.name)
+    yield from (name for total in table.sums for name in (*total.group, *filter(None, [total.column])))
+    yield from (name for order in table.orders for name in order.columns if name != END_TIME.name)
 
 
 def _of_column(column: Column, done: set[int]) -> Iterator[str]:

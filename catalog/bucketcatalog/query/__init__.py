@@ -5,7 +5,10 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
 ::
 
     damage      what is missing of a snapshot
+    in_html     snapshots, reads and plans as a notebook shows them
     files       a read as native files and what lies over them
+    in_duckdb   a read as a relation of DuckDB, which reads the files itself
+    in_polars   a read as a LazyFrame of Polars, which reads the files itself
     scan        a table as Arrow data, slice by slice or in tasks for other processes
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups

@@ -7,32 +7,55 @@ was checked when this was planned, its size and its footer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import UsageError
 from ..format.shown import Shown, shown_columns, unchecked
+from ..model.arrays import compared_fractions
 from ..model.render import output_schema, symbols_of
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, matching
 from ..state.plan import Part
 from ..state.untouched import Untouched
 
+AT_HAND_BYTES = 8 << 20
+"""So much of what lies over files is read at once, and kept."""
 
-class Rows(Protocol):
-    """Rows that this package reads, as ``query.scan`` has it."""
 
-    def to_arrow(self) -> pa.Table:
-        """All of them."""
+class Streamed(Protocol):
+    """Rows that this package reads as often as they are asked for, the same each time."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+        ...
+
+    def only(self, columns: Sequence[str]) -> Streamed:
+        """The same rows with these of their columns alone, where that makes them cheaper to read; with all of them elsewhere."""
+        ...
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """All of them, batch by batch."""
         ...
 
     def to_reader(self) -> pa.RecordBatchReader:
         """All of them as a stream."""
+        ...
+
+
+class Rows(Streamed, Protocol):
+    """Rows that this package reads, as ``query.scan`` has it."""
+
+    def to_arrow(self) -> pa.Table:
+        """All of them."""
         ...
 
     def tasks(self, most_rows: int) -> Sequence[Any]:
@@ -58,6 +81,12 @@ class Asked:
     def allowed(self) -> dict[str, pa.Array]:
         """The values that conditions allow."""
         return allowed_values(self.table, self.where, self.tested)
+
+    @cached_property
+    def compared(self) -> dict[str, pa.Array]:
+        """The same as people see them, for engines that compare as this package does: zeros are equal, and NaN is the largest."""
+        fractions = {field.name for field in self.tested if pa.types.is_floating(field.type)}
+        return {name: compared_fractions(values) if name in fractions else values for name, values in self.allowed.items()}
 
     @property
     def every(self) -> pa.Schema:
@@ -136,6 +165,40 @@ def native_files(found: Untouched, asked: Asked, url: str) -> tuple[NativeFile, 
         place = f"{url.rstrip('/')}/{file.name}"
         native.append(NativeFile(file.name, place, file.size, file.rows, file.left_out, columns, file.layout.schema, asked))
     return tuple(native)
+
+
+def alike(files: Iterable[NativeFile]) -> list[list[NativeFile]]:
+    """The files in groups that a scan of an engine's reads: their columns are made alike, of stored ones that have the same types."""
+    found: dict[tuple[Any, ...], list[NativeFile]] = {}
+    for file in files:
+        found.setdefault((*file.columns.items(), *file.stored_fields), []).append(file)
+    return list(found.values())
+
+
+def at_hand(rows: Streamed) -> pa.Table | None:
+    """All of the rows, read now, where these are at most 8 MiB; None where there are more."""
+    batches, size = [], 0
+    for batch in rows.to_batches():
+        size += batch.nbytes
+        if size > AT_HAND_BYTES:
+            return None
+        batches.append(batch)
+    return pa.Table.from_batches(batches, rows.schema)
+
+
+def engine(package: str) -> Any:
+    """The package of an engine, which is not installed with this one; ``UsageError`` where it is missing."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise UsageError(
+            f"What is read cannot be given to {package}, which is not installed here.", next_step=f"pip install {package}"
+        ) from error
+
+
+def stand_in(made: Shown) -> Any:
+    """What stands for null in a column, as its values are in Python; None where nothing does."""
+    return pa.scalar(made.otherwise, made.type).as_py() if pa.types.is_timestamp(made.type) else made.otherwise
 
 
 def shown_array(made: Shown, stored: pa.Table) -> pa.ChunkedArray:

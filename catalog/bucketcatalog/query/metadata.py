@@ -25,6 +25,8 @@ from ..state.plan import Part
 from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
 from .damage import DAMAGE, damage
+from .in_html import Plan, read_html, rows_html
+from .scan import InBatches
 
 _MAP = pa.map_(pa.string(), pa.string())
 SCHEMAS = {
@@ -124,6 +126,8 @@ SCHEMAS = {
     "damage": DAMAGE,
 }
 METADATA_TABLES = frozenset(SCHEMAS)
+_AT_HAND = frozenset({"forks", "tables", "tags", "writers"})
+"""What an open snapshot has read already, but for indexes."""
 
 
 def metadata_schema(name: str) -> pa.Schema:
@@ -131,7 +135,7 @@ def metadata_schema(name: str) -> pa.Schema:
     return SCHEMAS[name]
 
 
-class MetadataScan:
+class MetadataScan(InBatches):
     """A read of a table about the catalog, with the methods of ``Scan``."""
 
     def __init__(self, contents: Contents, name: str, *, columns: Sequence[str] | None, where: Where) -> None:
@@ -141,7 +145,12 @@ class MetadataScan:
         self._shape = Table(name, (), ())
         every = SCHEMAS[name]
         check(self._shape, where, every)
-        self.schema = chosen(name, every, every.names if columns is None else columns)
+        self._schema = chosen(name, every, every.names if columns is None else columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that were asked for."""
+        return self._schema
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
@@ -162,7 +171,11 @@ class MetadataScan:
 
     def explain(self) -> str:
         """What the scan reads."""
-        return f"table {self._name}: derived from the log and the checkpoints"
+        return Plan(f"table {self._name}: derived from the log and the checkpoints")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the rows, where an open snapshot has them, else the columns."""
+        return rows_html(self._name, self.to_arrow) if self._name in _AT_HAND else read_html(self.schema, self.explain)
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:

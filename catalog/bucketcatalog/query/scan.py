@@ -30,12 +30,16 @@ from ..state.plan import Part, Slice
 from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..state.skipping import Unmatched
-from ..state.untouched import Untouched, untouched
+from ..state.untouched import Untouched, outlook, untouched
 from ..store.base import Store
 from ..store.obstacles import PastObstacles
 from .files import Asked, Files, native_files
+from .in_duckdb import duckdb_relation, native_relation
+from .in_html import Plan, read_html
+from .in_polars import native_frame, polars_frame
 
 BATCH_ROWS = 65_536
+_NAMED = "its conditions name keys, which are looked up"
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,10 @@ class InBatches(ABC):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches."""
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the columns, and the plan where there is one. No row is read."""
+        return read_html(self.schema, getattr(self, "explain", None))
+
     def to_arrow(self) -> pa.Table:
         """All rows as one table."""
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
@@ -113,6 +121,24 @@ class InBatches(ABC):
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that other libraries take; batches are read as they are asked for."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def only(self, columns: Sequence[str]) -> InBatches:
+        """The same rows with these of their columns alone, where that makes them cheaper to read; with all of them elsewhere."""
+        return self
+
+    def to_duckdb(self, connection: Any) -> Any:
+        """The rows as a relation of a DuckDB connection, in no particular order: read when it is asked, each time anew; needs duckdb.
+
+        Rows of at most 8 MiB are read now, and kept. A scan has DuckDB read the files of the table itself, where it can.
+        """
+        return duckdb_relation(connection, self)
+
+    def to_polars(self) -> Any:
+        """The rows as a LazyFrame of Polars, in no particular order: read when it is collected, each time anew; needs polars.
+
+        Rows of at most 8 MiB are read now, and kept. A scan has Polars read the files of the table itself, where it can.
+        """
+        return polars_frame(self)
 
 
 class Read(InBatches):
@@ -239,7 +265,7 @@ class Scan(Read):
         """See ``Read.files``. Reads the keys of what lies over the lowest level, and looks for them in its files."""
         table, part, where = self.task.table, self.task.part, dict(self.task.where)
         if self.task.by_key:
-            return Files(self.schema, (), self, why="its conditions name keys, which are looked up")
+            return Files(self.schema, (), self, why=_NAMED)
         found = self._untouched(key_ranges(table, where, self._stored))
         native = (
             found
@@ -250,6 +276,19 @@ class Scan(Read):
             return Files(self.schema, (), self, why=str(native))
         over = Scan(self._state, tombstones=part is Part.TOMBSTONES, columns=self.schema.names, where=where, among=found.touched)
         return Files(self.schema, native, over, len(found.touched))
+
+    def only(self, columns: Sequence[str]) -> Scan:
+        """The scan of these columns alone."""
+        tombstones, where = self.task.part is Part.TOMBSTONES, dict(self.task.where)
+        return Scan(self._state, tombstones=tombstones, columns=columns, where=where, among=self._among)
+
+    def to_duckdb(self, connection: Any) -> Any:
+        """See ``InBatches.to_duckdb``, and the module ``in_duckdb`` for what DuckDB reads itself, and what it does not see."""
+        return native_relation(connection, self.files(), self, self._state.blocks.store)
+
+    def to_polars(self) -> Any:
+        """See ``InBatches.to_polars``, and the module ``in_polars`` for what Polars reads itself, and what it does not see."""
+        return native_frame(self.files(), self, self._state.blocks.store)
 
     def _untouched(self, ranges: Sequence[KeyRange]) -> Untouched | str:
         """What stands in files; what is damaged there is for who reads it to tell."""
@@ -307,6 +346,8 @@ class Scan(Read):
         every = {place for places in levels for place in places}
         beside = (*narrowed.read, *narrowed.overlay) if narrowed is not None else ()
         opened = _files(before) | (narrowed.opened if narrowed is not None else frozenset())
+        ranges = key_ranges(self.task.table, dict(self.task.where), self._stored)
+        lines.append(f"not natively: {_NAMED}" if self.task.by_key else outlook(self._state, self.task.part, ranges))
         segments = opened | _files(every)
         lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._state.events) - len(read) - len(events)
@@ -314,7 +355,7 @@ class Scan(Read):
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )
-        return "\n".join(lines)
+        return Plan("\n".join(lines))
 
     def _asked_of(self, plan: Sequence[Slice]) -> dict[BlockPlace, list[int]]:
         """For each block of a checkpoint that the slices are read from the bytes of the requests."""

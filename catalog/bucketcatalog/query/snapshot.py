@@ -6,7 +6,7 @@ A snapshot never changes: whatever is committed after it was taken, its rows, lo
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from ..model.times import datetime_of
 from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.plan import Part
+from .in_html import contents_html
 from .listing import Page, list_page
 from .metadata import METADATA_TABLES, MetadataScan
 from .scan import Read, Scan
@@ -72,6 +73,15 @@ class Snapshot(Contents):
 
     def __repr__(self) -> str:
         return f"Snapshot({self.files.store.url!r}, database={self.database!r}, version={self.version!r})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the cut, and its tables as far as the log and indexes tell of them."""
+        return contents_html(self, self._beside)
+
+    def _beside(self) -> Iterator[tuple[str, str]]:
+        """What can be scanned beside tables and their tombstones, and what kind that is."""
+        yield from ((name, "view") for reads in self._reads() for name in sorted(reads.names(self)))
+        yield ", ".join(sorted(METADATA_TABLES)), "about the catalog"
 
     @property
     def version(self) -> str:

@@ -20,6 +20,7 @@ from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..store.base import Store
 from .blame import Problem, blaming, failed, shown
+from .in_html import Plan
 from .scan import Read, ReadTask, Scan
 from .snapshot import DELETED_PREFIX, Snapshot
 
@@ -248,7 +249,7 @@ class ViewScan(Read):
         """What is read of the table."""
         after = [*(column for column, _ in self._projection.below), *self._projection.where]
         checked = f", checked on its rows: {', '.join(after)}" if after else ""
-        return f"view {self.view.name} of {self.view.of}{checked}\n{self._source.explain()}"
+        return Plan(f"view {self.view.name} of {self.view.of}{checked}\n{self._source.explain()}")
 
 
 @dataclass(frozen=True)

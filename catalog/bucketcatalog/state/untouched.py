@@ -109,11 +109,11 @@ def outlook(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> str:
     """What ``untouched`` would find, in a line, as far as indexes tell."""
     base = _base(state, part)
     if isinstance(base, str):
-        return f"no, {base}"
+        return f"not natively: {base}"
     found = _within(base, ranges)
     rows, new = sum(segment.run.rows for segment in found), _rows_within(base.over, ranges)
     over = f"{new:,} rows over them" + (", which are too many" if new > _MOST_OVER else "") if new else "nothing over them"
-    return f"{len(found):,} files, {rows:,} rows; {over}"
+    return f"natively: {len(found):,} files, {rows:,} rows; {over}"
 
 
 def _holds_one(segment: SegmentReference, keys: pa.Array) -> bool:

@@ -14,6 +14,7 @@ It moves bytes and knows nothing of what they mean: before it comes the model, w
                        left
     local              a directory, with real durability
     memory             a store in this process
+    elsewhere          a store's objects as files of those who read by themselves
     remote_failures    errors of fsspec's stores as ours, and what to say of a missing package
     remote_files       files that fsspec reaches, with all that is told of them
     remote             any other store of fsspec; writes where puts are atomic

@@ -16,6 +16,7 @@ from ..log.files import LogFiles
 from ..log.horizon import Horizon
 from ..log.versions import Version
 from ..model.cuts import Cut, Ref
+from ..model.html import html_facts
 from ..model.names import is_data_writer, is_maintainer, tag_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
@@ -41,6 +42,12 @@ class Tag:
         """The tag as a transaction's entry has it."""
         commit_time, writer, revision, _ = entry.stamp
         return cls(entry.name, str(entry.cut), entry.dropped, entry.created, writer, revision, commit_time)
+
+    def _repr_html_(self) -> str:
+        """What it names, and who says so, for notebooks."""
+        facts = {"version": self.version, "given": shown_time(self.created)}
+        said = f"{self.writer}@{self.revision}, {shown_time(self.commit_time)}"
+        return html_facts(f"tag {self.name}", {**facts, "dropped by" if self.dropped else "committed by": said})
 
 
 @dataclass(frozen=True, slots=True)

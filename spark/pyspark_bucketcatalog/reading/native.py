@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import DataType
 
 from bucketcatalog.format.shown import Shown
-from bucketcatalog.query.files import NativeFile, alike
+from bucketcatalog.query.files import NativeFile, alike, stand_in
 from bucketcatalog.state.conditions import Prefix, listed
 
 from ..types import spark_schema
@@ -152,7 +152,7 @@ def _column(made: Shown, kind: DataType) -> Column:
     if made.is_joined:
         return F.concat(columns[0], *(part for column in columns[1:] for part in (F.lit(":"), column.cast("string"))))
     if made.otherwise is not None:
-        columns.append(F.lit(made.otherwise))
+        columns.append(F.lit(stand_in(made)))
     value = F.coalesce(*columns) if len(columns) > 1 else columns[0] if columns else F.lit(None)
     if made.symbols:
         value = _symbols(value, made.symbols)

@@ -11,7 +11,7 @@ import pytest
 from bucketcatalog import prefix
 from bucketcatalog.store.wrappers import Wrapped
 
-from ...kit.world import World, obj
+from ...kit.world import BUCKET, OWNER, World, obj
 
 ROWS = 60_000
 
@@ -57,7 +57,7 @@ def explained(scan: Any) -> dict[str, list[int]]:
 
 def test_a_whole_scan_reads_every_live_block_of_every_level(world: World) -> None:
     told = explained(world.snapshot().scan("objects"))
-    assert list(told) == ["table objects, live", "level 0", "level 1", "not covered", "checkpoints", "requests"]
+    assert list(told) == ["table objects, live", "level 0", "level 1", "not covered", "not natively", "checkpoints", "requests"]
     for name, blocks in (("level 0", 4), ("level 1", 1)):
         read, total, size, of = told[name]
         assert (read, total) == (blocks, blocks) and 1_000 < size < of  # what is the same in all rows is not read
@@ -127,6 +127,24 @@ def test_a_database_without_checkpoints_has_no_levels(world: World) -> None:
     assert fresh.snapshot().scan("objects").explain().splitlines() == [
         "table objects, live: 1 slices",
         "not covered: 1 of 1 events",
+        "not natively: no checkpoint holds its lowest level",
         "checkpoints: 0, segments: 0 of 0",
         "requests: 0 (0 blocks, 0 indexes, each once), 0 blocks skipped",
     ]
+
+
+def test_it_is_said_what_engines_can_read_by_themselves_or_why_they_cannot(world: World) -> None:
+    def said(where: dict[str, Any] | None = None) -> str:
+        (line,) = (line for line in world.snapshot().scan("objects", where=where).explain().splitlines() if "natively" in line)
+        return line
+
+    key = {"owner": OWNER, "bucket_id": BUCKET}
+    assert said() == "not natively: its lowest level is in no segment of a compactor or maintainer"
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all", full=True)
+    assert said() == f"natively: 1 files, {world.snapshot().scan('objects').to_arrow().num_rows:,} rows; nothing over them"
+    with world.writer("v") as w:
+        world.commit(w, ("put", "objects", [obj("000001"), obj("new")]))
+    assert said().endswith(" rows; 2 rows over them")
+    assert said({**key, "name": prefix("0000")}).endswith(" rows; 1 rows over them")
+    assert said({**key, "name": "000001"}) == "not natively: its conditions name keys, which are looked up"

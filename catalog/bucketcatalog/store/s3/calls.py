@@ -57,6 +57,21 @@ class Calls:
         return meta.endpoint_url, meta.partition
 
     @property
+    def region(self) -> str:
+        """The region that requests are signed for; asks nothing."""
+        with self._preparing():
+            return str(self._connection().client.meta.region_name)
+
+    def credentials(self) -> dict[str, str]:
+        """What requests are signed with, by the names of the options. May ask a service or a program for it."""
+        with self._preparing():
+            connection = self._connection()
+            if connection.credentials is None:
+                return self.options.secrets
+            key, secret, token = connection.credentials.get_frozen_credentials()[:3]
+        return {"key": key, "secret": secret, **({"token": token} if token else {})}
+
+    @property
     def authority(self) -> str:
         """Host and port of the server, without a port that the scheme implies: the same from every machine; asks nothing.
 

@@ -112,6 +112,22 @@ class S3Options:
             "use_listings_cache": False,
         }
 
+    def for_object_store(self, endpoint: str, region: str) -> dict[str, str] | None:
+        """The same as options of the Rust crate ``object_store``, less the credentials; None where it cannot do the same.
+
+        The bucket always stands in the path, of whichever ``endpoint`` requests go to.
+        """
+        if self.path_style is False or isinstance(self.verify, str):
+            return None
+        return {
+            "aws_endpoint_url": endpoint,
+            "aws_region": region,
+            "aws_virtual_hosted_style_request": "false",
+            "aws_skip_signature": str(self.anon).lower(),
+            "aws_allow_http": str(endpoint.startswith("http:")).lower(),
+            "aws_allow_invalid_certificates": str(self.verify is False).lower(),
+        }
+
     def without_credentials(self) -> dict[str, Any]:
         """The options that were given, less the credentials."""
         values = ((known, getattr(self, known.name)) for known in fields(self) if known.name not in _CREDENTIALS)

@@ -15,12 +15,18 @@ from ... import clock
 from ...errors import AccessDenied, NotFound, ObjectNotFound, StoreUnreachable, UnsupportedStore
 from ...limits import SECOND
 from ..base import ObjectInfo, UnfinishedPut, truncated
+from ..elsewhere import ObjectStore
 from ..object_names import check_most, check_name, check_prefix, check_range
 from ..retry import for_seconds, retry
 from ..tickets import is_carried, redeemed, ticket_for
 from . import uploads
 from .calls import Calls, level, pages
 from .options import S3Options, split_url
+
+_CALLED = {"key": "aws_access_key_id", "secret": "aws_secret_access_key", "token": "aws_session_token"}
+"""What the Rust crate ``object_store`` calls credentials."""
+_GOOD_SECONDS = 300
+"""For how long credentials of the usual chain are good at least: what runs out is fetched anew ten minutes before."""
 
 
 class S3Store:
@@ -73,6 +79,16 @@ class S3Store:
     def place(self) -> tuple[Calls, str]:
         """Requests to the bucket, and what the keys of the store's objects begin with."""
         return self._calls, self._root
+
+    def for_object_store(self) -> ObjectStore | None:
+        """See ``elsewhere.for_object_store``; no request is made."""
+        options = self._options.for_object_store(self._calls.server[0], self._calls.region)
+        return None if options is None else ObjectStore(options, None if self._options.anon else self.credentials)
+
+    def credentials(self) -> tuple[dict[str, str], int | None]:
+        """What requests are signed with now, as ``ObjectStore`` has it. Pickled it is the store, and so no secret."""
+        good_until = None if self._options.secrets else clock.now_us() // SECOND + _GOOD_SECONDS
+        return {_CALLED[name]: value for name, value in self._calls.credentials().items()}, good_until
 
     def put(self, name: str, data: bytes) -> None:
         """Atomic and durable on return: PutObject, or above 32 MiB a multipart upload."""

@@ -1,0 +1,102 @@
+"""A store's objects as files of those who read by themselves: the file that one is, or bytes that are asked of the store for them.
+
+Who asks so is given no credentials, and the store is asked as this package asks it: by its own client, with its retries.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .base import Store
+from .local import LocalStore
+
+_EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def local_path(store: Store, name: str) -> str | None:
+    """The path of the file that is the object of a store in a directory; None for any other store."""
+    return f"{store.url.rstrip('/')}/{name}" if isinstance(store, LocalStore) else None
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """How the Rust crate ``object_store``, by which Polars reads, is to reach a store: its options, and who gives it credentials.
+
+    ``credentials`` gives them by the names of its options, and the second at which to ask again or None; None where there are none to give.
+    """
+
+    options: Mapping[str, str]
+    credentials: Callable[[], tuple[dict[str, str], int | None]] | None = field(repr=False)
+
+
+def for_object_store(store: Store) -> ObjectStore | None:
+    """How that crate is to reach the store under its URL; None where it cannot."""
+    known = getattr(store, "for_object_store", None)
+    return None if known is None else known()
+
+
+class _Object(io.RawIOBase):
+    """An object of a store as a file that is read: each read is a request for that range."""
+
+    def __init__(self, store: Store, name: str, size: int) -> None:
+        self._store, self._name, self._size, self._at = store, name, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        if wanted:
+            buffer[:wanted] = self._store.get_range(self._name, self._at, wanted)
+            self._at += wanted
+        return wanted
+
+
+def path_of(protocol: str, name: str, size: int) -> str:
+    """What ``as_files`` calls an object of that size."""
+    return f"{protocol}://{size}/{name}"
+
+
+def as_files(store: Store, protocol: str) -> Any:
+    """The objects of a store as a file system of fsspec's with that protocol, which never change and can only be read.
+
+    A path says the object's size, see ``path_of``: nothing has to be asked for it. No character of a path is a wildcard. fsspec is
+    imported here, since a catalog in a directory or on S3 does without.
+    """
+    from fsspec import AbstractFileSystem
+
+    class Objects(AbstractFileSystem):  # type: ignore[misc]
+        cachable = False
+
+        def _open(self, path: str, mode: str = "rb", **_: Any) -> _Object:
+            if mode != "rb":
+                raise PermissionError(f"{path} can only be read.")
+            size, _slash, name = path.partition("/")
+            return _Object(store, name, int(size))
+
+        def info(self, path: str, **_: Any) -> dict[str, Any]:
+            size = self._strip_protocol(path).partition("/")[0]
+            return {"name": path, "size": int(size), "type": "file"}
+
+        def glob(self, path: str, **_: Any) -> list[str]:
+            return [path]
+
+        def modified(self, path: str) -> datetime.datetime:
+            return _EVER
+
+    Objects.protocol = protocol
+    return Objects()
