@@ -18,6 +18,7 @@ import pytest
 from bucketcatalog import Catalog, between
 from bucketcatalog.model.tables import Column, DataType, Shape
 from bucketcatalog.model.times import FIRST_TIME, LAST_TIME
+from bucketcatalog.query.snapshot import Snapshot
 
 from .hostile import HOSTILE, TAKEN
 from .storing import SOURCE, VALUES, bits, everything, rows_of
@@ -225,6 +226,10 @@ class Lake:
         self._scans = {view: self._scan(view) for view in VIEWS}
         self._shown = {view: _exact(scan.to_pydict()) for view, scan in self._scans.items()}
         self._chosen = [self._choose(condition) for condition in CONDITIONS]
+
+    def catalog(self, view: str) -> tuple[str, Snapshot]:
+        """Where the catalog of a table, or its tombstones, is, and what it holds."""
+        return str(self._path / _table_of(view)), self._snapshots[_table_of(view)]
 
     def files(self, view: str) -> list[str]:
         """The segments that are a table, or its tombstones."""
