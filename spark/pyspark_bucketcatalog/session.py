@@ -17,7 +17,7 @@ from bucketcatalog.query.metadata import METADATA_TABLES
 from bucketcatalog.query.views import SqlView
 
 from .options import STORAGE
-from .reading.frames import Natively, frame_of
+from .reading.frames import Natively, frame_of, shown
 from .reading.relation import open_relation
 from .source import DefaultSource
 
@@ -70,7 +70,7 @@ def attach(
     Attach again to see later commits. A view is called ``view_prefix`` and the table's name, with ``_`` for each dot, and replaces one
     of that name. What installed systems show is among them where the database has a table of the system; ``systems`` names others.
     ``options`` are those of a read that are not about one table, such as ``timestampAsOf``; ``native`` and ``native_root`` are as of
-    ``read``, for tables and their tombstones. ``InvalidOption`` where two tables
+    ``read``, for tables and their tombstones. What is damaged is an error of queries of its own view. ``InvalidOption`` where two tables
     would be called alike, and then nothing is shown; a warning for what else cannot be shown.
     """
     given = _given(path, database, storage_options, options)
@@ -85,7 +85,7 @@ def attach(
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
     for table, view in views.items():
         natively = Natively(native if table in snapshot.rows else None, native_root)
-        frame_of(spark, relation.of_table(table), natively).createOrReplaceTempView(_quoted(view))
+        shown(spark, relation.of_table(table), natively).createOrReplaceTempView(_quoted(view))
     return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 
 

@@ -65,9 +65,11 @@ def credentials(spark: SparkSession, **given: str) -> Iterator[None]:
     before = {name: hadoop.get(f"fs.s3a.{name}.key") for name in given}
     for name, value in given.items():
         hadoop.set(f"fs.s3a.{name}.key", value)
-    yield
-    for name, value in before.items():
-        hadoop.set(f"fs.s3a.{name}.key", value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            hadoop.set(f"fs.s3a.{name}.key", value)
 
 
 @pytest.mark.parametrize("every", [0, 2_000, 3])

@@ -177,10 +177,10 @@ def test_a_feed_of_what_was_pruned_is_an_error_that_says_so(old: Old, asked_befo
 def test_a_native_frame_of_what_was_pruned_is_an_error_and_one_of_what_stays_is_not(
     spark: SparkSession, old: Old, overlay_through_python: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frames, "LOCAL_ROWS", 0 if overlay_through_python else 8_192)
+    monkeypatch.setattr(frames, "LOCAL_KEYS", 0 if overlay_through_python else 8_192)
     planned = bcs.read(spark, str(old.path), native=True)
     assert names(planned) == EVERYTHING
-    bcs.attach(spark, str(old.path), view_prefix="held_", native=True)
+    bcs.attach(spark, str(old.path), view_prefix="held_")
     old.checkpoint(3)
     kept = bcs.read(spark, str(old.path), native=True)
     old.prune()

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, InvalidOption, NotFound
-from pyspark_bucketcatalog.reading import native
+from bucketcatalog.log import segments
+from pyspark_bucketcatalog.reading import frames, native
 
 from .sample import OTHER, OWNER, Sample, objects, read, rows
 
@@ -57,11 +58,13 @@ def merged(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 @pytest.fixture(scope="module", params=[2_000, 4])
-def changed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def changed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Few changes, and as many as are read through Python."""
     lake = Lake(tmp_path_factory.mktemp("changed") / "lake")
     lake.change(request.param)
-    return lake
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "LOCAL_KEYS", 1_000)
+        yield lake
 
 
 def plan(frame: DataFrame) -> str:
@@ -102,7 +105,8 @@ def test_columns_are_pruned_and_filters_pushed_down(spark: SparkSession, changed
 
     assert "StringStartsWith(name,2021/)" in asked
     (schema,) = {line.partition("ReadSchema: ")[2] for line in asked.splitlines() if "ReadSchema: " in line}
-    assert schema.startswith("struct<name:string,content_type:string,content_length:bigint") or "content_md5" not in schema
+    stored = {part.partition(":")[0] for part in schema.removeprefix("struct<").removesuffix(">").split(",")}
+    assert stored == {"name", "content_type", "content_length", "_tmp_metadata_row_index"}
 
 
 def test_the_past_is_read_as_of_a_version_a_time_and_a_tag(spark: SparkSession, changed: Lake) -> None:
@@ -140,18 +144,27 @@ def test_a_file_that_is_gone_is_an_error_and_never_fewer_rows(own: SparkSession,
         frame.select("name").collect()
 
 
-def test_a_page_that_is_damaged_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("column", "of_dictionary"), [("name", False), ("content_type", True)])
+def test_a_page_that_is_damaged_is_an_error_also_where_a_filter_is_pushed_down(
+    spark: SparkSession, tmp_path: Path, column: str, of_dictionary: bool
+) -> None:
     lake = Lake(tmp_path / "lake")
     frame = bcs.read(spark, lake.path, native=True)
     (file,) = {name.removeprefix("file://") for name in frame.inputFiles()}
-    group = pq.ParquetFile(file).metadata.row_group(0)
-    (chunk,) = (each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == "name")
-    data = bytearray(Path(file).read_bytes())
-    data[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 1
+    data, metadata = bytearray(Path(file).read_bytes()), pq.ParquetFile(file).metadata
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        (chunk,) = (each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == column)
+        start, stop = chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size
+        if of_dictionary:
+            start, stop = chunk.dictionary_page_offset, chunk.data_page_offset
+        word = data.find(b"image/png", start, stop)
+        data[word + 6 if word >= 0 else (start + stop) // 2] ^= 1
     Path(file).write_bytes(data)
 
-    with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)(CRC|checksum)"):
-        frame.write.format("noop").mode("overwrite").save()
+    for asked in (frame, frame.where("content_type = 'image/png' AND name < '9'")):
+        with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)(CRC|checksum)"):
+            asked.select("name", "content_type").collect()
 
 
 SETTINGS = {
@@ -267,3 +280,18 @@ def test_rows_through_python_are_many_to_spark_however_few_columns_they_have(spa
     assert rows(frame) == rows(read(spark, sample.path, columns="name"))
     assert frame.coalesce(1).count() == frame.union(frame).count() // 2 == frame.count()
     assert "BroadcastHashJoin [name" in plan(frame.join(small, "name"))
+
+
+def test_what_is_damaged_is_an_error_of_its_own_view_alone(
+    own: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "INLINE_RUN_BYTES", 0)
+    lake = Lake(tmp_path / "lake")
+    found = Catalog(lake.path).snapshot().scan("segments", where={"table": "buckets"}).to_arrow()["name"].to_pylist()
+    for name in set(found):
+        Path(lake.path, name).unlink()
+    bcs.attach(own, lake.path)
+
+    assert own.table("objects").count() == len(NAMES) - 100
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)MISSING|is gone"):
+        own.table("buckets").collect()

@@ -40,7 +40,8 @@ def test_spark_reads_of_histories_what_the_engine_reads(spark: SparkSession, mon
         chance = random.Random(number)
         with tempfile.TemporaryDirectory() as folder, monkeypatch.context() as patch, quiet():
             machine = run(history, LocalStore(folder), Time())
-            patch.setattr(frames, "LOCAL_ROWS", chance.choice([0, 8_192]))
+            for name in ("LOCAL_ROWS", "LOCAL_KEYS"):
+                patch.setattr(frames, name, chance.choice([0, 8_192]))
             catalog = Catalog(folder)
             for version in {catalog.snapshot(database=DATABASE).version, chance.choice(machine.moments)}:
                 table = chance.choice(TABLES)

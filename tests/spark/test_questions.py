@@ -33,7 +33,8 @@ def test_whatever_is_asked_in_whatever_order_the_answer_is_that_of_the_committed
     monkeypatch.setattr(
         segments, "INLINE_RUN_BYTES", rng.choice([0, 16 << 10])
     )  # these few rows would mostly lie in the checkpoints
-    monkeypatch.setattr(frames, "LOCAL_ROWS", rng.choice([0, 8_192]))
+    for name in ("LOCAL_ROWS", "LOCAL_KEYS"):
+        monkeypatch.setattr(frames, name, rng.choice([0, 8_192]))
     own.conf.set("spark.sql.shuffle.partitions", "1")
     own.conf.set("spark.sql.codegen.wholeStage", "false")  # to compile takes longer than these few rows
     with tempfile.TemporaryDirectory() as folder:

@@ -16,6 +16,7 @@ was made, and what is damaged since or within may go unnoticed, where a scan say
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
@@ -38,6 +39,7 @@ _FILE, _ROW, _OF, _BITS = "__file", "__row", "__of", "__bits"  # no column of a 
 _NUMBER_OF_FILE, _NUMBER_OF_ROW = "file_index", "file_row_number"
 """What DuckDB calls the number of a file among those of a scan, and that of a row in it; unless the file has a column of that name."""
 _WILD = frozenset("*?[\\")
+_log = logging.getLogger("bucketcatalog")
 
 
 def duckdb_relation(connection: Any, rows: Streamed) -> Any:
@@ -55,7 +57,8 @@ def native_relation(connection: Any, files: Files, rows: Streamed, store: Store)
         return duckdb.streamed(rows)
     try:
         native = _Natively(duckdb, store).scans(files.native)
-    except duckdb.package.Error:  # whatever keeps it from the files: of the connection, the file system, or the store
+    except duckdb.package.Error as error:  # whatever keeps it from the files: of the connection, the file system, or the store
+        _log.warning("DuckDB does not read the files itself: %s", error)
         return duckdb.streamed(rows)
     return reduce(lambda one, other: one.union(other), [*native, duckdb.streamed(files.overlay)])
 

@@ -17,6 +17,7 @@ was made, and what is damaged since or within may go unnoticed, where a scan say
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -35,6 +36,7 @@ from ..store.elsewhere import for_object_store, local_path
 from .files import Asked, Files, NativeFile, Streamed, alike, at_hand, engine, stand_in
 
 _ROW = "__row"  # no column of a file is called so
+_log = logging.getLogger("bucketcatalog")
 _MOST_ROWS = (1 << 32) - 2
 """Rows that are numbered in one scan: numbers of rows have 32 bits in most builds of Polars."""
 
@@ -52,7 +54,11 @@ def native_frame(files: Files, rows: Streamed, store: Store) -> Any:
         return _streamed(polars, rows)
     try:
         native = _Natively(polars, store, options).scans(files.native)
-    except Exception:  # whatever keeps it from the files: the file system, the store, or what their paths are made of
+    except (
+        polars.exceptions.PolarsError,
+        OSError,
+    ) as error:  # of the file system, the store, or the paths
+        _log.warning("Polars does not read the files itself: %s", error)
         return _streamed(polars, rows)
     return polars.concat([*native, _streamed(polars, files.overlay)])
 

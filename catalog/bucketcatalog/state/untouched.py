@@ -37,6 +37,8 @@ from .read import touched_keys
 
 MOST_TOUCHED = 1 << 20
 """Keys that may be touched: whoever leaves their rows out holds all of their positions at once."""
+MOST_KEY_BYTES = 256 << 20
+"""Bytes of these keys."""
 MOST_CONCERNED = 1 << 28
 """Rows of all files that hold some of them: as many keys may have to be looked at, and engines are told of each row by a bit."""
 _MOST_OVER = 4 * MOST_TOUCHED
@@ -93,10 +95,10 @@ def untouched(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> Unto
         return base
     new = _rows_within(base.over, ranges)
     if new > _MOST_OVER:
-        return f"{new:,} rows lie over the lowest level: more than {_MOST_OVER:,} are not looked through"
+        return _too_many(new)
     touched = _touched(base.over, ranges)
-    if len(touched) > MOST_TOUCHED:
-        return f"something lies over {len(touched):,} keys of the lowest level: it may be {MOST_TOUCHED:,}"
+    if isinstance(touched, str):
+        return touched
     found = _within(base, ranges)
     concerned = sum(segment.run.rows for segment in found if _holds_one(segment, touched))
     if concerned > MOST_CONCERNED:
@@ -112,8 +114,16 @@ def outlook(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> str:
         return f"not natively: {base}"
     found = _within(base, ranges)
     rows, new = sum(segment.run.rows for segment in found), _rows_within(base.over, ranges)
-    over = f"{new:,} rows over them" + (", which are too many" if new > _MOST_OVER else "") if new else "nothing over them"
+    if new > _MOST_OVER:
+        return f"not natively: {_too_many(new)}"
+    over = (
+        f"{new:,} rows over them" + (", perhaps of too many keys" if new > MOST_TOUCHED else "") if new else "nothing over them"
+    )
     return f"natively: {len(found):,} files, {rows:,} rows; {over}"
+
+
+def _too_many(rows: int) -> str:
+    return f"{rows:,} rows lie over the lowest level: more than {_MOST_OVER:,} are not looked through"
 
 
 def _holds_one(segment: SegmentReference, keys: pa.Array) -> bool:
@@ -182,11 +192,18 @@ def _rows_within(over: TableState, ranges: Sequence[KeyRange]) -> int:
     return sum(place.header.rows for place in places) + sum(len(slice_.tail) for slice_ in slices if slice_.tail is not None)
 
 
-def _touched(over: TableState, ranges: Sequence[KeyRange]) -> pa.Array:
-    """The keys that anything in the ranges names, sorted and distinct."""
+def _touched(over: TableState, ranges: Sequence[KeyRange]) -> pa.Array | str:
+    """The keys that anything in the ranges names, sorted and distinct; or why these are too many."""
     slices = over.plan(ranges, target=SLICE_ROWS)
-    keys = list(in_order(lambda slice_: touched_keys(over.blocks, over.table, _all_over(slice_)), slices))
-    return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
+    found, count, size = [pa.array([], pa.binary())], 0, 0
+    for keys in in_order(lambda slice_: touched_keys(over.blocks, over.table, _all_over(slice_)), slices):
+        found.append(keys)
+        count, size = count + len(keys), size + int(keys.nbytes)
+        if count > MOST_TOUCHED:
+            return f"something lies over more than {MOST_TOUCHED:,} keys of the lowest level"
+        if size > MOST_KEY_BYTES:
+            return f"something lies over keys of more than {MOST_KEY_BYTES:,} bytes"
+    return pa.concat_arrays(found)
 
 
 def _all_over(slice_: Slice) -> Slice:

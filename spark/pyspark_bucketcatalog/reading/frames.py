@@ -18,16 +18,20 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StructField, StructType
 
 from bucketcatalog import InvalidOption
+from bucketcatalog.errors import UNREADABLE
 from bucketcatalog.query.files import Files
 from bucketcatalog.query.scan import ReadTask
+from bucketcatalog.store import Store
 
 from ..types import arrow_schema, conformed, spark_schema
 from .native import native_frame, spark_root, why_unread
 from .reader import batches
 from .relation import Relation, TableRelation
 
-LOCAL_ROWS, LOCAL_BYTES = 8_192, 8 << 20
-"""As many rows, and bytes of them in memory, are read where the frame is planned, and travel with the plan."""
+LOCAL_ROWS, LOCAL_BYTES = 8_192, 48 << 20
+"""As many rows of a table, and bytes of them in memory, are read where the frame is planned, and travel with the plan."""
+LOCAL_KEYS = 131_072
+"""As many keys may have their rows over files for these to travel so: every query of the frame would ask Python for them."""
 _BYTES_OF_A_COLUMN = 16
 _LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 30
 """What Spark is told of rows that come through Python: never so little that it would send them all to everybody."""
@@ -42,9 +46,11 @@ class Natively:
     root: str | None = None
 
     def why_not(self, spark: SparkSession, files: Files, url: str) -> str | None:
-        """Why the files are not read by Spark itself, or None."""
-        if files.why is not None or not files.native:
+        """Why the files are not read by Spark itself, or None: also where there are none, and what lies over them is all."""
+        if files.why is not None:
             return files.why
+        if not files.native:
+            return "no file has such rows" if self.wanted and files.touched > LOCAL_KEYS else None
         root = self.root_of(url)
         if root is None:
             return f"nobody says what Spark calls {url}: give native_root"
@@ -53,6 +59,27 @@ class Natively:
     def root_of(self, url: str) -> str | None:
         """What Spark calls a store of that URL, where that is known."""
         return self.root or spark_root(url)
+
+
+def shown(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
+    """``frame_of`` for a view among others: where something is damaged, its error comes with a query of this one."""
+    try:
+        return frame_of(spark, relation, natively)
+    except UNREADABLE:
+        return _through_python(spark, relation, [WholeRead(relation)])
+
+
+@dataclass(frozen=True)
+class WholeRead:
+    """All rows of a relation, planned where they are read."""
+
+    relation: Relation
+    rows: int = 0
+
+    def read(self, store: Store) -> Iterator[pa.Table]:
+        """The rows of each of its tasks."""
+        for task in self.relation.tasks(self.relation.schema.names):
+            yield from task.read(store)
 
 
 def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
@@ -71,7 +98,7 @@ def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> Dat
         raise InvalidOption(
             f"Table {relation.options.table!r} cannot be read natively: {why}.", next_step="Leave out native=True, or mend that."
         )
-    if natively.wanted is None and isinstance(relation, TableRelation):
+    if natively.wanted is None and relation.options.table in relation.snapshot.rows and not relation.options.changes:
         _log.warning("Table %r is read through Python: %s.", relation.options.table, why)
     return _through_python(spark, relation, tasks)
 
@@ -90,7 +117,7 @@ def _over(spark: SparkSession, relation: Relation, files: Files) -> DataFrame | 
     if not files.touched:
         return None
     tasks = files.overlay.tasks(relation.options.max_partition_rows)
-    found = _few(relation, tasks) if files.touched <= LOCAL_ROWS else None
+    found = _few(relation, tasks) if files.touched <= LOCAL_KEYS else None
     if found is not None:
         return _local(spark, found) if len(found) else None
     return _through_python(spark, relation, tasks)

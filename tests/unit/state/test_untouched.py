@@ -224,8 +224,11 @@ def test_more_touched_keys_than_anybody_holds_at_once_are_not_left_out(world: Wo
         assert not found.native and found.why == "8 rows lie over the lowest level: more than 7 are not looked through"
         monkeypatch.setattr(untouched, "_MOST_OVER", 8)
         found = files(world.snapshot())
-        assert not found.native and found.why == "something lies over 5 keys of the lowest level: it may be 4"
+        assert not found.native and found.why == "something lies over more than 4 keys of the lowest level"
         assert is_the_same(world.snapshot())
+        monkeypatch.setattr(untouched, "MOST_TOUCHED", 8)
+        monkeypatch.setattr(untouched, "MOST_KEY_BYTES", 100)
+        assert files(world.snapshot()).why == "something lies over keys of more than 100 bytes"
 
 
 def test_more_rows_than_anybody_is_told_of_one_by_one_are_not_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
