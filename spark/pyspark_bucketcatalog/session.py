@@ -20,6 +20,7 @@ from .options import STORAGE
 from .reading.frames import Natively, frame_of, shown
 from .reading.relation import open_relation
 from .source import DefaultSource
+from .types import quoted
 
 _OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed"})
 
@@ -85,7 +86,7 @@ def attach(
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
     for table, view in views.items():
         natively = Natively(native if table in snapshot.rows else None, native_root)
-        shown(spark, relation.of_table(table), natively).createOrReplaceTempView(_quoted(view))
+        shown(spark, relation.of_table(table), natively).createOrReplaceTempView(quoted(view))
     return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 
 
@@ -126,7 +127,7 @@ def _show_written(spark: SparkSession, written: Iterable[SqlView], views: Mappin
         elif hidden is not None:
             why = f"it reads {hidden!r}, which is not shown."
         else:
-            why = _show_query(spark, each.text({name: _quoted(views[name]) for name in each.of}), view)
+            why = _show_query(spark, each.text({name: quoted(views[name]) for name in each.of}), view)
         if why:
             warnings.warn(f"The SQL view {view!r} is not shown: {why}", CatalogWarning, stacklevel=3)
         else:
@@ -138,15 +139,10 @@ def _show_written(spark: SparkSession, written: Iterable[SqlView], views: Mappin
 def _show_query(spark: SparkSession, sql: str, view: str) -> str:
     """Show what a query gives; returns why not where Spark cannot run it, else nothing."""
     try:
-        spark.sql(sql).createOrReplaceTempView(_quoted(view))
+        spark.sql(sql).createOrReplaceTempView(quoted(view))
     except AnalysisException as error:
         return str(error).splitlines()[0]
     return ""
-
-
-def _quoted(view: str) -> str:
-    """A name as SQL has it."""
-    return f"`{view.replace('`', '``')}`"
 
 
 def _given(

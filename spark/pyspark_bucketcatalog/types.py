@@ -62,6 +62,11 @@ def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def quoted(name: str) -> str:
+    """A name as SQL has it."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def _widened(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(_widened(kind.key_type), _widened(kind.item_type))

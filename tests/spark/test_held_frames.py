@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +28,7 @@ from pyspark_bucketcatalog.reading import frames
 from .sample import OTHER, objects, read, reader
 
 DAY = 86_400_000_000
+LOST = Path(__file__).with_name("lost_executor_child.py")
 ROWS = 20_000
 GONE = r"\[PRUNED\] .*which is gone, lies before .*Next: "
 
@@ -198,3 +202,19 @@ def test_a_checkpoint_that_merges_everything_changes_no_native_frame(spark: Spar
     old.checkpoint(3)
 
     assert [names(frame) for frame in held] == [EVERYTHING, EVERYTHING[:ROWS]]
+
+
+@pytest.mark.once
+def test_a_native_frame_is_the_same_when_executors_are_lost(tmp_path: Path) -> None:
+    lengths = list(range(ROWS))
+    with Catalog(tmp_path).writer("compactor-1") as writer:
+        with writer.transaction() as tx:
+            tx.put("objects", objects(OTHER, EVERYTHING[:ROWS]))
+        writer.checkpoint(scope="all", full=True)
+        with writer.transaction() as tx:
+            tx.put("objects", objects(OTHER, EVERYTHING[:ROWS:10]))
+    expected = sum(Catalog(tmp_path).snapshot().scan("objects").to_arrow()["content_length"].to_pylist())
+    done = subprocess.run([sys.executable, LOST, str(tmp_path)], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert json.loads(done.stdout.strip().splitlines()[-1]) == [expected] * 4 and expected != sum(lengths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bucketcatalog import Catalog, InvalidOption, NotFound
 from bucketcatalog.log import segments
 from pyspark_bucketcatalog.reading import frames, native
 
+from ..kit.world import messages, proto
 from .sample import OTHER, OWNER, Sample, objects, read, rows
 
 NAMES = [f"{2020 + number % 5}/{number:05}.jpg" for number in range(20_000)]
@@ -216,13 +218,6 @@ def test_what_cannot_be_read_natively_is_read_through_python_and_says_why(
     assert rows(bcs.read(spark, merged.path, columns=["name"], native=False)) == expected and not caplog.messages
 
 
-def test_files_of_one_size_are_told_apart(spark: SparkSession, changed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Catalog(changed.path).snapshot().scan("objects").files()  # type: ignore[union-attr]
-    twins = [found.native[0], found.native[0]]
-
-    assert [len(some) for some in native._scans(twins)] == [1, 1]
-
-
 def test_files_of_another_size_elsewhere_are_not_read(spark: SparkSession, merged: Lake, tmp_path: Path) -> None:
     import shutil
 
@@ -295,3 +290,44 @@ def test_what_is_damaged_is_an_error_of_its_own_view_alone(
     assert own.table("objects").count() == len(NAMES) - 100
     with pytest.raises((PySparkException, Py4JJavaError), match=r"(?s)MISSING|is gone"):
         own.table("buckets").collect()
+
+
+def test_a_frame_stays_as_it_is_when_its_table_is_declared_anew(spark: SparkSession, tmp_path: Path) -> None:
+    def catalog(fields: str) -> Catalog:
+        found = Catalog(tmp_path)
+        found.register(
+            messages(proto(f'message R {{ option (table) = {{ name: "lab.r" key: "k" }}; int64 k = 1; {fields} }}'))["R"]
+        )
+        return found
+
+    with catalog("optional string v = 2; optional int32 n = 3;").writer("maintainer-1") as writer:
+        with writer.transaction() as tx:
+            tx.put("lab.r", [{"k": number, "v": str(number), "n": number} for number in range(10_000)])
+        writer.checkpoint(scope="all", full=True)
+    frame = bcs.read(spark, str(tmp_path), table="lab.r", native=True)
+    before = rows(frame)
+    newer = "optional string called = 2; optional int64 n = 3; int32 zero = 4; optional int64 since = 5 [(column) = {"
+    with (
+        catalog(f"{newer} type: LOGICAL_TYPE_TIMESTAMP_MICROS default: COLUMN_DEFAULT_CREATED }}];").writer(
+            "maintainer-1"
+        ) as writer,
+        writer.transaction() as tx,
+    ):
+        tx.put("lab.r", [{"k": 10_000, "called": "new", "n": 1 << 40, "zero": 5}])
+    after = bcs.read(spark, str(tmp_path), table="lab.r", native=True)
+
+    assert rows(frame) == before and frame.columns == ["k", "v", "n"]
+    assert after.columns == ["k", "called", "n", "zero", "since"]
+    assert rows(after) == rows(read(spark, str(tmp_path), table="lab.r"))
+    assert after.where("zero = 0 AND since IS NOT NULL AND called = '7' AND n = 7").count() == 1
+
+
+def test_files_of_one_size_are_read_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Which rows are left out of a file is told by its size."""
+    lake = Lake(tmp_path / "lake")
+    found = Catalog(lake.path).snapshot().scan("objects", columns=["name"]).files()  # type: ignore[union-attr]
+    (file,) = found.native
+    twins = [replace(file, left_out=pa.array(left_out, pa.int64())) for left_out in ([0, 1, 2], [5])]
+    frame = native.native_frame(spark, twins, f"file://{lake.path}")
+
+    assert frame.count() == 2 * file.rows - 4

@@ -142,7 +142,7 @@ class Files:
     """A read as native files and an ``overlay``, which is the whole read where there are none; ``why`` says why there are none then.
 
     Both have the columns of ``schema``, and the overlay's rows are those that meet the conditions. ``touched`` is how many keys have
-    their rows in the overlay, and ``overlay_rows`` an upper bound of these.
+    their rows in the overlay.
     """
 
     schema: pa.Schema

@@ -22,7 +22,7 @@ from bucketcatalog.format.shown import Shown
 from bucketcatalog.query.files import NativeFile, alike, stand_in
 from bucketcatalog.state.conditions import Prefix, listed
 
-from ..types import spark_schema
+from ..types import quoted, spark_schema
 
 _OF_PATHS = {
     "recursiveFileLookup": "true",  # no directory of a path is taken for a partition
@@ -150,7 +150,7 @@ def _left_out(spark: SparkSession, files: Sequence[NativeFile]) -> DataFrame:
 
 def _column(made: Shown, kind: DataType) -> Column:
     """A column as people see it, made of stored ones."""
-    columns = [F.col(_quoted(name)) for name in made.stored]
+    columns = [F.col(quoted(name)) for name in made.stored]
     if made.is_joined:
         return F.concat(columns[0], *(part for column in columns[1:] for part in (F.lit(":"), column.cast("string"))))
     if made.otherwise is not None:
@@ -167,10 +167,6 @@ def _symbols(number: Column, symbols: Sequence[tuple[int, str]]) -> Column:
     for other, name in others:
         cases = cases.when(number == other, name)
     return cases.otherwise(number.cast("string"))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _meets(column: Column, condition: Any) -> Column:
