@@ -54,10 +54,7 @@ def native_frame(files: Files, rows: Streamed, store: Store) -> Any:
         return _streamed(polars, rows)
     try:
         native = _Natively(polars, store, options).scans(files.native)
-    except (
-        polars.exceptions.PolarsError,
-        OSError,
-    ) as error:  # of the file system, the store, or the paths
+    except (polars.exceptions.PolarsError, OSError) as error:  # of the file system, or the store
         _log.warning("Polars does not read the files itself: %s", error)
         return _streamed(polars, rows)
     return polars.concat([*native, _streamed(polars, files.overlay)])
@@ -65,10 +62,20 @@ def native_frame(files: Files, rows: Streamed, store: Store) -> Any:
 
 def _options(store: Store) -> Mapping[str, Any] | None:
     """What Polars has to be told to read the store's objects; None where it cannot."""
-    if local_path(store, "") is not None:
-        return {"credential_provider": None}
+    root = local_path(store, "")
+    if root is not None:
+        return {"credential_provider": None} if _is_text(root) else None
     found = for_object_store(store)
     return None if found is None else {"storage_options": found.options, "credential_provider": found.credentials}
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path is text, which others' libraries take alone; on disks it can be any bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _streamed(polars: Any, rows: Streamed) -> Any:
