@@ -17,32 +17,15 @@ from bucketcatalog import Catalog, between, prefix
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.store import Store
 
+from ...kit.fields import AT, SYMBOLS
+from ...kit.fields import FIELDS as COMMON
 from ...kit.natively import in_some_order
 from ...kit.world import messages, proto, time_at
 
 TABLE = "my.rows"
-SYMBOLS = "enum Mode { MODE_UNSPECIFIED = 0; MODE_FAST = 1; MODE_SLOW = -2; }"
 IN = "message In { optional string text = 1; repeated int64 numbers = 2; }"
-AT = "(column) = {type: LOGICAL_TYPE_TIMESTAMP_MICROS"
-FIELDS = f"""
-  int64 k = 1;
-  optional string text = 2;
-  string plain = 3;
-  optional int32 number = 4;
-  optional uint32 small = 5;
-  optional uint64 large = 6;
-  optional bytes raw = 7;
-  optional bytes uid = 8 [(column) = {{type: LOGICAL_TYPE_UUID}}];
-  optional int64 at = 9 [{AT}}}];
-  optional bool flag = 10;
-  optional Mode mode = 11;
-  Mode plain_mode = 12;
-  optional double ratio = 13;
-  optional float share = 14;
-  repeated string words = 15;
-  map<string, int64> counts = 16;
-  optional int64 created = 17 [{AT} default: COLUMN_DEFAULT_CREATED}}];
-  optional int64 modified = 18 [{AT} default: COLUMN_DEFAULT_MODIFIED}}];
+FIELDS = f"""{COMMON}
+  optional float share = 18;
   int64 plain_at = 19 [{AT}}}];
   bytes plain_uid = 20 [(column) = {{type: LOGICAL_TYPE_UUID}}];
   bytes plain_raw = 21;
@@ -229,7 +212,7 @@ def without(name: str, patch: pytest.MonkeyPatch) -> None:
 CHANGES = {
     "another name": {"optional string text = 2;": "optional string called = 2;"},
     "wider": {"optional int32 number = 4;": "optional int64 number = 4;"},
-    "declared later": {"repeated string words = 15;": "repeated string words = 15; optional string later = 40;"},
+    "declared later": {"repeated string words = 14;": "repeated string words = 14; optional string later = 40;"},
     "declared later, without presence": {
         "string plain = 3;": "string plain = 3; int32 zero = 41; Mode first = 42; bytes none = 43; string empty = 44;"
     },

@@ -22,16 +22,6 @@ from . import in_engines
 from .in_engines import CHANGES, CONDITIONS, ODD, TABLE, asked_columns, decoys, merge, put, redeclared, same, scan, without
 
 
-@pytest.fixture(scope="module")
-def merged(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    return in_engines.merged(tmp_path_factory.mktemp("merged") / "lake")
-
-
-@pytest.fixture(scope="module")
-def changed(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    return in_engines.changed(tmp_path_factory.mktemp("changed") / "lake")
-
-
 def rows(frame: Any) -> pa.Table:
     found: pa.Table = frame.collect().to_arrow()
     return found
