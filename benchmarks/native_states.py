@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bucketcatalog import Catalog, prefix
-from bucketcatalog.query.scan import Read
+from bucketcatalog.query.reads import Read
 
 from . import dataset
 from .fresh import run_fresh

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bucketcatalog.query.scan import Read
+from bucketcatalog.query.reads import Read
 from bucketcatalog.store.base import Store
 
 

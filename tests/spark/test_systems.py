@@ -58,6 +58,10 @@ with warnings.catch_warnings(record=True) as said:
 told["said"] = [str(each.message) for each in said]
 told["collected"] = bcs.jobs.gc(spark, path, dry_run=False, force=True).deleted
 told["still"] = sorted(r["size"] for r in spark.read.format("bucketcatalog").option("table", "packed.a").load(path).collect())
+weights, heavy = (bcs.read(spark, sys.argv[3], table=name, native=True) for name in ("box_weights", "heavy_boxes"))
+told["natively"] = [weights.agg({"kilograms": "sum"}).first()[0], weights.where("box < 'b1'").count(), heavy.count()]
+bcs.attach(spark, sys.argv[3], view_prefix="big_")
+told["joined"] = spark.sql("SELECT sum(w.kilograms) FROM big_box_weights w JOIN big_heavy_boxes h USING (box)").first()[0]
 print(json.dumps(told))
 """
 
@@ -101,12 +105,23 @@ def _fill(store: Earlier) -> None:
             tx.put("packed.b", [{"size": 7}])
 
 
+def _fill_much(path: Path) -> None:
+    """20,000 boxes in a file, and a few that were put later."""
+    with Catalog(path).writer("compactor-1") as writer:
+        with writer.transaction() as tx:
+            tx.put("boxes.boxes", [{"name": f"b{number}", "label": f"L{number}", "grams": number} for number in range(20_000)])
+        writer.checkpoint(scope="all", full=True)
+    with Catalog(path).writer("w") as writer, writer.transaction() as tx:
+        tx.put("boxes.boxes", [{"name": "a", "label": "L", "grams": 1_000_000}])
+
+
 @pytest.mark.once
 def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = boxes(tmp_path)
     for folder in folders:
         monkeypatch.syspath_prepend(folder)
     _fill(Earlier(LocalStore(tmp_path / "lake")))
+    _fill_much(tmp_path / "much")
     with Catalog(tmp_path / "odd").writer("w") as writer, writer.transaction() as tx:
         for name in ("a.b", "a_b", "x`y"):
             tx.put(f"packed.{name}", [{"size": 1}])
@@ -117,7 +132,7 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (labels / "L-c").touch()
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "BOXES_LABELS": str(labels)}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, tmp_path / "lake", tmp_path / "odd"],
+        [sys.executable, "-c", PROGRAM, tmp_path / "lake", tmp_path / "odd", tmp_path / "much"],
         env=environment,
         capture_output=True,
         text=True,
@@ -144,6 +159,9 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert "[INVALID_OPTION] " in told["refused"]
     assert (told["repacked"], told["parts"], told["collected"]) == (1, 2, 3)
+    heavy = range(1_000, 20_000)
+    assert told["natively"] == [pytest.approx((sum(range(20_000)) + 1_000_000) / 1_000), 2, len(heavy) + 1]
+    assert told["joined"] == pytest.approx((sum(heavy) + 1_000_000) / 1_000)
     assert list(labels.iterdir()) == []
     assert "boxes.parts" in Catalog(tmp_path / "lake").snapshot().tables
 

@@ -248,7 +248,7 @@ def test_a_system_stands_on_what_is_meant_for_systems(system: Package, module: s
     ],
 )
 def test_what_is_not_meant_for_systems_is_found_in_whatever_words_one_imports_it(line: str, wrong: str) -> None:
-    fine = "from ... import Catalog, clock\nfrom ...store import base\nfrom ...query.scan import Read\nfrom . import tables\n"
+    fine = "from ... import Catalog, clock\nfrom ...store import base\nfrom ...query.reads import Read\nfrom . import tables\n"
     own = "bucketcatalog.systems.manta"
     known = {*PACKAGE.modules, f"{own}.tables"}
     found = imported(ast.parse(f"{fine}from ..manta.tables import TABLES\n{line}\n"), own, known)

@@ -35,7 +35,7 @@ from ..state.shares import grouped, share_count
 from ..state.tail import every_event
 from ..store.base import Store
 from .metadata import METADATA_TABLES
-from .scan import InBatches, ReadTask
+from .reads import InBatches, ReadTask
 from .snapshot import DELETED_PREFIX, Snapshot, check_table_name
 
 CHANGE_TYPE = "_change_type"

@@ -52,7 +52,7 @@ class Streamed(Protocol):
 
 
 class Rows(Streamed, Protocol):
-    """Rows that this package reads, as ``query.scan`` has it."""
+    """Rows that this package reads, as ``query.reads`` has it."""
 
     def to_arrow(self) -> pa.Table:
         """All of them."""
@@ -175,15 +175,16 @@ def alike(files: Iterable[NativeFile]) -> list[list[NativeFile]]:
     return list(found.values())
 
 
-def at_hand(rows: Streamed) -> pa.Table | None:
-    """All of the rows, read now, where these are at most 8 MiB; None where there are more."""
-    batches, size = [], 0
-    for batch in rows.to_batches():
-        size += batch.nbytes
-        if size > AT_HAND_BYTES:
+def at_hand(parts: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, most_bytes: int | None = None) -> pa.Table | None:
+    """All rows of the parts, read now, where these have at most so many bytes (8 MiB if not said); None where they have more."""
+    most = AT_HAND_BYTES if most_bytes is None else most_bytes
+    found, size = [schema.empty_table()], 0
+    for part in parts:
+        size += part.nbytes
+        if size > most:
             return None
-        batches.append(batch)
-    return pa.Table.from_batches(batches, rows.schema)
+        found.append(part if isinstance(part, pa.Table) else pa.Table.from_batches([part]))
+    return pa.concat_tables(found)
 
 
 def engine(package: str) -> Any:

@@ -17,7 +17,7 @@ was made, and what is damaged since or within may go unnoticed, where a scan say
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
 from importlib import import_module
@@ -92,6 +92,12 @@ def _again() -> type:
     return Again
 
 
+def renamed_relation(relation: Any, names: Mapping[str, str]) -> Any:
+    """A relation whose columns are those of another, by their new names."""
+    column = engine("duckdb").ColumnExpression
+    return relation.project(*(column(source).alias(name) for name, source in names.items()))
+
+
 @dataclass(frozen=True)
 class _Engine:
     """DuckDB's package, and a connection to show reads in."""
@@ -118,7 +124,7 @@ class _Engine:
 
     def streamed(self, rows: Streamed) -> Any:
         """Rows that this package reads."""
-        table = at_hand(rows)
+        table = at_hand(rows.to_batches(), rows.schema)
         return self.connection.from_arrow(_again()(rows) if table is None else table)
 
     def kinds(self, schema: pa.Schema) -> dict[str, Any]:

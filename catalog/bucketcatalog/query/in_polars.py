@@ -60,6 +60,12 @@ def native_frame(files: Files, rows: Streamed, store: Store) -> Any:
     return polars.concat([*native, _streamed(polars, files.overlay)])
 
 
+def renamed_frame(frame: Any, names: Mapping[str, str]) -> Any:
+    """A LazyFrame whose columns are those of another, by their new names."""
+    column = engine("polars").col
+    return frame.select([column(source).alias(name) for name, source in names.items()])
+
+
 def _options(store: Store) -> Mapping[str, Any] | None:
     """What Polars has to be told to read the store's objects; None where it cannot."""
     root = local_path(store, "")
@@ -80,7 +86,7 @@ def _is_text(path: str) -> bool:
 
 def _streamed(polars: Any, rows: Streamed) -> Any:
     """Rows that this package reads."""
-    table = at_hand(rows)
+    table = at_hand(rows.to_batches(), rows.schema)
     if table is not None:
         return polars.from_arrow(table).lazy()
 

@@ -26,7 +26,7 @@ from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
 from .damage import DAMAGE, damage
 from .in_html import Plan, read_html, rows_html
-from .scan import InBatches
+from .reads import InBatches
 
 _MAP = pa.map_(pa.string(), pa.string())
 SCHEMAS = {

@@ -28,7 +28,8 @@ from ..state.plan import Part
 from .in_html import contents_html
 from .listing import Page, list_page
 from .metadata import METADATA_TABLES, MetadataScan
-from .scan import Read, Scan
+from .reads import Read
+from .scan import Scan
 
 DELETED_PREFIX = "deleted_"
 

@@ -20,8 +20,12 @@ from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
 from ..store.base import Store
 from .blame import Problem, blaming, failed, shown
+from .files import Files
+from .in_duckdb import renamed_relation
 from .in_html import Plan
-from .scan import Read, ReadTask, Scan
+from .in_polars import renamed_frame
+from .reads import Read, ReadTask
+from .scan import Scan
 from .snapshot import DELETED_PREFIX, Snapshot
 
 
@@ -156,6 +160,18 @@ class Projection:
     below: Sequence[tuple[str, Any]]
     where: Where
 
+    @property
+    def checks_rows(self) -> bool:
+        """Whether rows of the table may be none of the view's."""
+        return bool(self.below or self.where)
+
+    @property
+    def renamed(self) -> dict[str, str] | None:
+        """The columns of the table by what the view calls them, where that is all there is to it; else None."""
+        columns = {name: self.view.columns.get(name, name) for name in self.schema.names}
+        names = {name: column for name, column in columns.items() if isinstance(column, str)}
+        return names if len(names) == len(columns) and not self.checks_rows else None
+
     def of(self, rows: pa.Table) -> pa.Table:
         """The view's rows."""
         for column, condition in self.below:
@@ -167,18 +183,20 @@ class Projection:
         return self._shown(rows, self.schema)
 
     def _shown(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        return pa.table([self._column(rows, name) for name in schema.names], schema=schema)
+        made = (self.column(name, [one_chunk(rows.column(each)) for each in self.view.needs(name)]) for name in schema.names)
+        return pa.table(list(made), schema=schema)
 
-    def _column(self, rows: pa.Table, name: str) -> pa.Array:
-        column, given = self.view.columns.get(name), [one_chunk(rows.column(each)) for each in self.view.needs(name)]
+    def column(self, name: str, given: Sequence[pa.Array]) -> pa.Array:
+        """A column of the view, given the columns of its table that it ``needs``."""
+        column, rows = self.view.columns.get(name), len(given[0])
         if not isinstance(column, Computed):
             return given[0]
         part = f"the column {name!r} of its view {self.view.name!r}"
         with blaming(self.system, part):
             values = column.compute(*given)
         values = one_chunk(values) if isinstance(values, pa.ChunkedArray) else values
-        if not isinstance(values, pa.Array) or values.type != column.type or len(values) != len(rows):
-            wanted = f"an array of {len(rows)} values of {column.type} was to come of it"
+        if not isinstance(values, pa.Array) or values.type != column.type or len(values) != rows:
+            wanted = f"an array of {rows} values of {column.type} was to come of it"
             raise failed(self.system, part, f"{wanted}, and not {_described(values)}")
         if values.null_count and not column.nullable:
             raise failed(self.system, part, "nulls came of it, which it says it has not")
@@ -203,7 +221,7 @@ class ViewTask:
 
 
 class ViewScan(Read):
-    """A read of a system's view at a snapshot's cut."""
+    """A read of a system's view at a snapshot's cut: what the ``projection`` makes of the rows of the scan ``source``."""
 
     def __init__(self, view: View, snapshot: Snapshot, columns: Sequence[str] | None, where: Where, *, system: str) -> None:
         self.view = view
@@ -222,14 +240,14 @@ class ViewScan(Read):
         shown = dict.fromkeys(column for name in [*schema.names, *rest] for column in view.needs(name))
         source = snapshot.scan(view.of, columns=list({**shown, **dict(below)}), where={**view.where, **pushed})
         assert isinstance(source, Scan)
-        self._source = source
+        self.source = source
         tested = pa.schema([self._available.field(name) for name in rest])
-        self._projection = Projection(system, view, table, schema, source.schema, tested, below, rest)
+        self.projection = Projection(system, view, table, schema, source.schema, tested, below, rest)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that were asked for."""
-        return self._projection.schema
+        return self.projection.schema
 
     @property
     def available(self) -> pa.Schema:
@@ -238,18 +256,32 @@ class ViewScan(Read):
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The tasks of the table's read."""
-        return [ViewTask(task, self._projection) for task in self._source.tasks(most_rows)]
+        return [ViewTask(task, self.projection) for task in self.source.tasks(most_rows)]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in the order of the table's keys."""
-        for batch in self._source.to_batches():
-            yield from self._projection.of(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+        for batch in self.source.to_batches():
+            yield from self.projection.of(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
+    def files(self) -> Files:
+        """See ``Read.files``: none, for what engines show of them goes by the names of the table."""
+        return Files(self.schema, (), self, why=f"it is a view, and its rows lie in the files of {self.view.of!r}")
+
+    def to_duckdb(self, connection: Any) -> Any:
+        """See ``Read.to_duckdb``: read as a scan of the table is, unless columns are computed or conditions are checked on rows."""
+        names = self.projection.renamed
+        return super().to_duckdb(connection) if names is None else renamed_relation(self.source.to_duckdb(connection), names)
+
+    def to_polars(self) -> Any:
+        """See ``Read.to_polars``: read as ``to_duckdb`` says."""
+        names = self.projection.renamed
+        return super().to_polars() if names is None else renamed_frame(self.source.to_polars(), names)
 
     def explain(self) -> str:
         """What is read of the table."""
-        after = [*(column for column, _ in self._projection.below), *self._projection.where]
+        after = [*(column for column, _ in self.projection.below), *self.projection.where]
         checked = f", checked on its rows: {', '.join(after)}" if after else ""
-        return Plan(f"view {self.view.name} of {self.view.of}{checked}\n{self._source.explain()}")
+        return Plan(f"view {self.view.name} of {self.view.of}{checked}\n{self.source.explain()}")
 
 
 @dataclass(frozen=True)

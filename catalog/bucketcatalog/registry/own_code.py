@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import BucketCatalogError, CatalogWarning, UnknownTable
 from ..query.blame import blaming, failed, shown
-from ..query.scan import Read, ReadTask
+from ..query.reads import Read, ReadTask
 from ..query.snapshot import Reads, Snapshot
 from ..state.conditions import Where
 from ..store.base import Store

@@ -11,6 +11,7 @@ import logging
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,14 +20,15 @@ from pyspark.sql.types import StructField, StructType
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.errors import UNREADABLE
-from bucketcatalog.query.files import Files
-from bucketcatalog.query.scan import ReadTask
+from bucketcatalog.query.files import Files, at_hand
+from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.store import Store
 
 from ..types import arrow_schema, conformed, spark_schema
-from .native import native_frame, spark_root, why_unread
+from .native import NotRead, native_frame, spark_root
 from .reader import batches
 from .relation import Relation, TableRelation
+from .viewed import projected
 
 LOCAL_ROWS, LOCAL_BYTES = 8_192, 48 << 20
 """As many rows of a table, and bytes of them in memory, are read where the frame is planned, and travel with the plan."""
@@ -35,6 +37,7 @@ LOCAL_KEYS = 131_072
 _BYTES_OF_A_COLUMN = 16
 _LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 30
 """What Spark is told of rows that come through Python: never so little that it would send them all to everybody."""
+_LIES_IN_NONE = "only tables, their tombstones, and views of these lie in files"
 _log = logging.getLogger(__package__)
 
 
@@ -45,16 +48,13 @@ class Natively:
     wanted: bool | None = None
     root: str | None = None
 
-    def why_not(self, spark: SparkSession, files: Files, url: str) -> str | None:
-        """Why the files are not read by Spark itself, or None: also where there are none, and what lies over them is all."""
+    def why_not(self, files: Files, url: str) -> str | None:
+        """Why Spark is not to read the files itself, or None: also where there are none, and what lies over them is all."""
         if files.why is not None:
             return files.why
         if not files.native:
             return "no file has such rows" if self.wanted and files.touched > LOCAL_KEYS else None
-        root = self.root_of(url)
-        if root is None:
-            return f"nobody says what Spark calls {url}: give native_root"
-        return why_unread(spark, files.native, root)
+        return f"nobody says what Spark calls {url}: give native_root" if self.root_of(url) is None else None
 
     def root_of(self, url: str) -> str | None:
         """What Spark calls a store of that URL, where that is known."""
@@ -66,7 +66,7 @@ def shown(spark: SparkSession, relation: Relation, natively: Natively) -> DataFr
     try:
         return frame_of(spark, relation, natively)
     except UNREADABLE:
-        return _through_python(spark, relation, [WholeRead(relation)])
+        return _through_python(spark, relation, relation.schema, [WholeRead(relation)])
 
 
 @dataclass(frozen=True)
@@ -84,55 +84,52 @@ class WholeRead:
 
 def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
     """The rows of a relation; ``InvalidOption`` where they are many, have to be read natively, and cannot be."""
-    why: str | None = "only tables and their tombstones lie in files"
-    if isinstance(relation, TableRelation):
-        files = relation.files() if natively.wanted is not False else None
-        why = "native=False" if files is None else natively.why_not(spark, files, relation.catalog.store.url)
-        if files is not None and why is None:
-            return _natively(spark, relation, files, natively)
+    why = None
+    if isinstance(relation, TableRelation) and relation.lies_in_files and natively.wanted is not False:
+        try:
+            return _natively(spark, relation, natively)
+        except NotRead as error:
+            why = str(error)
     tasks = relation.tasks(relation.schema.names)
     is_small = isinstance(relation, TableRelation) and sum(task.rows for task in tasks) <= LOCAL_ROWS
-    if (found := _few(relation, tasks) if is_small else None) is not None:
+    if (found := _few(relation, relation.schema, tasks) if is_small else None) is not None:
         return _local(spark, found)
     if natively.wanted:
         raise InvalidOption(
-            f"Table {relation.options.table!r} cannot be read natively: {why}.", next_step="Leave out native=True, or mend that."
+            f"Table {relation.options.table!r} cannot be read natively: {why or _LIES_IN_NONE}.",
+            next_step="Leave out native=True, or mend that.",
         )
-    if natively.wanted is None and relation.options.table in relation.snapshot.rows and not relation.options.changes:
+    if why:
         _log.warning("Table %r is read through Python: %s.", relation.options.table, why)
-    return _through_python(spark, relation, tasks)
+    return _through_python(spark, relation, relation.schema, tasks)
 
 
-def _natively(spark: SparkSession, relation: Relation, files: Files, natively: Natively) -> DataFrame:
-    """Native files, and what lies over them."""
-    over = _over(spark, relation, files)
-    if not files.native:
-        return over if over is not None else _local(spark, relation.schema.empty_table())
-    native = native_frame(spark, files.native, natively.root_of(relation.catalog.store.url) or "")
-    return native if over is None else native.union(over)
+def _natively(spark: SparkSession, relation: TableRelation, natively: Natively) -> DataFrame:
+    """Native files, and what lies over them; ``NotRead`` where Spark cannot read them, or is not to."""
+    read, projection = relation.in_files()
+    files, url = read.files(), relation.catalog.store.url
+    if why := natively.why_not(files, url):
+        raise NotRead(why)
+    some = [native_frame(spark, files.native, natively.root_of(url) or "")] if files.native else []
+    if files.touched:
+        some += _over(spark, relation, files)
+    rows = reduce(DataFrame.union, some) if some else _local(spark, files.schema.empty_table())
+    return rows if projection is None else projected(rows, files.schema, projection)
 
 
-def _over(spark: SparkSession, relation: Relation, files: Files) -> DataFrame | None:
-    """What lies over the native files."""
-    if not files.touched:
-        return None
+def _over(spark: SparkSession, relation: TableRelation, files: Files) -> list[DataFrame]:
+    """What lies over the native files, if there is any."""
     tasks = files.overlay.tasks(relation.options.max_partition_rows)
-    found = _few(relation, tasks) if files.touched <= LOCAL_KEYS else None
-    if found is not None:
-        return _local(spark, found) if len(found) else None
-    return _through_python(spark, relation, tasks)
+    found = _few(relation, files.schema, tasks) if files.touched <= LOCAL_KEYS else None
+    if found is None:
+        return [_through_python(spark, relation, files.schema, tasks)]
+    return [_local(spark, found)] if len(found) else []
 
 
-def _few(relation: Relation, tasks: Sequence[ReadTask]) -> pa.Table | None:
+def _few(relation: Relation, schema: pa.Schema, tasks: Sequence[ReadTask]) -> pa.Table | None:
     """The rows of all tasks, or None where they take more memory than may travel with a plan."""
-    found, size = [relation.schema.empty_table()], 0
-    for task in tasks:
-        for rows in task.read(relation.catalog.store):
-            found.append(rows.select(relation.schema.names))
-            size += rows.nbytes
-            if size > LOCAL_BYTES:
-                return None
-    return pa.concat_tables(found)
+    store = relation.catalog.store
+    return at_hand((rows.select(schema.names) for task in tasks for rows in task.read(store)), schema, LOCAL_BYTES)
 
 
 def _local(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -147,9 +144,9 @@ def _nullable(schema: pa.Schema) -> StructType:
     return StructType([StructField(field.name, field.dataType) for field in columns.fields])
 
 
-def _through_python(spark: SparkSession, relation: Relation, tasks: Sequence[ReadTask]) -> DataFrame:
+def _through_python(spark: SparkSession, relation: Relation, schema: pa.Schema, tasks: Sequence[ReadTask]) -> DataFrame:
     """The rows of tasks, each read by an executor. Spark is told that they are many: nobody knows how large they are."""
-    columns = _nullable(relation.schema)
+    columns = _nullable(schema)
     width = _BYTES_OF_A_COLUMN * len(columns.fields)
     size = min(max(sum(task.rows for task in tasks) * width, _LEAST_BYTES), _MOST_BYTES)
     numbers = max(1, size // 8 // max(1, len(tasks)))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from functools import reduce
-from typing import Any
+from operator import and_
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import DataType
 
 from bucketcatalog.format.shown import Shown
-from bucketcatalog.query.files import NativeFile, alike, stand_in
-from bucketcatalog.state.conditions import Prefix, listed
+from bucketcatalog.query.files import Asked, NativeFile, alike, stand_in
+from bucketcatalog.state.conditions import Between, Prefix
 
 from ..types import quoted, spark_schema
 
@@ -43,10 +44,26 @@ _SIZE, _ROW, _BITS, _OF = "__size", "__row", "__bits", "__of"  # no column of a 
 _WORD = 64
 
 
+class NotRead(Exception):
+    """Spark cannot read files as they have to be read; says why."""
+
+
 def native_frame(spark: SparkSession, files: Sequence[NativeFile], root: str) -> DataFrame:
-    """The rows of native files, of which there is one, that meet the conditions and are not left out."""
-    frames = [_scan(spark, some, root) for each in alike(files) for some in _scans(each)]
-    return reduce(DataFrame.union, frames)
+    """The rows of native files below ``root``, of which there is one, that meet the conditions and are not left out.
+
+    ``NotRead`` where Spark does not read them: it is asked for the size of each, by which it leaves rows out, and to read one.
+    """
+    scans = [some for each in alike(files) for some in _scans(each)]
+    try:
+        read = [_parquet(spark, some, root) for some in scans]
+        listed = _listed_there(spark, files, root) if _is_remote(spark) else [size for rows in read for size in _listed(rows)]
+        _ = read[0].select("_metadata.row_index").schema
+        _read_one(spark, files[0], root)
+    except Exception as error:  # whatever stands in the way: of the session, the file system, or the store
+        raise NotRead(f"Spark does not read {root}: {str(error).strip().splitlines()[0]}") from error
+    if sorted(listed) != sorted(file.size for file in files):
+        raise NotRead(f"the files that Spark reads in {root} have other sizes")
+    return reduce(DataFrame.union, [_scan(spark, rows, some) for rows, some in zip(read, scans, strict=True)])
 
 
 def spark_root(url: str) -> str | None:
@@ -57,44 +74,33 @@ def spark_root(url: str) -> str | None:
     return f"s3a://{rest}" if scheme in ("s3", "s3a") else url if scheme == "file" else None
 
 
-def why_unread(spark: SparkSession, files: Sequence[NativeFile], root: str) -> str | None:
-    """Why Spark cannot read the files below ``root``; None where it can.
-
-    It is asked for the size of each, by which it would otherwise leave rows out, and to read one.
-    """
-    try:
-        rows = _parquet(spark, files, root)
-        sizes = _sizes_there(spark, files, root) if _is_remote(spark) else _sizes(spark, rows, _place(root, files[0]))
-        _ = rows.select("_metadata.row_index").schema
-    except Exception as error:  # whatever stands in the way: of the session, the file system, or the store
-        return f"Spark does not read {root}: {str(error).strip().splitlines()[0]}"
-    if sorted(sizes) != sorted(file.size for file in files):
-        return f"the files that Spark reads in {root} have other sizes"
-    return None
-
-
 def _is_remote(spark: SparkSession) -> bool:
     """Whether a session is one of Spark Connect, which has no JVM here."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _sizes(spark: SparkSession, rows: DataFrame, first: str) -> list[int]:
-    """The sizes of the files of a frame as its own listing has them. A job would ask for them too, and a session's first takes seconds."""
-    context = spark.sparkContext
-    path = context._jvm.org.apache.hadoop.fs.Path(first)  # type: ignore[union-attr]
-    stream = path.getFileSystem(context._jsc.hadoopConfiguration()).open(path)
-    stream.read()
-    stream.close()
+def _listed(rows: DataFrame) -> list[int]:
+    """The sizes of the files of a scan as its own listing has them. A job would ask for them again, and a session's first takes seconds."""
     listed = rows._jdf.queryExecution().analyzed().relation().location().allFiles()
     return [listed.apply(at).getLen() for at in range(listed.length())]
 
 
-def _sizes_there(spark: SparkSession, files: Sequence[NativeFile], root: str) -> list[int]:
-    """The sizes of the files as the server finds them; the first is read there."""
+def _listed_there(spark: SparkSession, files: Sequence[NativeFile], root: str) -> list[int]:
+    """The sizes of the files as the server finds them."""
     places = [_place(root, file) for file in files]
-    listed = spark.read.format("binaryFile").options(**_OF_PATHS).load(places).select("length").collect()
-    _parquet(spark, files[:1], root).limit(1).collect()
-    return [row.length for row in listed]
+    return [row.length for row in spark.read.format("binaryFile").options(**_OF_PATHS).load(places).select("length").collect()]
+
+
+def _read_one(spark: SparkSession, file: NativeFile, root: str) -> None:
+    """Read from a file, where the rows will be read: by this session's driver, or by its server."""
+    if _is_remote(spark):
+        _parquet(spark, [file], root).limit(1).collect()
+        return
+    context = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(_place(root, file))  # type: ignore[union-attr]
+    stream = path.getFileSystem(context._jsc.hadoopConfiguration()).open(path)
+    stream.read()
+    stream.close()
 
 
 def _scans(files: Sequence[NativeFile]) -> Iterator[list[NativeFile]]:
@@ -113,17 +119,17 @@ def _scans(files: Sequence[NativeFile]) -> Iterator[list[NativeFile]]:
     yield from scans
 
 
-def _scan(spark: SparkSession, files: Sequence[NativeFile], root: str) -> DataFrame:
+def _scan(spark: SparkSession, rows: DataFrame, files: Sequence[NativeFile]) -> DataFrame:
+    """What is shown of the rows that are read of files, of which all are left out in some way or none."""
     made, asked = files[0].columns, files[0].asked
-    rows = _parquet(spark, files, root)
     if len(files[0].left_out):
         rows = rows.withColumns({_SIZE: F.col("_metadata.file_size"), _ROW: F.col("_metadata.row_index")})
         left_out = F.broadcast(_left_out(spark, files))
         bit = F.expr(f"shiftright(get({_BITS}, cast(shiftright({_ROW}, 6) as int)), cast({_ROW} & 63 as int)) & 1")
         rows = rows.join(left_out, F.col(_SIZE) == F.col(_OF)).where(bit == 0)
     kinds = {field.name: field.dataType for field in spark_schema(asked.every).fields}
-    for name, condition in asked.where.items():
-        rows = rows.where(_meets(_column(made[name], kinds[name]), condition))
+    for name in asked.where:
+        rows = rows.where(_meets(_column(made[name], kinds[name]), asked, name))
     return rows.select(*(_column(made[name], kinds[name]).alias(name) for name in asked.schema.names))
 
 
@@ -169,9 +175,30 @@ def _symbols(number: Column, symbols: Sequence[tuple[int, str]]) -> Column:
     return cases.otherwise(number.cast("string"))
 
 
-def _meets(column: Column, condition: Any) -> Column:
-    """Whether a column meets what the options bucket, owner and prefix demand: a value, one of several, or that it begins so."""
+def _meets(shown: Column, asked: Asked, name: str) -> Column:
+    """Whether a column meets the condition on it."""
+    condition, kind = asked.where[name], asked.tested.field(name).type
+    if condition is None:
+        return shown.isNull()
     if isinstance(condition, Prefix):
-        assert isinstance(condition.text, str)
-        return column.startswith(condition.text)
-    return column.isin(list(listed(condition)))
+        text = condition.text
+        raw = text.encode() if isinstance(text, str) and not pa.types.is_string(kind) else text
+        return shown.startswith(F.lit(raw))
+    values = asked.compared[name]
+    if isinstance(condition, Between):
+        low, high = map(_literal, values)
+        ends = [] if low is None else [shown > low if condition.above else shown >= low]
+        ends += [] if high is None else [shown < high if condition.below else shown <= high]
+        return reduce(and_, ends, shown.isNotNull())
+    named = [literal for literal in map(_literal, values) if literal is not None]
+    found = shown.isin(named) if named else F.lit(False)
+    return found | shown.isNull() if values.null_count else found
+
+
+def _literal(value: pa.Scalar) -> Column | None:
+    """A value that a column is compared with, None for null. Times are numbers: Spark's client knows no time before the year 1582 well."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_timestamp(value.type):
+        return F.timestamp_micros(F.lit(value.cast(pa.timestamp("us", value.type.tz)).value))
+    return F.lit(Decimal(value.as_py()) if value.type == pa.uint64() else value.as_py())  # which no long of Java's holds

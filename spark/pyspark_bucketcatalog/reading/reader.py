@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bucketcatalog.query.scan import BATCH_ROWS, ReadTask
+from bucketcatalog.query.reads import BATCH_ROWS, ReadTask
 
 from ..types import arrow_schema, check_columns, conformed
 from .relation import Relation

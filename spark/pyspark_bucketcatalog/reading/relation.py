@@ -20,10 +20,11 @@ from bucketcatalog.model.render import chosen
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
 from bucketcatalog.query.database import MetadataTask
-from bucketcatalog.query.files import Files
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
-from bucketcatalog.query.scan import Read, ReadTask
+from bucketcatalog.query.reads import Read, ReadTask
+from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.query.views import Projection, ViewScan
 from bucketcatalog.state.conditions import Where
 
 from ..options import Moment, ReadOptions
@@ -116,9 +117,17 @@ class TableRelation(Relation):
         """Key ranges, planned from indexes."""
         return self._read(columns, self.where).tasks(self.options.max_partition_rows)
 
-    def files(self) -> Files:
-        """The columns that are asked for, as files and what lies over them."""
-        return self._read(self.schema.names, self.where).files()
+    @property
+    def lies_in_files(self) -> bool:
+        """Whether its rows are those of a table, and not something that a system makes when it is read."""
+        return isinstance(self._read(None, {}), Scan | ViewScan)
+
+    def in_files(self) -> tuple[Read, Projection | None]:
+        """The read whose ``files`` hold the columns that are asked for; for a view its table's, and what is made of that."""
+        read = self._read(self.schema.names, self.where)
+        if isinstance(read, ViewScan) and not read.projection.checks_rows:
+            return read.source, read.projection
+        return read, None
 
     def check(self) -> None:
         """An error where there is no such table, or a condition does not fit it."""

@@ -6,7 +6,7 @@ import pytest
 
 from bucketcatalog import Catalog
 
-from . import in_engines
+from ...kit import in_engines
 
 
 @pytest.fixture(scope="module")

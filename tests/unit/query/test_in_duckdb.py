@@ -17,8 +17,24 @@ from bucketcatalog.state.untouched import BaseFile
 from bucketcatalog.store import LocalStore, MemoryStore
 from bucketcatalog.store.faults import Counting
 
-from . import in_engines
-from .in_engines import CHANGES, CONDITIONS, ODD, TABLE, asked_columns, decoys, merge, put, redeclared, same, scan, without
+from ...kit import in_engines
+from ...kit.in_engines import (
+    CHANGES,
+    COMPUTED,
+    CONDITIONS,
+    NAMED_OTHERWISE,
+    ODD,
+    TABLE,
+    asked_columns,
+    decoys,
+    merge,
+    put,
+    redeclared,
+    same,
+    scan,
+    viewed,
+    without,
+)
 
 
 @pytest.fixture
@@ -60,6 +76,16 @@ def test_conditions_are_those_of_a_scan(changed: Catalog, connection: Any, where
         relation = read.to_duckdb(connection)
         assert same(rows(relation), read)
         assert reads_files(relation) or not read.to_arrow().num_rows, "DuckDB sees of some conditions that no row meets them"
+
+
+def test_a_view_is_read_as_its_table_is_unless_it_computes(changed: Catalog, connection: Any) -> None:
+    for where in ({}, {"text": "p"}, {"again": ["a", "B"], "_revision": between(0, 1)}):
+        read = viewed(changed, NAMED_OTHERWISE, **where)
+        relation = read.to_duckdb(connection)
+        assert reads_files(relation) and len(read.to_arrow()) and same(rows(relation), read)
+    for read in (viewed(changed, COMPUTED), viewed(changed, COMPUTED, length=1)):
+        relation = read.to_duckdb(connection)
+        assert not reads_files(relation) and len(read.to_arrow()) and same(rows(relation), read)
 
 
 def test_when_versions_ended_is_a_condition(changed: Catalog, connection: Any) -> None:

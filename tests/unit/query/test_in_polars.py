@@ -18,8 +18,24 @@ from bucketcatalog.query.in_polars import native_frame
 from bucketcatalog.state.untouched import BaseFile
 from bucketcatalog.store import LocalStore, MemoryStore
 
-from . import in_engines
-from .in_engines import CHANGES, CONDITIONS, ODD, TABLE, asked_columns, decoys, merge, put, redeclared, same, scan, without
+from ...kit import in_engines
+from ...kit.in_engines import (
+    CHANGES,
+    COMPUTED,
+    CONDITIONS,
+    NAMED_OTHERWISE,
+    ODD,
+    TABLE,
+    asked_columns,
+    decoys,
+    merge,
+    put,
+    redeclared,
+    same,
+    scan,
+    viewed,
+    without,
+)
 
 
 def rows(frame: Any) -> pa.Table:
@@ -57,6 +73,16 @@ def test_conditions_are_those_of_a_scan(changed: Catalog, where: Mapping[str, An
         frame = read.to_polars()
         assert same(rows(frame), read)
         assert reads_files(frame) or not read.to_arrow().num_rows
+
+
+def test_a_view_is_read_as_its_table_is_unless_it_computes(changed: Catalog) -> None:
+    for where in ({}, {"text": "p"}, {"again": ["a", "B"], "_revision": between(0, 1)}):
+        read = viewed(changed, NAMED_OTHERWISE, **where)
+        frame = read.to_polars()
+        assert reads_files(frame) and len(read.to_arrow()) and same(rows(frame), read)
+    for read in (viewed(changed, COMPUTED), viewed(changed, COMPUTED, length=1)):
+        frame = read.to_polars()
+        assert not reads_files(frame) and len(read.to_arrow()) and same(rows(frame), read)
 
 
 def test_when_versions_ended_is_a_condition(changed: Catalog) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bucketcatalog import prefix
 from bucketcatalog.query.database import MetadataTask
-from bucketcatalog.query.scan import ReadTask
+from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.state import shares
 
 from ...kit.world import BUCKET, OWNER, World, obj

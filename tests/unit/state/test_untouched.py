@@ -11,7 +11,7 @@ import pytest
 from bucketcatalog import between, prefix
 from bucketcatalog.log import segments
 from bucketcatalog.query.files import Files
-from bucketcatalog.query.scan import Read
+from bucketcatalog.query.reads import Read
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state import untouched
 from bucketcatalog.store.faults import Counting

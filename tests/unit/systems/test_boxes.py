@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from bucketcatalog import BrokenSystem, Catalog, InvalidOption, InvalidRows, UnknownTable, between, prefix
 from bucketcatalog.cli import run
-from bucketcatalog.query.scan import Read
+from bucketcatalog.query.reads import Read
 from bucketcatalog.query.views import Computed, View, ViewScan
 from bucketcatalog.store.wrappers import Counting
 

@@ -12,7 +12,7 @@ import pytest
 
 from bucketcatalog import BrokenSystem, BucketCatalogError, CatalogWarning, InvalidOption, StoreUnavailable
 from bucketcatalog.cli import run
-from bucketcatalog.query.scan import Read
+from bucketcatalog.query.reads import Read
 from bucketcatalog.registry import Job
 from bucketcatalog.registry.installed import Registry
 

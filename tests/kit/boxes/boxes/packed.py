@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from bucketcatalog import InvalidOption, clock
 from bucketcatalog.model.render import chosen
-from bucketcatalog.query.scan import BATCH_ROWS, Read, ReadTask
+from bucketcatalog.query.reads import BATCH_ROWS, Read, ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.store.base import Store
 from bucketcatalog.write.parts import Parts, WritePlace

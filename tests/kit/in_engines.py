@@ -11,16 +11,18 @@ from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from bucketcatalog import Catalog, between, prefix
 from bucketcatalog.query.scan import Scan
+from bucketcatalog.query.views import Computed, View, ViewScan
 from bucketcatalog.store import Store
 
-from ...kit.fields import AT, SYMBOLS
-from ...kit.fields import FIELDS as COMMON
-from ...kit.natively import in_some_order
-from ...kit.world import messages, proto, time_at
+from .fields import AT, SYMBOLS
+from .fields import FIELDS as COMMON
+from .natively import in_some_order
+from .world import messages, proto, time_at
 
 TABLE = "my.rows"
 IN = "message In { optional string text = 1; repeated int64 numbers = 2; }"
@@ -183,6 +185,22 @@ def scan(catalog: Catalog, table: str = TABLE, **options: Any) -> Scan:
     found = catalog.snapshot().scan(table, **options)
     assert isinstance(found, Scan)
     return found
+
+
+NAMED_OTHERWISE = View("renamed", TABLE, {"text": "plain", "plain": "text", "again": "text"}, {"k": between(0, 300)})
+
+
+def lengths(text: pa.Array) -> pa.Array:
+    """A kernel of one column."""
+    return pc.utf8_length(text)
+
+
+COMPUTED = View("computed", TABLE, {"text": "text", "length": Computed(pa.int32(), ("text",), lengths)}, {"k": between(0, 300)})
+
+
+def viewed(catalog: Catalog, view: View, **where: Any) -> ViewScan:
+    """A scan of the newest snapshot as a view shows it."""
+    return ViewScan(view, catalog.snapshot(), None, where, system="odd")
 
 
 def same(shown: pa.Table, read: Any) -> bool:
