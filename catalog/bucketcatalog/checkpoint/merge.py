@@ -151,15 +151,26 @@ class MergeWorkers(Protocol):
 
 @dataclass(frozen=True)
 class Alone:
-    """This process, one task after the other. ``stopped`` ends it, with ``ClosedWriter``, at the next slice."""
+    """This process, one task after the other. ``stopped`` ends it, with ``ClosedWriter``, at the next slice.
+
+    ``progress`` is told, slice by slice, how many rows were merged so far.
+    """
 
     store: Store
     stopped: Callable[[], bool] = lambda: False
+    progress: Callable[[int], None] = lambda _: None
     most: int = 1
 
     def run(self, tasks: Sequence[MergeTask]) -> Iterator[Merged]:
         """What each task wrote, in order."""
-        return (run_task(self.store, task, self.stopped) for task in tasks)
+        so_far = 0
+
+        def tell(rows: int) -> None:
+            nonlocal so_far
+            so_far += rows
+            self.progress(so_far)
+
+        return (run_task(self.store, task, self.stopped, tell) for task in tasks)
 
 
 def merge_parts(states: Iterable[TableState], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
@@ -192,8 +203,18 @@ def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
     return tail + sum(places.values())
 
 
-def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda: False, *, into: Store | None = None) -> Merged:
-    """Merge what a task is about and put its segments, into another store if there is one; ``ClosedWriter`` once ``stopped`` says so."""
+def run_task(
+    store: Store,
+    task: MergeTask,
+    stopped: Callable[[], bool] = lambda: False,
+    tell: Callable[[int], None] = lambda _: None,
+    *,
+    into: Store | None = None,
+) -> Merged:
+    """Merge what a task is about and put its segments, into another store if there is one; ``ClosedWriter`` once ``stopped`` says so.
+
+    ``tell`` is given the number of rows that a slice has come to, each time.
+    """
     runs = RunWriter(
         into or store,
         task.writer,
@@ -206,13 +227,13 @@ def run_task(store: Store, task: MergeTask, stopped: Callable[[], bool] = lambda
     )
     blocks = Blocks(store)
     for part in task.parts:
-        for rows in _merged(blocks, part, stopped):
+        for rows in _merged(blocks, part, stopped, tell):
             runs.add(rows)
     runs.finish()
     return Merged(tuple(runs.segments), tuple(runs.inline))
 
 
-def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Iterator[RunRows]:
+def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool], tell: Callable[[int], None]) -> Iterator[RunRows]:
     """The state that slices of a table make; the rows of each class are in key order."""
     beside = [(run.classes, run.keeping()) for run in side_runs(part.table)] if part.lowest else []
     for slice_ in part.share.unpacked():
@@ -227,6 +248,7 @@ def _merged(blocks: Blocks, part: MergePart, stopped: Callable[[], bool]) -> Ite
             for classes, keeping in beside:
                 if kind in classes:
                     yield from keeping.add(rows)
+        tell(int(np.count_nonzero(state.among)))
     for _, keeping in beside:
         yield from keeping.rest()
 

@@ -75,11 +75,11 @@ def checkpoint(
         return
     named = writer if all_writers else _covered_writer(snapshot, writer)
     with (
-        progress_line("writing a checkpoint"),
+        progress_line("writing a checkpoint") as tell,
         host_turn(opened.store, name, named=named or None, default=host_writer(COMPACTOR_PREFIX)) as chosen,
         opened.writer(chosen, database=name) as held,
     ):
-        written = held.checkpoint(scope="all" if all_writers else "own", full=full)
+        written = held.checkpoint(scope="all" if all_writers else "own", full=full, progress=tell)
     print_checkpoint(written, chosen, as_json=as_json)
 
 

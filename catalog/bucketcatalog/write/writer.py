@@ -227,14 +227,15 @@ class Writer:
         full: bool = False,
         workers: MergeWorkers | None = None,
         instead: Sequence[Checkpoint] = (),
+        progress: Callable[[int], None] = lambda _: None,
     ) -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
 
         ``InvalidOption`` for ``all`` of who is neither a compactor nor a maintainer.
 
         ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
-        this process; other threads may commit meanwhile. It starts from the checkpoints ``instead`` of those in the store, where given.
-        ``ClosedWriter`` where the writer is closed before it is done.
+        this process, which tells ``progress`` how many rows were merged so far; other threads may commit meanwhile. It starts from the
+        checkpoints ``instead`` of those in the store, where given. ``ClosedWriter`` where the writer is closed before it is done.
         """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
@@ -248,7 +249,7 @@ class Writer:
             with self._turn:
                 self.check()
                 timeline = self._open_timeline()
-                here = Alone(files.store, lambda: self._timeline is not timeline)
+                here = Alone(files.store, lambda: self._timeline is not timeline, progress)
                 by = here if workers is None else workers
                 prepared = prepare(
                     files, timeline, self._note if scope == "all" else None, full=full, most=by.most, instead=instead

@@ -275,6 +275,14 @@ def test_a_merge_in_this_process_ends_at_the_next_slice_once_its_writer_is_close
     assert len(list(world.store.list(""))) == before
 
 
+def test_a_merge_in_this_process_tells_how_many_rows_it_has_merged(world: World, small_tasks: None) -> None:
+    told = list[int]()
+    with world.writer() as writer:
+        filled(world, writer)
+        done = writer.checkpoint(full=True, progress=told.append)
+    assert done is not None and len(told) > 2 and told == sorted(told) and told[-1] == done.rows
+
+
 def test_a_put_of_a_segment_is_not_tried_again_once_its_writer_is_closed(world: World) -> None:
     class Away(Wrapped):
         tries = 0
