@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bucketcatalog import CatalogWarning, InvalidOption
 from bucketcatalog.model.names import names_given
+from bucketcatalog.parallel import in_order
 from bucketcatalog.query.metadata import METADATA_TABLES
 from bucketcatalog.query.views import SqlView
 
@@ -22,6 +23,8 @@ from .reading.relation import open_relation
 from .source import DefaultSource
 from .types import quoted
 
+_AT_ONCE = 4
+"""Tables of which frames are made at once: both this process and Spark's wait for the store, and for each other."""
 _OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed"})
 
 
@@ -72,7 +75,7 @@ def attach(
     of that name. What installed systems show is among them where the database has a table of the system; ``systems`` names others.
     ``options`` are those of a read that are not about one table, such as ``timestampAsOf``; ``native`` and ``native_root`` are as of
     ``read``, for tables and their tombstones. What is damaged is an error of queries of its own view. ``InvalidOption`` where two tables
-    would be called alike, and then nothing is shown; a warning for what else cannot be shown.
+    would be called alike or one cannot be read as ``native`` demands, and then nothing is shown; a warning for what else cannot be.
     """
     given = _given(path, database, storage_options, options)
     for name in given:
@@ -84,9 +87,10 @@ def attach(
     tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
     held = {*snapshot.rows, *METADATA_TABLES}
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
-    for table, view in views.items():
-        natively = Natively(native if table in snapshot.rows else None, native_root)
-        shown(spark, relation.of_table(table), natively).createOrReplaceTempView(quoted(view))
+    natively = {table: Natively(native if table in snapshot.rows else None, native_root) for table in views}
+    frames = list(in_order(lambda table: shown(spark, relation.of_table(table), natively[table]), list(views), threads=_AT_ONCE))
+    for frame, view in zip(frames, views.values(), strict=True):
+        frame.createOrReplaceTempView(quoted(view))
     return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 
 

@@ -133,6 +133,20 @@ def test_a_frame_shows_its_cut_whatever_is_committed_and_merged_meanwhile(spark:
     assert rows(bcs.read(spark, lake.path, native=True, columns="name,content_type")) == now
 
 
+def test_attach_shows_all_tables_or_none(spark: SparkSession, tmp_path: Path) -> None:
+    with Catalog(tmp_path / "lake").writer("node-1") as writer, writer.transaction() as tx:
+        tx.put("buckets", {"owner": OWNER, "name": "cats", "id": CATS})
+        tx.put("objects", objects(CATS, NAMES))
+
+    with pytest.raises(
+        InvalidOption, match=r"'(deleted_)?objects' cannot be read natively: no checkpoint holds its lowest level"
+    ):
+        bcs.attach(spark, tmp_path / "lake", view_prefix="strict_", native=True)
+    assert not [table.name for table in spark.catalog.listTables() if table.name.startswith("strict_")]
+    bcs.attach(spark, tmp_path / "lake", view_prefix="strict_")
+    assert spark.table("strict_objects").count() == len(NAMES) and spark.table("strict_buckets").count() == 1
+
+
 def test_a_file_that_is_gone_is_an_error_and_never_fewer_rows(own: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     own.conf.set("spark.sql.files.ignoreMissingFiles", "true")
@@ -253,7 +267,7 @@ class TestAttach:
 def test_events_and_tables_about_the_catalog_are_read_too(spark: SparkSession, merged: Lake) -> None:
     for options in ({"readChangeFeed": True}, {"table": "segments"}, {"table": "log"}):
         assert rows(bcs.read(spark, merged.path, **options)) == rows(read(spark, merged.path, **options))
-    with pytest.raises(InvalidOption, match="only tables and their tombstones lie in files"):
+    with pytest.raises(InvalidOption, match="only tables, their tombstones, and views of these lie in files"):
         bcs.read(spark, merged.path, table="log", native=True)
 
 

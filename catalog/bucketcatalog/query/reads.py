@@ -18,6 +18,8 @@ from .in_html import read_html
 from .in_polars import polars_frame
 
 BATCH_ROWS = 65_536
+IN_NO_FILES = "only tables, their tombstones, and views of these lie in files"
+"""Why other reads are of no files."""
 
 
 class ReadTask(Protocol):
@@ -104,7 +106,7 @@ class Read(InBatches):
 
         Planned for what it takes to read nearly all rows natively; where that cannot be, ``why`` says so and the overlay has all rows.
         """
-        return Files(self.schema, (), self, why="only tables and their tombstones lie in files")
+        return Files(self.schema, (), self, why=IN_NO_FILES)
 
     def to_pandas(self) -> Any:
         """All rows as a pandas DataFrame; needs pandas."""

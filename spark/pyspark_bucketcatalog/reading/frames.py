@@ -21,7 +21,7 @@ from pyspark.sql.types import StructField, StructType
 from bucketcatalog import InvalidOption
 from bucketcatalog.errors import UNREADABLE
 from bucketcatalog.query.files import Files, at_hand
-from bucketcatalog.query.reads import ReadTask
+from bucketcatalog.query.reads import IN_NO_FILES, ReadTask
 from bucketcatalog.store import Store
 
 from ..types import arrow_schema, conformed, spark_schema
@@ -37,7 +37,6 @@ LOCAL_KEYS = 131_072
 _BYTES_OF_A_COLUMN = 16
 _LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 30
 """What Spark is told of rows that come through Python: never so little that it would send them all to everybody."""
-_LIES_IN_NONE = "only tables, their tombstones, and views of these lie in files"
 _log = logging.getLogger(__package__)
 
 
@@ -96,7 +95,7 @@ def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> Dat
         return _local(spark, found)
     if natively.wanted:
         raise InvalidOption(
-            f"Table {relation.options.table!r} cannot be read natively: {why or _LIES_IN_NONE}.",
+            f"Table {relation.options.table!r} cannot be read natively: {why or IN_NO_FILES}.",
             next_step="Leave out native=True, or mend that.",
         )
     if why:
