@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -18,7 +19,7 @@ from bucketcatalog.query.metadata import METADATA_TABLES
 from bucketcatalog.query.views import SqlView
 
 from .options import STORAGE
-from .reading.frames import Natively, frame_of, shown
+from .reading.frames import Natively, frame_of, frame_to_show
 from .reading.relation import open_relation
 from .source import DefaultSource
 from .types import quoted
@@ -74,8 +75,9 @@ def attach(
     Attach again to see later commits. A view is called ``view_prefix`` and the table's name, with ``_`` for each dot, and replaces one
     of that name. What installed systems show is among them where the database has a table of the system; ``systems`` names others.
     ``options`` are those of a read that are not about one table, such as ``timestampAsOf``; ``native`` and ``native_root`` are as of
-    ``read``, for tables and their tombstones. What is damaged is an error of queries of its own view. ``InvalidOption`` where two tables
-    would be called alike or one cannot be read as ``native`` demands, and then nothing is shown; a warning for what else cannot be.
+    ``read``, for tables, their tombstones and views of these. What is damaged is an error of queries of its own view. ``InvalidOption``
+    where two tables would be called alike or one cannot be read as ``native`` demands, and then nothing is shown; a warning for what else
+    cannot be.
     """
     given = _given(path, database, storage_options, options)
     for name in given:
@@ -87,10 +89,10 @@ def attach(
     tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
     held = {*snapshot.rows, *METADATA_TABLES}
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
-    natively = {table: Natively(native if table in snapshot.rows else None, native_root) for table in views}
-    frames = list(in_order(lambda table: shown(spark, relation.of_table(table), natively[table]), list(views), threads=_AT_ONCE))
-    for frame, view in zip(frames, views.values(), strict=True):
-        frame.createOrReplaceTempView(quoted(view))
+    frame = partial(frame_to_show, spark, natively=Natively(native, native_root))
+    frames = list(in_order(lambda table: frame(relation.of_table(table)), list(views), threads=_AT_ONCE))
+    for rows, view in zip(frames, views.values(), strict=True):
+        rows.createOrReplaceTempView(quoted(view))
     return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
 
 

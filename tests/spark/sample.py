@@ -126,3 +126,8 @@ def rows(data: DataFrame | pa.Table) -> list[dict[str, Any]]:
     """The rows in an order that does not depend on who read them."""
     table = data.toArrow() if isinstance(data, DataFrame) else data
     return sorted(table.to_pylist(), key=repr)
+
+
+def plan(frame: DataFrame) -> str:
+    """What Spark says that it does."""
+    return str(frame._jdf.queryExecution().executedPlan().toString())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,8 @@ def test_rows_are_the_same_on_spark_connect(tmp_path: Path) -> None:
             tx.delete("objects", objects(OTHER, names[1::100]).select(["owner", "bucket_id", "name"]))
     lengths = Catalog(tmp_path).snapshot().scan("objects", columns=["content_length"]).to_arrow()["content_length"].to_pylist()
 
-    done = subprocess.run([sys.executable, CHILD, str(tmp_path)], capture_output=True, text=True, check=False)
+    environment = os.environ | {"SPARK_TESTING": "1"}  # the server takes a port that nobody has
+    done = subprocess.run([sys.executable, CHILD, str(tmp_path)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3_000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
 

@@ -60,7 +60,12 @@ told["collected"] = bcs.jobs.gc(spark, path, dry_run=False, force=True).deleted
 told["still"] = sorted(r["size"] for r in spark.read.format("bucketcatalog").option("table", "packed.a").load(path).collect())
 weights, heavy = (bcs.read(spark, sys.argv[3], table=name, native=True) for name in ("box_weights", "heavy_boxes"))
 told["natively"] = [weights.agg({"kilograms": "sum"}).first()[0], weights.where("box < 'b1'").count(), heavy.count()]
-bcs.attach(spark, sys.argv[3], view_prefix="big_")
+bcs.attach(spark, sys.argv[3], view_prefix="python_", native=False)
+bcs.attach(spark, sys.argv[3], view_prefix="big_", native=True)
+told["read by"] = [
+    "FileScan parquet" in spark.table(prefix + name)._jdf.queryExecution().executedPlan().toString()
+    for prefix in ("python_", "big_") for name in ("boxes_boxes", "box_weights", "heavy_boxes")
+]
 told["joined"] = spark.sql("SELECT sum(w.kilograms) FROM big_box_weights w JOIN big_heavy_boxes h USING (box)").first()[0]
 print(json.dumps(told))
 """
@@ -162,6 +167,7 @@ def test_a_system_is_there_in_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     heavy = range(1_000, 20_000)
     assert told["natively"] == [pytest.approx((sum(range(20_000)) + 1_000_000) / 1_000), 2, len(heavy) + 1]
     assert told["joined"] == pytest.approx((sum(heavy) + 1_000_000) / 1_000)
+    assert told["read by"] == [False] * 3 + [True] * 3
     assert list(labels.iterdir()) == []
     assert "boxes.parts" in Catalog(tmp_path / "lake").snapshot().tables
 

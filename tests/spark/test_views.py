@@ -14,15 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 import pyspark_bucketcatalog as bcs
-from bucketcatalog import InvalidOption, between, prefix
+from bucketcatalog import Catalog, InvalidOption, between, prefix
 from bucketcatalog.query.views import Computed, View, ViewScan
 from bucketcatalog.state.conditions import Where
 from pyspark_bucketcatalog.reading.native import native_frame
 from pyspark_bucketcatalog.reading.relation import TableRelation
 
-from ..kit.in_engines import CONDITIONS, TABLE, changed, merged, scan
-from .sample import rows
-from .test_native import plan
+from ..kit.in_engines import CONDITIONS, FIELDS, TABLE, changed, merge, merged, put, scan
+from .sample import plan, rows
 
 
 def upper(text: pa.Array) -> pa.Array:
@@ -110,6 +109,44 @@ def test_what_a_view_computes_wrongly_is_its_systems_error_where_it_is_asked_for
         PySparkException, match="The system 'odd' failed at the column 'bad' of its view 'shown': ValueError: of "
     ):
         frame.collect()
+
+
+def as_number(text: pa.Array) -> pa.Array:
+    """A kernel that not every text is for."""
+    return text.cast(pa.int64())
+
+
+def test_nothing_that_a_query_asks_is_asked_of_rows_that_are_left_out(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    put(catalog, [{"k": k, "text": "no number" if k % 50 == 7 else str(k)} for k in range(400)])
+    merge(catalog)
+    put(catalog, [{"k": k, "text": str(k)} for k in range(7, 400, 50)], writer="node-2")
+    frame = bcs.read(spark, tmp_path / "lake", table=TABLE, native=True)
+
+    assert "FileScan parquet" in plan(frame) and "Subquery" in plan(frame)
+    assert frame.where("cast(text AS bigint) >= 100").count() == 300
+    assert frame.selectExpr("cast(text AS bigint) AS number").where("number >= 100").agg({"number": "sum"}).first()[0] == sum(
+        range(100, 400)
+    )
+    shown(monkeypatch, View("shown", TABLE, {"key": "k", "number": Computed(pa.int64(), ("text",), as_number)}))
+    viewed = bcs.read(spark, tmp_path / "lake", table=TABLE, native=True)
+    assert "FileScan parquet" in plan(viewed)
+    assert viewed.where("number >= 100 AND key < 300").count() == 200
+    assert viewed.where("number >= 100").agg({"number": "sum", "key": "max"}).first() == (sum(range(100, 400)), 399)
+
+
+def test_columns_that_differ_in_case_alone_are_told_apart(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = merged(tmp_path / "lake")
+    put(catalog, [{"k": 1, "Text": "later"}], FIELDS.replace("string plain = 3;", "string plain = 3; string Text = 50;"))
+    view = View("shown", TABLE, {"one": "text", "two": "Text"})
+    expected = ViewScan(view, Catalog(tmp_path / "lake").snapshot(), None, {}, system="odd").to_arrow()
+    shown(monkeypatch, view)
+
+    assert rows(bcs.read(spark, tmp_path / "lake", table=TABLE, native=True)) == rows(expected)
 
 
 def test_a_condition_that_only_rows_can_be_checked_by_is_no_native_one(

@@ -170,7 +170,7 @@ class Alone:
             so_far += rows
             self.progress(so_far)
 
-        return (run_task(self.store, task, self.stopped, tell) for task in tasks)
+        return (run_task(self.store, task, stopped=self.stopped, tell=tell) for task in tasks)
 
 
 def merge_parts(states: Iterable[TableState], lowest: Collection[str], most: int) -> list[tuple[MergePart, ...]]:
@@ -206,9 +206,9 @@ def _distinct_rows(slices: Iterable[PackedSlice]) -> int:
 def run_task(
     store: Store,
     task: MergeTask,
+    *,
     stopped: Callable[[], bool] = lambda: False,
     tell: Callable[[int], None] = lambda _: None,
-    *,
     into: Store | None = None,
 ) -> Merged:
     """Merge what a task is about and put its segments, into another store if there is one; ``ClosedWriter`` once ``stopped`` says so.

@@ -9,6 +9,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     files       a read as native files and what lies over them
     in_duckdb   a read as a relation of DuckDB, which reads the files itself
     in_polars   a read as a LazyFrame of Polars, which reads the files itself
+    reads       what anybody can be given: rows in batches, at once, in tasks, as files
     scan        a table as Arrow data, slice by slice or in tasks for other processes
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups

@@ -17,7 +17,7 @@ was made, and what is damaged since or within may go unnoticed, where a scan say
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
 from importlib import import_module
@@ -93,9 +93,21 @@ def _again() -> type:
 
 
 def renamed_relation(relation: Any, names: Mapping[str, str]) -> Any:
-    """A relation whose columns are those of another, by their new names."""
+    """A relation whose columns are those of another, by their new names; ``InvalidOption`` where these differ in case alone."""
+    _refuse_alike(names)
     column = engine("duckdb").ColumnExpression
     return relation.project(*(column(source).alias(name) for name, source in names.items()))
+
+
+def _refuse_alike(names: Iterable[str]) -> None:
+    """``InvalidOption`` for names that DuckDB does not tell apart."""
+    first: dict[str, str] = {}
+    for name in names:
+        if (other := first.setdefault(name.casefold(), name)) != name:
+            raise InvalidOption(
+                f"DuckDB does not tell the columns {other!r} and {name!r} apart.",
+                next_step="Ask for one of them: scan(TABLE, columns=[...]).",
+            )
 
 
 @dataclass(frozen=True)
@@ -113,13 +125,7 @@ class _Engine:
             raise InvalidOption(
                 f"{type(connection).__name__!r} is no connection of DuckDB's.", next_step="Give one, such as duckdb.connect()."
             )
-        first: dict[str, str] = {}
-        for name in schema.names:
-            if (other := first.setdefault(name.casefold(), name)) != name:
-                raise InvalidOption(
-                    f"DuckDB does not tell the columns {other!r} and {name!r} apart.",
-                    next_step="Ask for one of them: scan(TABLE, columns=[...]).",
-                )
+        _refuse_alike(schema.names)
         return cls(package, connection)
 
     def streamed(self, rows: Streamed) -> Any:

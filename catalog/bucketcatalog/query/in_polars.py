@@ -137,9 +137,8 @@ class _Natively:
             rows = rows.filter(made.meets(name, files[0].columns[name]))
         kinds = _kinds(self.polars, asked.schema)
         shown = [made.column(files[0].columns[name], kinds[name]).alias(name) for name in asked.schema.names]
-        return rows.with_columns(shown).select(
-            asked.schema.names
-        )  # for a column may be a constant, of which one row would be left
+        # A column may be a constant, of which one row would be left where nothing else is selected.
+        return rows.with_columns(shown).select(asked.schema.names)
 
     def _parquet(self, files: Sequence[NativeFile], **options: Any) -> Any:
         paths = [local_path(self.store, file.name) or file.url for file in files]

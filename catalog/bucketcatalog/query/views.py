@@ -280,8 +280,14 @@ class ViewScan(Read):
     def explain(self) -> str:
         """What is read of the table."""
         after = [*(column for column, _ in self.projection.below), *self.projection.where]
-        checked = f", checked on its rows: {', '.join(after)}" if after else ""
-        return Plan(f"view {self.view.name} of {self.view.of}{checked}\n{self.source.explain()}")
+        computed = [name for name in self.schema.names if isinstance(self.view.columns.get(name), Computed)]
+        said = [("checked on its rows", after), ("computed in Python", computed)]
+        told = "".join(f", {what}: {', '.join(names)}" for what, names in said if names)
+        lines = self.source.explain().splitlines()
+        if after:
+            why = f"not natively: {self.view.name} has conditions that are checked on its rows"
+            lines = [why if line.removeprefix("not ").startswith("natively: ") else line for line in lines]
+        return Plan("\n".join([f"view {self.view.name} of {self.view.of}{told}", *lines]))
 
 
 @dataclass(frozen=True)

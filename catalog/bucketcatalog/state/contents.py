@@ -201,7 +201,7 @@ def _overlaps(run: Run, ranges: Iterable[KeyRange]) -> bool:
 
 
 class Contents:
-    """What a view of the log holds. Nothing is read before it is asked for, and everything once."""
+    """What a view of the log holds. Nothing is read before it is asked for, and nothing again later."""
 
     def __init__(self, files: LogFiles, view: LogView, definitions: Definitions | None = None) -> None:
         self.files = files.aware(view.asides)

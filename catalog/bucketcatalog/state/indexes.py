@@ -30,7 +30,8 @@ _KEPT_FILTER_BYTES = 128 << 20
 class IndexCache:
     """The indexes of segments, each read once, and their filters, of which as many are kept as a bound allows.
 
-    Where ``on_damage`` notes an index that cannot be read, it has no blocks.
+    Threads that ask for one at the same time may each read it: nobody waits for another's request. Where ``on_damage`` notes an index that
+    cannot be read, it has no blocks.
     """
 
     def __init__(self, store: Store, database: str, on_damage: OnDamage = STRICT) -> None:

@@ -60,10 +60,14 @@ class Natively:
         return self.root or spark_root(url)
 
 
-def shown(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
-    """``frame_of`` for a view among others: where something is damaged, its error comes with a query of this one."""
+def frame_to_show(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
+    """``frame_of`` for a view among others: where something is damaged, its error comes with a query of this one.
+
+    Of what lies in no files nothing is demanded.
+    """
+    lies_in_files = isinstance(relation, TableRelation) and relation.lies_in_files
     try:
-        return frame_of(spark, relation, natively)
+        return frame_of(spark, relation, natively if lies_in_files else Natively())
     except UNREADABLE:
         return _through_python(spark, relation, relation.schema, [WholeRead(relation)])
 

@@ -1,8 +1,10 @@
 """Native files as a DataFrame: Spark's own Parquet reader, with its pruned columns and pushed filters, and rows left out by position.
 
-What is left out of a file is an array of bits, joined to its rows by the file's size: that is a number, and constant throughout the file,
-where its name would have to be hashed for each row. Files of equal size are in scans of their own. Nothing of a session's settings decides
-what is read: whatever could change an answer is said here.
+What is left out of the files is an array of bits, in which a file's begin at a place that its size tells: that is a number, and constant
+throughout the file, where its name would have to be compared for each row. Files of equal size are in scans of their own. The array is what
+a subquery gives, so that what leaves rows out is a condition of the scan itself, before those of a query: none is asked of a row that is
+left out, as it would be below a join, and may fail on it. Nothing of a session's settings decides what is read: whatever could change an
+answer is said here.
 """
 
 from __future__ import annotations
@@ -40,7 +42,6 @@ _OPTIONS = _OF_PATHS | {
     "parquet.filter.dictionary.enabled": "false",
     "parquet.page.verify-checksum.enabled": "true",
 }
-_SIZE, _ROW, _BITS, _OF = "__size", "__row", "__bits", "__of"  # no column of a file is called so
 _WORD = 64
 
 
@@ -60,7 +61,7 @@ def native_frame(spark: SparkSession, files: Sequence[NativeFile], root: str) ->
         _ = read[0].select("_metadata.row_index").schema
         _read_one(spark, files[0], root)
     except Exception as error:  # whatever stands in the way: of the session, the file system, or the store
-        raise NotRead(f"Spark does not read {root}: {str(error).strip().splitlines()[0]}") from error
+        raise NotRead(f"Spark does not read {root}: {_said(error)}") from error
     if sorted(listed) != sorted(file.size for file in files):
         raise NotRead(f"the files that Spark reads in {root} have other sizes")
     return reduce(DataFrame.union, [_scan(spark, rows, some) for rows, some in zip(read, scans, strict=True)])
@@ -72,6 +73,13 @@ def spark_root(url: str) -> str | None:
     if not is_url:
         return f"file://{url}"
     return f"s3a://{rest}" if scheme in ("s3", "s3a") else url if scheme == "file" else None
+
+
+def _said(error: Exception) -> str:
+    """What an error says, in a line: one of the JVM's is wrapped in words about the call."""
+    cause = getattr(error, "java_exception", None)
+    text = str(error) if cause is None else str(cause.toString())
+    return next(filter(None, map(str.strip, text.splitlines())), type(error).__name__)
 
 
 def _is_remote(spark: SparkSession) -> bool:
@@ -96,9 +104,8 @@ def _read_one(spark: SparkSession, file: NativeFile, root: str) -> None:
     if _is_remote(spark):
         _parquet(spark, [file], root).limit(1).collect()
         return
-    context = spark.sparkContext
-    path = context._jvm.org.apache.hadoop.fs.Path(_place(root, file))  # type: ignore[union-attr]
-    stream = path.getFileSystem(context._jsc.hadoopConfiguration()).open(path)
+    path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(_place(root, file))  # type: ignore[union-attr]
+    stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
     stream.read()
     stream.close()
 
@@ -123,10 +130,7 @@ def _scan(spark: SparkSession, rows: DataFrame, files: Sequence[NativeFile]) -> 
     """What is shown of the rows that are read of files, of which all are left out in some way or none."""
     made, asked = files[0].columns, files[0].asked
     if len(files[0].left_out):
-        rows = rows.withColumns({_SIZE: F.col("_metadata.file_size"), _ROW: F.col("_metadata.row_index")})
-        left_out = F.broadcast(_left_out(spark, files))
-        bit = F.expr(f"shiftright(get({_BITS}, cast(shiftright({_ROW}, 6) as int)), cast({_ROW} & 63 as int)) & 1")
-        rows = rows.join(left_out, F.col(_SIZE) == F.col(_OF)).where(bit == 0)
+        rows = rows.where(~_is_left_out(spark, files))
     kinds = {field.name: field.dataType for field in spark_schema(asked.every).fields}
     for name in asked.where:
         rows = rows.where(_meets(_column(made[name], kinds[name]), asked, name))
@@ -143,15 +147,28 @@ def _place(root: str, file: NativeFile) -> str:
     return f"{root.rstrip('/')}/{file.name}"
 
 
-def _left_out(spark: SparkSession, files: Sequence[NativeFile]) -> DataFrame:
-    """For each file, by its size, which rows are left out: 64 a number, the first the lowest bit."""
-    bits = []
-    for file in files:
-        of_rows = np.zeros(-(-file.rows // _WORD) * _WORD, dtype=np.uint8)
-        of_rows[file.left_out] = 1
-        bits.append(np.packbits(of_rows, bitorder="little").view("<i8"))
-    rows = pa.table({_OF: pa.array([file.size for file in files], pa.int64()), _BITS: pa.array(bits, pa.list_(pa.int64()))})
-    return spark.createDataFrame(rows)
+def _is_left_out(spark: SparkSession, files: Sequence[NativeFile]) -> Column:
+    """Whether a row is left out of its file, of which no two are of one size: its bit in numbers of 64, the first row's the lowest."""
+    words, starts = list[np.ndarray](), list[tuple[int, int]]()
+    for file in sorted(files, key=lambda file: file.size):
+        starts.append((file.size, sum(map(len, words))))
+        bits = np.zeros(-(-file.rows // _WORD) * _WORD, dtype=np.uint8)
+        bits[file.left_out] = 1
+        words.append(np.packbits(bits, bitorder="little").view("<i8"))
+    array = pa.array([np.concatenate(words)], pa.list_(pa.int64()))
+    every = spark.createDataFrame(pa.table({"words": array})).scalar()
+    row = F.col("_metadata.row_index")
+    word = F.get(every, (_start(starts) + F.shiftright(row, 6)).cast("int"))
+    return F.call_function("shiftright", word, row.bitwiseAND(_WORD - 1).cast("int")).bitwiseAND(1) == 1
+
+
+def _start(starts: Sequence[tuple[int, int]]) -> Column:
+    """The place at which a row's file begins, of those of each size in their order: halved until one is left."""
+    if len(starts) == 1:
+        return F.lit(starts[0][1])
+    middle = len(starts) // 2
+    is_before = F.col("_metadata.file_size") < starts[middle][0]
+    return F.when(is_before, _start(starts[:middle])).otherwise(_start(starts[middle:]))
 
 
 def _column(made: Shown, kind: DataType) -> Column:

@@ -6,7 +6,7 @@ read: it knows which columns they need, and calls none whose column nobody asks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,19 +15,21 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from bucketcatalog.query.views import Computed, Projection
 
-from ..types import arrow_schema, quoted, spark_schema
+from ..types import arrow_schema, spark_schema
 
 _arrow_udf: Callable[..., Callable[..., Column]] = arrow_udf  # whose stubs know no types but those of one value
 
 
 def projected(rows: DataFrame, schema: pa.Schema, projection: Projection) -> DataFrame:
     """The rows of a view that checks none, given those of its table, whose columns the package has as in ``schema``."""
-    return rows.select(*(_column(name, schema, projection).alias(name) for name in projection.schema.names))
+    numbered = {name: f"c{at}" for at, name in enumerate(schema.names)}  # names may differ in case alone
+    every = rows.toDF(*numbered.values())
+    return every.select(*(_column(name, schema, projection, numbered).alias(name) for name in projection.schema.names))
 
 
-def _column(name: str, schema: pa.Schema, projection: Projection) -> Column:
+def _column(name: str, schema: pa.Schema, projection: Projection, numbered: Mapping[str, str]) -> Column:
     needed = projection.view.needs(name)
-    columns = [F.col(quoted(each)) for each in needed]
+    columns = [F.col(numbered[each]) for each in needed]
     if not isinstance(projection.view.columns.get(name), Computed):
         return columns[0]
     kinds = [schema.field(each).type for each in needed]

@@ -271,16 +271,8 @@ def test_a_merge_in_this_process_ends_at_the_next_slice_once_its_writer_is_close
         writer.checkpoint(workers=workers)
     before = len(list(world.store.list("")))
     with pytest.raises(ClosedWriter, match="while it wrote a checkpoint"):
-        run_task(world.store, workers.tasks[0], lambda: True)
+        run_task(world.store, workers.tasks[0], stopped=lambda: True)
     assert len(list(world.store.list(""))) == before
-
-
-def test_a_merge_in_this_process_tells_how_many_rows_it_has_merged(world: World, small_tasks: None) -> None:
-    told = list[int]()
-    with world.writer() as writer:
-        filled(world, writer)
-        done = writer.checkpoint(full=True, progress=told.append)
-    assert done is not None and len(told) > 2 and told == sorted(told) and told[-1] == done.rows
 
 
 def test_a_put_of_a_segment_is_not_tried_again_once_its_writer_is_closed(world: World) -> None:
@@ -298,7 +290,7 @@ def test_a_put_of_a_segment_is_not_tried_again_once_its_writer_is_closed(world: 
     away = Away(world.store)
     answered = iter([False] * sum(len(part.share.slices) for part in workers.tasks[0].parts))
     with pytest.raises(StoreError):
-        run_task(away, workers.tasks[0], lambda: next(answered, True))
+        run_task(away, workers.tasks[0], stopped=lambda: next(answered, True))
     assert away.tries == 1
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from nbclient.exceptions import CellExecutionError
 
+from bucketcatalog.checkpoint import merge
 from bucketcatalog.console.progress import progress_line
 from bucketcatalog.harvest import Harvested
 
 from ...kit.notebooks import displayed, notebook_of, printed, run
+from ...kit.world import World, obj
 
 CELLS = (
     """
@@ -71,3 +74,15 @@ def test_a_harvest_says_in_a_line_how_far_it_is() -> None:
     assert str(begun) == "0 seen: nothing changed"
     done = Harvested("s", "b", "id", "o", "d", "w", dry_run=False, entries=1_200, created=1_000, deleted=2)
     assert str(done) == "1,200 seen: 1,000 created, 2 deleted"
+
+
+def test_a_checkpoint_tells_how_many_rows_it_has_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge, "MERGE_SLICE_ROWS", 4_096)
+    told, world = list[int](), World()
+    with world.writer() as writer:
+        for half in (0, 1):
+            world.commit(writer, ("put", "objects", pa.Table.from_pylist([obj(f"{n:05}") for n in range(half, 20_000, 2)])))
+        done = writer.checkpoint(full=True, progress=told.append)
+
+    assert done is not None and done.rows == 20_000 == told[-1]
+    assert len(told) > 1 and told == sorted(told)

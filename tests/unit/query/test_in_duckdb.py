@@ -8,11 +8,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, UsageError, between
 from bucketcatalog.query import files
 from bucketcatalog.query.in_duckdb import native_relation
+from bucketcatalog.query.views import Computed, View
 from bucketcatalog.state.untouched import BaseFile
 from bucketcatalog.store import LocalStore, MemoryStore
 from bucketcatalog.store.faults import Counting
@@ -86,6 +88,12 @@ def test_a_view_is_read_as_its_table_is_unless_it_computes(changed: Catalog, con
     for read in (viewed(changed, COMPUTED), viewed(changed, COMPUTED, length=1)):
         relation = read.to_duckdb(connection)
         assert not reads_files(relation) and len(read.to_arrow()) and same(rows(relation), read)
+
+
+def test_a_view_of_columns_that_differ_in_case_alone_is_refused(changed: Catalog, connection: Any) -> None:
+    for column in ("text", Computed(pa.string(), ("text",), pc.utf8_upper)):
+        with pytest.raises(InvalidOption, match="DuckDB does not tell the columns 'text' and 'Text' apart"):
+            viewed(changed, View("alike", TABLE, {"text": "plain", "Text": column})).to_duckdb(connection)
 
 
 def test_when_versions_ended_is_a_condition(changed: Catalog, connection: Any) -> None:

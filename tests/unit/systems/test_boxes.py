@@ -94,6 +94,10 @@ def test_a_condition_on_the_key_of_a_view_narrows_what_is_read(world: World) -> 
     scan = world.snapshot().scan("box_weights", where={"box": "a"})
     assert "requests: 0" in scan.explain() and "view box_weights of boxes.boxes" in scan.explain()
     assert "not covered: 1 of" in scan.explain()
+    assert scan.explain().startswith("view box_weights of boxes.boxes, computed in Python: kilograms\n")
+    checked = world.snapshot().scan("box_weights", columns=["box"], where={"kilograms": 2.5}).explain().splitlines()
+    assert checked[0] == "view box_weights of boxes.boxes, checked on its rows: kilograms"
+    assert "not natively: box_weights has conditions that are checked on its rows" in checked
 
 
 def test_a_view_is_read_in_parts_by_tasks_that_travel(world: World) -> None:
